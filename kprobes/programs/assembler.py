@@ -1,7 +1,8 @@
 """An assembler of programs: labels, registers, helpers by name, maps by number.
 
-What writes eBPF writes it here. `finish()` gives the instructions, its jumps bound to their labels,
-and the source lines that were named on the way.
+What writes eBPF writes it here: each method appends instructions, and its docstring says what these
+do when the program runs. `finish()` returns the instructions, its jumps bound to their labels, and
+the source lines that were named on the way.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Assembler:
             self._code += lddw(register, value & isa.U64)
 
     def move(self, register: int, source: int) -> None:
-        """Copy a register from another; nothing if it is the same."""
+        """Copy the register `source` to `register`; nothing is appended if they are the same."""
         if register != source:
             self._put(isa.MOV | isa.X | isa.ALU64, register, source)
 
@@ -109,8 +110,7 @@ class Assembler:
         self._put(_OPERATIONS[operation] | isa.ALU64, register, imm=number)
 
     def divide_signed(self, operation: str, register: int, source: int) -> None:
-        """Compute `/` or `%` of two registers as signed numbers; the quotient is truncated toward
-        zero.
+        """Compute `register = register / source`, or `%`, as signed numbers; truncated toward zero.
         """
         self._put(_OPERATIONS[operation] | isa.X | isa.ALU64, register, source, offset=1)
 
@@ -149,13 +149,23 @@ class Assembler:
         self._put(isa.MEM | _SIZES[size] | isa.STX, base, register, offset)
 
     def store_number(self, base: int, offset: int, number: int, size: int) -> None:
-        """Store a constant, 32 bits with a sign, in memory of the program's own; arguments as in
-        store().
+        """Store a constant in memory of the program's own.
+
+        Args:
+            base: register with the address.
+            offset: bytes that are added to it, 16 bits with a sign.
+            number: the constant, 32 bits with a sign.
+            size: bytes: 1, 2, 4 or 8.
         """
         self._put(isa.MEM | _SIZES[size] | isa.ST, base, offset=offset, imm=isa.signed(number, 32))
 
     def map(self, register: int, index: int) -> None:
-        """Load the address of a map, as helpers take it. index: of the map among the program's."""
+        """Load the address of a map into a register, as helpers take it.
+
+        Args:
+            register: is loaded.
+            index: number of the map among the program's.
+        """
         self._code += lddw(register, index, isa.MAP, 0)
 
     def value(self, register: int, index: int, offset: int) -> None:
@@ -171,37 +181,53 @@ class Assembler:
     # --- control
 
     def label(self) -> str:
-        """Return a fresh label, which is nowhere yet."""
+        """Return a new label; place() says later where it is."""
         self._count += 1
         return f"L{self._count}"
 
     def place(self, label: str) -> None:
-        """Set a label: jumps to it lead to the next instruction."""
+        """Put a label here: jumps to it lead to the next instruction that is appended."""
         self._labels[label] = len(self._code)
 
     def jump(self, label: str) -> None:
-        """Go on at a label, however far it is."""
+        """Jump to a label, however far it is."""
         self._jumps.append((len(self._code), label))
         self._put(isa.JA | isa.JMP32)
 
     def jump_if(self, condition: str, register: int, source: int, label: str) -> None:
-        """Go on at a label if a comparison of two registers holds."""
+        """Jump to a label if a comparison of two registers holds."""
         self._branch(_CONDITIONS[condition] | isa.X, label, register, source, 0)
 
     def jump_if_number(self, condition: str, register: int, number: int, label: str) -> None:
-        """Go on at a label if a comparison with a constant, 32 bits with a sign, holds."""
+        """Jump to a label if a comparison of a register with a constant holds.
+
+        Args:
+            condition: the comparison, as C writes it.
+            register: the first operand.
+            number: the second operand, 32 bits with a sign.
+            label: the label.
+        """
         assert number in _I32, number
         self._branch(_CONDITIONS[condition], label, register, 0, number)
 
     def _branch(self, opcode: int, label: str, register: int, source: int, number: int) -> None:
-        """Append a conditional jump; either `source` or `number` is compared, as the opcode says.
+        """Append a conditional jump.
+
+        Args:
+            opcode: the comparison; with isa.X it is with `source`, else with `number`.
+            label: where it jumps to.
+            register: the first operand.
+            source: register that is the second operand.
+            number: constant that is the second operand.
         """
         self._jumps.append((len(self._code), label))
         self._put(opcode | isa.JMP, register, source, imm=number)
 
     def call(self, helper: str) -> None:
-        """Call a helper, by its name without `bpf_`; its arguments are in r1 to r5, its result in
-        r0.
+        """Call a helper, whose arguments are in r1 to r5; its result is in r0.
+
+        Args:
+            helper: its name without `bpf_`.
         """
         self._put(isa.CALL | isa.JMP, imm=_HELPERS[helper])
 
@@ -210,14 +236,14 @@ class Assembler:
         self._put(isa.EXIT | isa.JMP)
 
     def line(self, line: CodeLine) -> None:
-        """Note that the instructions that follow were made of this line."""
+        """Note the line of source that the following instructions were made of."""
         self._lines[len(self._code)] = line
 
     def finish(self) -> tuple[tuple[Instruction, ...], dict[int, CodeLine]]:
-        """Return the instructions, and slot -> line from there on.
+        """Return the instructions, and slot -> the line of source from there on.
 
-        A conditional jump reaches 32,767 instructions; one that leads farther is turned around to
-        pass over a far jump.
+        Instructions that no path reaches are left out. A conditional jump reaches 32,767
+        instructions: one that leads farther is written as two.
         """
         self._prune()
         while self._widen():
@@ -259,10 +285,10 @@ class Assembler:
         self._lines = {following[pc]: line for pc, line in self._lines.items()}
 
     def _widen(self) -> bool:
-        """Turn one conditional jump that leads too far into two.
+        """Replace one conditional jump that leads too far by a short one and a far jump.
 
         Returns:
-            False: there is none.
+            False, with nothing changed: no jump leads too far.
         """
         for number, (pc, label) in enumerate(self._jumps):
             i = self._code[pc]
@@ -279,7 +305,12 @@ class Assembler:
         return False
 
     def _insert(self, at: int, count: int) -> None:
-        """Make room for instructions, and move labels, jumps and lines behind it."""
+        """Insert empty instructions, and move labels, jumps and lines that are behind them.
+
+        Args:
+            at: slot where the first goes.
+            count: how many.
+        """
         self._code[at:at] = [Instruction(0)] * count
         self._labels = {name: pc + count * (pc >= at) for name, pc in self._labels.items()}
         self._jumps = [(pc + count * (pc >= at), label) for pc, label in self._jumps]

@@ -17,7 +17,7 @@ _ARGUMENTS = WORDS - ARGUMENT
 
 
 class MarkerOperand(Protocol):
-    """An operand of a static tracepoint."""
+    """A way to read an operand of a static tracepoint."""
 
     def value(self, regs: Regs) -> int:
         """Read the operand at a hit. Raises KprobeError where its memory is not mapped."""
@@ -34,15 +34,15 @@ class Traced(Protocol):
 
 
 class AtProbe:
-    """The place of a program that runs at a hit (a call.RunPlace).
+    """The guest at a hit, as the helpers of the program that runs there see it (a call.RunPlace).
 
     Attributes:
-        regs: of the hit that is going on.
-        overridden: the program has had the function skipped.
-        function: address of the function whose entry or return is probed, 0 for a probe inside a
+        regs: registers of the present hit.
+        overridden: True after override(): the function is skipped.
+        function: address of the function whose entry or return is probed; 0 for a probe inside a
             function.
-        returns: the probe is on the return.
-        operands: of a static tracepoint.
+        returns: True where the probe is on the return.
+        operands: readers of a static tracepoint's arguments; empty for other probes.
     """
 
     regs: Regs
@@ -51,13 +51,13 @@ class AtProbe:
     def __init__(
         self, kprobes: Traced, returns: bool, cookie: int, clock: Callable[[], int]
     ) -> None:
-        """Prepare.
+        """Prepare for a probe, without a hit yet.
 
         Args:
             kprobes: the Kprobes that the probe is registered with.
-            returns: the probe is on a function's return.
+            returns: True where the probe is on a function's return.
             cookie: the number that the program was attached with.
-            clock: gives the time in ns.
+            clock: returns the time in ns.
         """
         self._kprobes = kprobes
         self.returns = returns
@@ -76,8 +76,9 @@ class AtProbe:
         return self.regs.read(addr, size)
 
     def pid_tgid(self) -> int:
-        """Return the guest task's number in both halves; made of its identity where that is no
-        number.
+        """Return the number of the guest's task, in the upper and in the lower 32 bits.
+
+        Where tasks have no numbers, it is a checksum of what the machine calls the task.
         """
         task = self.regs.task
         number = task if isinstance(task, int) else zlib.crc32(repr(task).encode())
@@ -89,9 +90,13 @@ class AtProbe:
         return task.encode()[:15] if isinstance(task, str) else b"guest"
 
     def stack(self, skip: int, depth: int) -> list[int]:
-        """Return `depth` return addresses from the probed address on, after leaving out `skip`.
+        """Return up to `depth` addresses: the probed one, then return addresses, innermost first.
 
-        Only the probed address is known where the guest has no frame pointers.
+        Where the guest has no frame pointers, only the probed address is known.
+
+        Args:
+            skip: how many of the first are left out.
+            depth: how many are returned at most.
         """
         try:
             trace = self._kprobes.stack_trace(self.regs, skip + depth)
@@ -100,7 +105,12 @@ class AtProbe:
         return trace[skip:]
 
     def override(self, value: int) -> None:
-        """Have the probed function skipped, and `value` returned.
+        """Return from the probed function at once, with a result, as if it had run.
+
+        Sets the guest's registers, and `overridden`.
+
+        Args:
+            value: the result.
 
         Raises:
             ProgramError: the probe is not at a function's entry.
@@ -121,13 +131,23 @@ class AtProbe:
         return self._cookie
 
     def marker_argument(self, number: int) -> int | None:
-        """Return the static tracepoint's argument of a number from 0; None: it has not so many."""
+        """Return an argument of the static tracepoint that was hit.
+
+        Args:
+            number: of the argument, from 0.
+
+        Returns:
+            None: the tracepoint has fewer, or the probe is at none.
+
+        Raises:
+            KprobeError: the argument is in memory that is not mapped.
+        """
         if number >= len(self.operands):
             return None
         return self.operands[number].value(self.regs)
 
     def at_return(self) -> bool:
-        """Return True where the function has returned."""
+        """Return True where the probe is on a function's return."""
         return self.returns
 
     def symbol(self, addr: int) -> tuple[str, int, int, str] | None:
@@ -146,13 +166,22 @@ class ContextReader:
     """Makes contexts: the words that a program reads, and zeros for all others."""
 
     def __init__(self, arch: Arch, words: Iterable[int]) -> None:
-        """Prepare. words: numbers of the context's words that are read."""
+        """Make a reader of each word.
+
+        Args:
+            arch: the guest's architecture.
+            words: numbers of the context's words that the program reads; the others are 0.
+        """
         self._readers: list[tuple[int, Callable[[Regs], int]]] = [
             (word, reader(arch, word)) for word in words
         ]
 
     def of(self, regs: Regs) -> bytes:
-        """Return the context of a hit, in the host's byte order."""
+        """Return the context of a hit, in the host's byte order.
+
+        Args:
+            regs: registers of the hit.
+        """
         out: list[Any] = [0] * WORDS
         for word, read in self._readers:
             out[word] = read(regs)
@@ -160,29 +189,28 @@ class ContextReader:
 
 
 class ArgumentList:
-    """Makes contexts that are lists of arguments, as fentry's are; at a return the result stands
-    last.
+    """Makes contexts that are lists of arguments, as fentry's are, with the result as last word.
 
     Attributes:
-        count: number of arguments that the function has.
+        count: number of arguments that the function has; 0 until it is set.
     """
 
     def __init__(self, arch: Arch) -> None:
-        """Prepare, for a function without arguments."""
+        """Make readers of arguments and result for an architecture."""
         self._readers = [reader(arch, ARGUMENT + n) for n in range(_ARGUMENTS)]
         self._result = reader(arch, RESULT)
         self.count = 0
 
     def arguments(self, regs: Regs) -> list[int]:
-        """Read the arguments at the function's entry."""
+        """Return the values of the first `count` arguments, read at the function's entry."""
         return [read(regs) for read in self._readers[:self.count]]
 
     def of_call(self, arguments: Sequence[int], regs: Regs | None) -> bytes:
         """Return the context of a call, in the host's byte order.
 
         Args:
-            arguments: as they were at the entry.
-            regs: at the return; None: it has not returned.
+            arguments: their values at the entry.
+            regs: registers at the return; None: it has not returned, and the result is 0.
         """
         words = [*arguments, self._result(regs)] if regs is not None else [*arguments, 0]
         return struct.pack(f"={len(words)}Q", *words)

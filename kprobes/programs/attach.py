@@ -57,22 +57,24 @@ class ProgramOwner(Protocol):
     def is_entry(self, addr: int) -> bool:
         """Return True where an address is a function's entry."""
     def program_calls(self, begins: bool) -> None:
-        """Note that a program's helper in Python begins, or has ended."""
+        """Note that a helper in Python begins (True), or has ended (False), in a compiled program.
+        """
 
 
 @frozen
 class Where:
-    """A place for a program.
+    """The address or function that a program's probe is for.
 
     Attributes:
         symbol: a name, or an address.
         offset: bytes behind it.
-        retprobe: it runs when the function returns.
-        maxactive: of the return probe.
-        session: it runs at the entry, and when the function returns unless it returned 1 there.
-        listed: its context is a list of arguments, see sections.SectionTarget.
-        operands: of a static tracepoint.
-        semaphore: of a static tracepoint; see targets.Aim.
+        retprobe: True where the program runs when the function returns.
+        maxactive: calls that a return probe follows at once at most; 0: the default.
+        session: True where it runs at the entry, and at the return unless it returned 1 at the
+            entry.
+        listed: True where its context is a list of arguments, see sections.SectionTarget.
+        operands: arguments of a static tracepoint, as the compiler wrote them.
+        semaphore: address of a static tracepoint's semaphore; 0: it has none.
     """
 
     symbol: str | int
@@ -110,12 +112,12 @@ class Attachment:
     Attributes:
         program: what was attached.
         maps: its maps, by name.
-        probes: program name -> the probe that runs it; where it runs at several,
+        probes: program name -> the probe that runs it; where a program runs at several,
             "name@function" for each of them.
         printed: lines of trace_printk, the last 10,000.
-        why_python: program name -> why each of its hits goes through Python, as one clause;
-            "" where it is run without asking anybody once its probe is optimized.
-        print: takes a line of trace_printk.
+        why_python: program name -> why each of its hits goes through Python, as one clause; ""
+            where compiled code runs it without Python once its probe is optimized.
+        print: called with each line of trace_printk.
         debug: the guest's debug information.
     """
 
@@ -140,7 +142,7 @@ class Attachment:
 
     @property
     def maps(self) -> dict[str, Map]:
-        """The program's maps by name, with what its copies in a guest have counted."""
+        """The program's maps by name, with what programs in a guest have written to them by now."""
         for probe in self.probes.values():
             if isinstance(probe._host, InGuest):
                 probe._host.look()
@@ -148,14 +150,14 @@ class Attachment:
 
     @property
     def runs(self) -> int:
-        """The number of runs of the programs."""
+        """How often the programs have run, all together."""
         return sum(
             p.nreturned if isinstance(p, Kretprobe) else p.nhit for p in self.probes.values()
         )
 
     @property
     def missed(self) -> int:
-        """How often a program did not run at a hit.
+        """How often a hit did not run its program.
 
         Another probe's handler was running, or too many calls of the function were being followed.
         """
@@ -186,8 +188,7 @@ class Attachment:
             self._looked.append(semaphore)
 
     def detach(self) -> None:
-        """Unregister the programs' probes; maps and counters stay. No effect on what is detached
-        already.
+        """Unregister the programs' probes; maps and counters stay. The second time nothing happens.
         """
         while self._looked:
             with suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
@@ -361,8 +362,8 @@ class Ticks:
     """The clock of ktime_get_ns.
 
     Attributes:
-        name: HOST_CLOCK or INSTRUCTION_CLOCK, which compiled programs read by themselves; "":
-            Python is asked.
+        name: HOST_CLOCK or INSTRUCTION_CLOCK, which compiled programs read by themselves; "": they
+            call Python.
         now: returns the time: in ns, or in instructions.
     """
 
@@ -687,7 +688,10 @@ class _Site:
     def _keep(self, instance: Any, regs: Regs) -> None:
         """Run the program of the entry at a hit that Python serves, as an entry handler.
 
-        What the program has written into its map goes into `instance.data`, for _return_kept().
+        Args:
+            instance: the call that is to be followed; its `data` get what the program has written
+                into its map, for _return_kept().
+            regs: the guest's registers at the entry.
         """
         assert self._keeping is not None
         instance.data = self._keeping.begin(regs.pc)
@@ -707,8 +711,15 @@ class _Site:
     def _hit_in_guest(self, probe: Probe, regs: Regs) -> int:
         """Run the program in its engine at a hit that has stopped the guest (a pre_handler).
 
-        The program is in the guest, which usually does not stop. The maps' copies in the guest are
-        fetched first.
+        The program is in the guest, which usually does not stop. What it has written to maps there
+        is copied first.
+
+        Args:
+            probe: the probe.
+            regs: the guest's registers.
+
+        Returns:
+            DIVERTED or 0, as of _hit().
         """
         assert self._guest is not None
         self._guest.look()
@@ -722,6 +733,10 @@ class _Site:
     def _hit(self, probe: Probe, regs: Regs) -> int:
         """Run the program in its engine at a hit (a pre_handler).
 
+        Args:
+            probe: the probe, which is not used.
+            regs: the guest's registers.
+
         Returns:
             DIVERTED where the program has overridden the function's result (bpf_override_return),
             else 0.
@@ -734,7 +749,12 @@ class _Site:
         return DIVERTED if place.overridden else 0
 
     def _returned(self, instance: Any, regs: Regs) -> None:
-        """Run the program in its engine at a return (a return probe's handler)."""
+        """Run the program in its engine at a return, as a return probe's handler.
+
+        Args:
+            instance: the followed call, which is not used.
+            regs: the guest's registers at the return.
+        """
         self._settle()
         self._place.regs = regs
         self._engine.run(self._contexts.of(regs), self._place, self._print)

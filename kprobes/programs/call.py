@@ -69,11 +69,18 @@ class RunPlace(Protocol):
         """Return the name of the guest's task, at most 15 bytes."""
 
     def stack(self, skip: int, depth: int) -> list[int]:
-        """Return addresses, innermost first, beginning with the probed address."""
+        """Return up to `depth` addresses: the probed one, then return addresses, innermost first.
+
+        Args:
+            skip: how many of the first are left out.
+            depth: how many are returned at most.
+        """
 
     def override(self, value: int) -> None:
-        """Have the probed function skipped, and `value` returned. Raises KprobeError where that
-        cannot be.
+        """Return from the probed function at once, with `value` as its result.
+
+        Raises:
+            KprobeError: the probe is not at a function's entry, or there is none.
         """
 
     def func_ip(self) -> int:
@@ -85,18 +92,26 @@ class RunPlace(Protocol):
         """Return the number given when the program was attached; 0 if none was."""
 
     def marker_argument(self, number: int) -> int | None:
-        """Return an argument of the static tracepoint that was hit, from 0; None: it has fewer, or
-        this is none.
+        """Return an argument of the static tracepoint that was hit.
 
-        KprobeError: it lies in memory that is not mapped.
+        Args:
+            number: of the argument, from 0.
+
+        Returns:
+            None: the tracepoint has fewer, or the probe is at none.
+
+        Raises:
+            KprobeError: it lies in memory that is not mapped.
         """
 
     def at_return(self) -> bool:
-        """Return True where the function has returned."""
+        """Return True where the probe is on a function's return."""
 
     def symbol(self, addr: int) -> tuple[str, int, int, str] | None:
-        """Return (name, bytes behind it, size or 0, module or "") of the symbol at an address;
-        None: none is.
+        """Return the symbol that covers a guest address.
+
+        Returns:
+            (name, bytes from it to the address, size or 0, module or ""); None: there is none.
         """
 
 
@@ -104,10 +119,10 @@ class ProgramRun(Protocol):
     """A run of a program, as helpers see it.
 
     Attributes:
-        place: where it runs.
-        maps: by the address that LDDW loads.
+        place: the guest at the probe, or none at all.
+        maps: address that LDDW loads -> map.
         order: byte order of the program's memory.
-        rounds: rounds of loops that have asked whether they may go on.
+        rounds: how often may_loop was called in this run.
     """
 
     place: RunPlace
@@ -116,10 +131,10 @@ class ProgramRun(Protocol):
     rounds: int  # of loops that asked whether they may go on
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return memory of the program: of its stack, map values, records, the context."""
+        """Return bytes of the program's memory: of its stack, map values, records, the context."""
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write memory of the program."""
+        """Write bytes to the program's memory."""
     def own(self, addr: int, size: int) -> bytes | None:
         """Return up to `size` bytes of the program's memory from an address on.
 
@@ -130,15 +145,27 @@ class ProgramRun(Protocol):
         """
 
     def check(self, addr: int, size: int) -> None:
-        """Check that the program may write so many bytes, before a helper makes them. Raises if
-        not.
+        """Check that the program may write bytes, before a helper makes them; raise if it may not.
+
+        Args:
+            addr: address of the first byte.
+            size: how many.
         """
 
     def grant(self, addr: int, size: int) -> None:
-        """Let the program access a record from now on."""
+        """Let the program access a record that it has reserved.
+
+        Args:
+            addr: address of the record's data.
+            size: bytes of the data.
+        """
 
     def revoke(self, addr: int) -> None:
-        """Take a record away from the program."""
+        """End the program's access to a record, which is submitted or discarded.
+
+        Args:
+            addr: address of the record's data.
+        """
 
     def printed(self, text: str) -> None:
         """Take a line of trace_printk."""
@@ -149,16 +176,15 @@ class Helper:
     """A function that programs may call by its number.
 
     Attributes:
-        number: Linux's.
-        name: Linux's, without `bpf_`.
-        args: kinds of r1, r2, ...; later registers are not looked at.
+        number: Linux's number of it.
+        name: Linux's name, without `bpf_`.
+        args: kinds of r1, r2, ...; the helper does not look at later registers.
         returns: the kind of r0 afterwards.
         maps: types that a MAP argument may have; None: all.
-        bounds: smallest and largest result as signed numbers, where there is more to say than 64
-            bits.
+        bounds: smallest and largest result as signed numbers; None: any 64 bits.
         run: called with the run and five registers; returns r0.
-        formats: `run` takes `texts=`, too: which arguments of its format are addresses of the
-            program's own. See verifier.facts.HelperCall; None: it is told by their values.
+        formats: True where `run` takes `texts=`, too: which arguments of its format are addresses
+            of the program's own (verifier.facts.HelperCall). None: they are told by their values.
     """
 
     number: int

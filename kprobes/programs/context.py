@@ -38,13 +38,13 @@ _MASK: Final = (1 << 64) - 1
 
 @frozen
 class WordSource:
-    """The source of a word: exactly one of these is given.
+    """The source of a word of the context: exactly one of these is given.
 
     Attributes:
         register: name of a register.
         argument: number of an argument that is on the stack, from 0.
         value: a constant.
-        linkage: True: the return address, by the architecture's linkage.
+        linkage: True for the return address, read by the architecture's linkage.
     """
 
     register: str = ""

@@ -61,7 +61,15 @@ def named(name: str, code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) 
 
 
 def check(name: str | None, code: Code) -> None:
-    """Check that there is an engine of a name, or that the name is None. Raises ProgramError."""
+    """Check that there is an engine of this name, or that the name is None.
+
+    Args:
+        name: the engine's name.
+        code: the program, for the error.
+
+    Raises:
+        ProgramError: there is no such engine.
+    """
     if name is not None and name not in ENGINES:
         raise ProgramError(f"there is no engine {name!r} here", program=code.name,
                            hint=f"use one of {', '.join(ENGINES)}")

@@ -85,7 +85,10 @@ class FrameContext:
         return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
     def address(self, w: IrWriter) -> str:
-        """Return the address that r1 has, which is the frame's; nothing is read by it.
+        """Return the name of r1's value, the frame's address; the program may not read there.
+
+        Args:
+            w: writes the function.
 
         Raises:
             Unsupported: the program uses the context as memory.
@@ -102,7 +105,12 @@ class FrameContext:
         return w.emit(f"and i64 {w.emit(f'add i64 %a1, {self._frame.above}')}, {self._arch.mask}")
 
     def linkage(self, w: IrWriter, index: int) -> str:
-        """Return the return address. index: number of the word, which is not used."""
+        """Write a read of the return address, and return the name of the value, an i64.
+
+        Args:
+            w: writes the function.
+            index: number of the context's word, which is not used.
+        """
         linkage = self._arch.linkage
         assert linkage is not None
         return (
@@ -112,7 +120,13 @@ class FrameContext:
         )
 
     def register(self, w: IrWriter, name: str, index: int) -> str:
-        """Return a register as it was before the detour. index: its number, which is not used."""
+        """Write a read of a register as it was before the detour; return the value's name, an i64.
+
+        Args:
+            w: writes the function.
+            name: the register.
+            index: number of the context's word, which is not used.
+        """
         name = self._arch.regs.aliases.get(name, name)
         if name == self._arch.regs.pc:
             return w.word(PC)
@@ -175,8 +189,9 @@ def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Fram
 
 
 def asked(arch: Arch) -> bytes:
-    """Return the machine code of a function that does nothing: where it is called the guest stops,
-    and the host reads memory for the program.
+    """Return the machine code of a function that does nothing.
+
+    The machine stops the guest where it is called, and reads guest memory for the program.
     """
     return machine_code(NOTHING, arch)
 

@@ -134,7 +134,7 @@ def _compiled(
 
 
 def known(arch: Arch) -> Compiling:
-    """Return how programs for an architecture are compiled.
+    """Return how programs for an architecture are compiled: LLVM's target, and what it can do.
 
     Raises:
         Unsupported: LLVM has no such target.
@@ -164,12 +164,12 @@ def machine_code(text: str, arch: Arch) -> bytes:
 
 
 class PlacedProgram:
-    """A program in a guest's memory.
+    """A program in a guest's memory, that is called there.
 
     Attributes:
-        entry: address of its code.
-        maps: addresses of its maps.
-        environment: address of its environment.
+        entry: guest address of its code.
+        maps: guest addresses of the copies of its maps, in the program's order.
+        environment: guest address of its environment.
     """
 
     def __init__(
@@ -213,7 +213,11 @@ class PlacedProgram:
         self.push()
 
     def _place(self, text: bytes) -> int:
-        """Map memory for the code at the first free address from 1 << 28 on, and write it there."""
+        """Map executable guest memory from 1 << 28 on, write code there, and return its address.
+
+        Raises:
+            NoMemory: nothing is free there.
+        """
         size = -(-len(text) // _PAGE) * _PAGE
         for base in range(_BASE, _BASE << 1, _BASE >> 8):
             try:
@@ -225,7 +229,7 @@ class PlacedProgram:
         raise NoMemory(f"no room for {len(text)} bytes of code", hint="unmap something")
 
     def _value(self, slot: tuple[str, int]) -> int:
-        """Return a word of the environment."""
+        """Return the first value of a word of the environment, given by what the word is."""
         kind, number = slot
         known = {"context": self._context, "size": CONTEXT_SIZE, "blocks": self._table}
         return self.maps[number] if kind in ("map", "value") else known.get(kind, 0)
@@ -235,12 +239,12 @@ class PlacedProgram:
         return b"".join(value.to_bytes(8, self._order) for value in values)
 
     def push(self) -> None:
-        """Copy the maps into the guest."""
+        """Copy Python's maps into the guest."""
         for address, m in zip(self.maps, self._code.maps, strict=True):
             self._machine.write(address, bytes(m.block.view))
 
     def pull(self) -> None:
-        """Copy the maps out of the guest."""
+        """Copy the guest's copies of the maps into Python's maps."""
         for address, m in zip(self.maps, self._code.maps, strict=True):
             m.block.view[:] = self._machine.read(address, m.block.size)
 

@@ -50,11 +50,11 @@ _pages: list[mmap.mmap] = []  # where the code is
 
 @frozen
 class HostCode:
-    """A program's code in this process.
+    """A program's machine code in this process.
 
     Attributes:
-        address: of (environment, r1, r2) -> r0.
-        slots: what the words of its environments are, after the header.
+        address: of a function (environment, r1, r2) -> r0.
+        slots: what each word of its environments is, behind the header.
         calls: slot of a helper's call -> what the verifier has found out about it.
     """
 
@@ -105,10 +105,12 @@ def compiled(code: Code, facts: Facts) -> HostCode:
 
 @cache
 def load(code: bytes) -> int:
-    """Make machine code executable in this process; code of the same bytes is there once.
+    """Make machine code executable in this process, and return its address.
 
-    Returns:
-        Its address.
+    The same bytes are loaded only once.
+
+    Args:
+        code: the bytes.
     """
     page = mmap.mmap(-1, -(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE)
     page.write(code)
@@ -233,9 +235,9 @@ class Environment:
 
     Attributes:
         call: the run, as helpers see it; set before each run.
-        error: raised by a helper in run(), or None.
+        error: what a helper has raised in run(); None: nothing.
         words: the words, header included.
-        address: of the words.
+        address: address of the first of them.
     """
 
     def __init__(
@@ -296,8 +298,12 @@ class Environment:
         return 0
 
     def _helper(self, run: Callable[..., int]) -> Callable[..., int]:
-        """Return a callback for a helper, which raises nothing: ctypes prints exceptions and
-        forgets them.
+        """Return a callback for a helper, which raises nothing: ctypes would forget it.
+
+        What the helper raises goes to fail().
+
+        Args:
+            run: the helper.
         """
 
         def helper(*arguments: int) -> int:
@@ -324,12 +330,23 @@ class Environment:
         return int(self.words[HEADER + self._slots.index(slot)])
 
     def set(self, slot: Slot, value: int) -> None:
-        """Change a word, if the code has it."""
+        """Set a word of the environment, if the code has it.
+
+        Args:
+            slot: what the word is.
+            value: its value.
+        """
         if slot in self._slots:
             self.words[HEADER + self._slots.index(slot)] = value
 
     def fail(self, error: BaseException) -> None:
-        """End the run where it is, as a helper has raised something; discard its reserved records.
+        """Have the code end its run once it goes on, and discard the records that are reserved.
+
+        Called where a helper has raised something.
+
+        Args:
+            error: what was raised; run() raises it, and outside of run() `failed` is called with
+                it.
         """
         self.set(FAILED, 1)
         for ring in self._rings:

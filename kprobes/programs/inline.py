@@ -103,8 +103,10 @@ class Inlined:
 
 
 def _may_loop(w: IrWriter) -> str:
-    """Write the count of rounds, of all loops of one function together; return 1 while they may go
-    on.
+    """Write a count of rounds, for all loops of one function together.
+
+    Returns:
+        Name of an i64: 1 for the first ROUNDS rounds, then 0.
     """
     counter = w.counter(ROUNDS)
     left = w.emit(f"load i64, ptr {counter}")
@@ -113,7 +115,11 @@ def _may_loop(w: IrWriter) -> str:
 
 
 def _call_slot(w: IrWriter) -> str:
-    """Write what counts the calls that are followed, by the end of their stack in memory."""
+    """Write the number of calls that are being followed, from the end of their stack in memory.
+
+    Returns:
+        Name of that number, an i64.
+    """
     top = w.emit(f"load i64, ptr {w.pointer(w.word(('followed_top', 0)))}")
     bytes_used = w.emit(f"sub i64 {top}, {w.word(('followed_base', 0))}")
     return w.emit(f"udiv exact i64 {bytes_used}, {FOLLOWED_CALL}")
@@ -173,7 +179,15 @@ def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
 
 
 def _update(w: IrWriter, pc: int, m: Map) -> str | None:
-    """Write bpf_map_update_elem(); None: the map is of another type, or its entries are too large.
+    """Write bpf_map_update_elem() on an array or a hash table, and return the name of its result.
+
+    Args:
+        w: writes the function.
+        pc: slot of the call.
+        m: the map.
+
+    Returns:
+        None, with nothing written: the map is of another type, or its entries are too large.
     """
     if m.type in _ARRAYS and m.value_size <= COPIED:
         return _update_array(w, pc, m)
@@ -219,7 +233,13 @@ def _index(w: IrWriter, pc: int, m: Map) -> tuple[str, str]:
 
 
 def _value(w: IrWriter, m: Map, index: str) -> str:
-    """Write the address of an array's value."""
+    """Write the address of an array's value, and return its name, an i64.
+
+    Args:
+        w: writes the function.
+        m: the array, whose address is in r1.
+        index: name of the index, an i64.
+    """
     if m.type is MapType.PERCPU_ARRAY and m.cpus > 1:
         cpu = w.word(("cpu", 0))
         index = w.emit(f"add i64 {w.emit(f'mul i64 {index}, {m.cpus}')}, {cpu}")
@@ -280,10 +300,10 @@ def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
 
 
 class Result:
-    """A value to which several paths lead."""
+    """A value to which several paths of the IR lead; they meet where end() is called."""
 
     def __init__(self, w: IrWriter) -> None:
-        """Prepare; no path leads there."""
+        """Allocate the value's memory, and a label where the paths meet."""
         self._w = w
         self._room = w.room(8)
         self._done = w.label()
@@ -307,15 +327,22 @@ class Result:
         return onward
 
     def leave(self, value: str) -> None:
-        """Make `value` the result, and go to the end."""
+        """Write a store of the result, and a jump to where the paths meet.
+
+        Args:
+            value: the result on this path.
+        """
         self._w.do(f"store i64 {value}, ptr {self._room}")
         self._w.do(f"br label %{self._done}")
 
     def end(self, value: str) -> str:
-        """End the last path with a result, and begin the code where all paths come together.
+        """End the last path with a result, and begin the code where all paths meet.
+
+        Args:
+            value: the result on this path.
 
         Returns:
-            The value.
+            Name of the value, whichever path was taken.
         """
         self.leave(value)
         self._w.begin(self._done)

@@ -33,19 +33,24 @@ _FORMATS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Run(ProgramMemory):
-    """A run of a program, as its instructions and helpers see it (a Call).
+    """A run of a program, as its instructions and helpers see it (a call.ProgramRun).
 
     Attributes:
         r: the registers, r0 to r10.
-        frames: (slot to return to, r6 to r10) of the callers.
-        tail: what the run goes on with, an Interpreter.
-        tails: how often it has done so.
+        frames: (slot to return to, r6 to r10) of each caller.
+        tail: the Interpreter of the program that the run goes on with (bpf_tail_call); None: none.
+        tails: how many programs were gone on with.
     """
 
     tail: Interpreter | None
 
     def __init__(self, code: Code, context: int) -> None:
-        """Prepare. context: bytes of the largest context."""
+        """Allocate the run's memory.
+
+        Args:
+            code: the program.
+            context: bytes of the largest context.
+        """
         super().__init__(code.maps, context)
         self.maps: Mapping[int, Map] = ByAddress(code.maps)
         self.tails = 0
@@ -150,7 +155,7 @@ class Interpreter:
 
 
 def _refuse(reason: str) -> Step:
-    """Return a step that raises Invalid."""
+    """Return a step that ends the run with Invalid, for a reason."""
 
     def step(run: Run) -> None:
         raise Invalid(reason)
@@ -291,7 +296,11 @@ def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
 
 def _exit(run: Run) -> int:
-    """Return to the caller's frame; end the run in the entry function."""
+    """Return to the caller's frame; in the entry function, end the run.
+
+    Returns:
+        The slot to go on at; _END: the run has ended.
+    """
     if not run.frames:
         return _END
     back, saved = run.frames.pop()
@@ -341,7 +350,14 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
 
 def _tail_call(run: Run) -> int | None:
-    """Go on with another program, if there is one: this one has ended then."""
+    """Choose the program that the run goes on with, and end this one (bpf_tail_call).
+
+    Returns:
+        _END; None, with ENOENT in r0: there is no such program, or too many have gone on.
+
+    Raises:
+        Invalid: r2 is no program array.
+    """
     m = run.maps.get(run.r[2])
     if not isinstance(m, Programs):
         raise Invalid("goes on with a program of what is no program array")
@@ -402,7 +418,13 @@ def _call_local(code: Code, pc: int, target: int) -> Step:
 # ---- memory
 
 def _struct(code: Code, size: int, sign: bool = False) -> struct.Struct:
-    """Return the codec of a number in the program's byte order. sign: it is signed."""
+    """Return the codec of a number in the program's byte order.
+
+    Args:
+        code: the program.
+        size: bytes: 1, 2, 4 or 8.
+        sign: True for a signed number.
+    """
     form = _FORMATS[size]
     return struct.Struct(
         ("<" if code.order == "little" else ">") + (form.lower() if sign else form)

@@ -27,7 +27,10 @@ def fits(m: object) -> bool:
 
 
 class KeyedTable:
-    """Writes operations on one table, whose address is in r1 and whose key is where r2 points."""
+    """Writes operations on one hash table, whose address is in r1 and whose key is where r2 points.
+
+    Methods return names of values in the IR.
+    """
 
     def __init__(self, w: IrWriter, pc: int, m: Hash) -> None:
         """Write what reads the key.
@@ -70,7 +73,11 @@ class KeyedTable:
         return name
 
     def _words(self, pointer: str) -> list[str]:
-        """Return the key, padded with zeros, as words in the program's byte order."""
+        """Write reads of the key, and return the names of its 64-bit words, zeros behind it.
+
+        Args:
+            pointer: where the key is.
+        """
         w, words = self._w, []
         for start in range(0, self._m.key_size, 8):
             word, at = "0", start
@@ -89,7 +96,8 @@ class KeyedTable:
         return words
 
     def find(self) -> str:
-        """Write a search; return the address of the key's entry, or 0."""
+        """Write a search for the key; return the name of its entry's address, 0 where it has none.
+        """
         w = self._w
         place = w.pointer(w.emit(f"add i64 {self._map}, {8 * SEED}"))
         # HAZARD: a guest may write to its tables, so there the seed is loaded at each search.
@@ -99,8 +107,9 @@ class KeyedTable:
         return w.emit(f"call i64 @{self._specialised('find')}({arguments})")
 
     def insert(self) -> str:
-        """Write a new entry, after find() has found none; return its address, or 0: there is no
-        room.
+        """Write a new entry for the key; return the name of its address, 0 where there is no room.
+
+        find() must have found none before.
         """
         arguments = f"i64 {self._map}, ptr {self._key}, ptr {self._found}"
         return self._w.emit(f"call i64 @{self._specialised('insert')}({arguments})")
@@ -111,7 +120,11 @@ class KeyedTable:
         self._w.do(f"call void @{self._specialised('remove')}({arguments})")
 
     def value(self, entry: str) -> str:
-        """Return the address of an entry's value."""
+        """Write the address of an entry's value, in a per-CPU table for this CPU; return its name.
+
+        Args:
+            entry: name of the entry's address.
+        """
         w, m = self._w, self._m
         address = w.emit(f"add nuw i64 {entry}, {m.value_at}")
         if not m.percpu:
@@ -120,7 +133,11 @@ class KeyedTable:
         return w.emit(f"add i64 {address}, {w.emit(f'mul i64 {cpu}, {m.stride}')}")
 
     def seen(self, entry: str) -> None:
-        """Write a note that the entry was looked up, which keeps it from being evicted."""
+        """Write a mark that the entry was looked up: an LRU table does not evict it soon.
+
+        Args:
+            entry: name of the entry's address.
+        """
         if self._m.lru:
             w = self._w
             w.store("3", w.pointer(w.emit(f"add i64 {entry}, 4")), 32)

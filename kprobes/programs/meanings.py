@@ -63,7 +63,15 @@ def lookup(call: ProgramRun, map_: int, key: int, *_: Any) -> int:
 
 
 def update(call: ProgramRun, map_: int, key: int, value: int, flags: int, *_: Any) -> int:
-    """Set the value of a key (bpf_map_update_elem)."""
+    """Set the value of a key, for this CPU in a per-CPU map (bpf_map_update_elem).
+
+    Args:
+        call: the run.
+        map_: address of the map.
+        key: address of the key.
+        value: address of the value.
+        flags: ANY, NOEXIST or EXIST.
+    """
     m = call.maps[map_]
     return m.update_elem(
         call.read(key, m.key_size), call.read(value, m.value_size), flags, call.place.cpu
@@ -77,7 +85,14 @@ def delete(call: ProgramRun, map_: int, key: int, *_: Any) -> int:
 
 
 def push(call: ProgramRun, map_: int, value: int, flags: int, *_: Any) -> int:
-    """Add a value to a queue, a stack or a bloom filter (bpf_map_push_elem)."""
+    """Add a value to a queue, a stack or a bloom filter (bpf_map_push_elem).
+
+    Args:
+        call: the run.
+        map_: address of the map.
+        value: address of the value.
+        flags: ANY; EXIST: a full queue drops its oldest value.
+    """
     m = call.maps[map_]
     return m.push_elem(call.read(value, m.value_size), flags)
 
@@ -158,17 +173,17 @@ def next_key(call: ProgramRun, map_: int, key: int, cursor: int, *_: Any) -> int
 
 
 def call_slot(call: ProgramRun, *_: Any) -> int:
-    """Return 0. Compiled programs, which alone run where a machine follows calls by itself, count
-    them.
+    """Return 0: the interpreter follows no calls.
 
-    There it is the number of calls that are being followed: the place of the one that begins here,
-    or has returned; SLOTS where there is no room for one more.
+    Compiled programs, which alone run where a machine follows calls by itself, count them: there it
+    is the number of calls that are being followed, the index of the one that begins here or has
+    returned; SLOTS where there is no room for one more.
     """
     return 0
 
 
 def may_loop(call: ProgramRun, *_: Any) -> int:
-    """Return 1, up to ROUNDS times in a run; a loop ends where it is 0."""
+    """Count a round of a loop: return 1 for the first ROUNDS rounds of a run, then 0."""
     call.rounds += 1
     return int(call.rounds <= ROUNDS)
 
@@ -273,7 +288,7 @@ def task(call: ProgramRun, *_: Any) -> int:
 
 
 def nobody(call: ProgramRun, *_: Any) -> int:
-    """Return 0, as user and group: these are an operating system's."""
+    """Return 0, as user and group: guests have none."""
     return 0
 
 
@@ -283,7 +298,13 @@ def jiffies(call: ProgramRun, *_: Any) -> int:
 
 
 def comm(call: ProgramRun, to: int, size: int, *_: Any) -> int:
-    """Write the name of the guest's task, padded with zeros."""
+    """Write the name of the guest's task (bpf_get_current_comm).
+
+    Args:
+        call: the run.
+        to: address that it is written to, cut to 15 bytes and padded with zeros.
+        size: bytes there.
+    """
     size &= _U32
     call.check(to, size)
     call.write(to, call.place.comm()[:min(15, size - 1)].ljust(size, b"\0"))
@@ -604,7 +625,13 @@ def _commit(call: ProgramRun, record: int, discard: bool) -> int:
 
 
 def ring_query(call: ProgramRun, map_: int, what: int, *_: Any) -> int:
-    """Return a number about a ring (bpf_ringbuf_query): see Ring.query()."""
+    """Return a number about a ring (bpf_ringbuf_query).
+
+    Args:
+        call: the run.
+        map_: address of the ring.
+        what: 0: bytes not consumed; 1: size; 2: consumer position; 3: producer position.
+    """
     m = call.maps[map_]
     assert isinstance(m, Ring)
     return m.query(what)
@@ -721,8 +748,9 @@ def session_is_return(call: ProgramRun, *_: Any) -> int:
 
 
 def tail_call(call: ProgramRun, _ctx: int, map_: int, index: int, *_: Any) -> int:
-    """Return ENOENT: there is no program to go on with. The interpreter goes on before this is
-    called.
+    """Return ENOENT: there is no program to go on with.
+
+    Where there is one, the interpreter goes on with it and does not call this.
     """
     assert isinstance(call.maps[map_], Programs)
     return ENOENT

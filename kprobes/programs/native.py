@@ -121,7 +121,12 @@ def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
 
 
 def _unused(relocations: bytes, triple: Triple) -> bool:
-    """Return True if nothing depends on any of the relocations."""
+    """Return True where the code depends on none of the relocations.
+
+    Args:
+        relocations: bytes of the section.
+        triple: what the code was compiled for.
+    """
     return (bool(triple.unused) and all(info & 0xFFFF_FFFF in triple.unused
                                         for _, info, _ in struct.iter_unpack("<QQq", relocations)))
 

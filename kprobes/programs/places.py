@@ -79,10 +79,10 @@ class _FunctionWalk:
 
     Attributes:
         code: the program.
-        entries: first slot of a function -> places of r0 .. r10 where it is called.
-        rows: function -> slot -> places of r0 .. r10 before it.
+        entries: first slot of a function -> what r0 .. r10 point at where it is called.
+        rows: function -> slot -> what r0 .. r10 point at before it.
         todo: functions that are to be walked, again where they are called in another way.
-        escapes: slots where the context's address is used as any other.
+        escapes: slots where the context's address is used as any other number.
     """
 
     code: tuple[Instruction, ...]
@@ -105,7 +105,11 @@ class _FunctionWalk:
             self.todo.append(function)
 
     def function(self, entry: int) -> None:
-        """Walk a function until nothing changes any more."""
+        """Fill `rows` of a function: walk it until nothing changes any more.
+
+        Args:
+            entry: its first slot.
+        """
         rows = self.rows.setdefault(entry, {})
         todo = [(entry, self.entries[entry])]
         while todo:
@@ -138,7 +142,13 @@ class _FunctionWalk:
         return row
 
     def _access(self, pc: int, i: Instruction, row: Row) -> None:
-        """Note a store of the context's address, and an access by a register that may hold it."""
+        """Note in `escapes` stores of the context's address, and accesses by what may hold it.
+
+        Args:
+            pc: slot of the instruction.
+            i: the load or store.
+            row: what r0 .. r10 point at before it.
+        """
         stored = i.cls == isa.STX and row[i.src].kind in (PlaceKind.CONTEXT, PlaceKind.MIXED)
         if stored or row[i.src if i.cls == isa.LDX else i.dst].kind is PlaceKind.MIXED:
             self.escapes.append(pc)
@@ -202,8 +212,13 @@ class _FunctionWalk:
 
 
 def find(code: tuple[Instruction, ...]) -> Places:
-    """Walk the program from slot 0, where r1 is the context. Raises IndexError where a jump leaves
-    it.
+    """Return what registers point at, in a whole program; at slot 0 the context is in r1.
+
+    Args:
+        code: the program.
+
+    Raises:
+        IndexError: a jump leaves the program.
     """
     walk = _FunctionWalk(code)
     walk.enter(
@@ -260,7 +275,7 @@ def _meet(one: Row, other: Row) -> Row:
 
 
 def _either(a: PointedPlace, b: PointedPlace) -> PointedPlace:
-    """Return the place of a register where two paths come together."""
+    """Return what a register points at where two paths come together."""
     if a == b:
         return a
     return OTHER if {PlaceKind.CONTEXT, PlaceKind.MIXED}.isdisjoint((a.kind, b.kind)) else MIXED

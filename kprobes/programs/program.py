@@ -253,7 +253,11 @@ class Program:
 
     @property
     def code(self) -> Code:
-        """The instructions. ProgramError: there are several programs."""
+        """The program's instructions.
+
+        Raises:
+            ProgramError: there are several programs.
+        """
         if len(self.codes) > 1:
             raise ProgramError(
                 "has several programs",
@@ -298,8 +302,9 @@ class Program:
 
     @contextmanager
     def unless_refused(self) -> Iterator[None]:
-        """Freeze constants inside a with block and from then on; if it raises, they may be set as
-        before.
+        """Freeze constants inside a with block and from then on; where it raises, undo that.
+
+        What was verified and compiled meanwhile is dropped then.
         """
         frozen = self.variables.frozen
         maps = [m for code in self.codes.values() for m in code.maps]
@@ -316,7 +321,7 @@ class Program:
         self.variables.frozen = True
 
     def _forget(self) -> None:
-        """Drop what was found out and made of the constants, which may be set."""
+        """Drop facts, engines and compiled code, which were made for the constants as they were."""
         self._facts = None
         for made in (self._engines, self._sites, self._frames):
             made.clear()

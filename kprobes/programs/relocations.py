@@ -186,7 +186,11 @@ def _patch(code: Code, instructions: list[Instruction], pc: int, number: int) ->
 
 
 def unresolved(code: Code) -> Mapping[int, TypeRelocation]:
-    """Return the relocations of a program that has seen no guest's types: what it would read is not
-    known.
+    """Return the relocations of a program that no guest's types were put into: slot -> relocation.
+
+    The numbers that they stand for are not known.
+
+    Args:
+        code: the program.
     """
     return {pc: r for pc, r in code.relocations.items() if r.kind != Asked.LOCAL_ID}

@@ -38,13 +38,21 @@ class ProbeContext:
     """
 
     def __init__(self, view: HostCodeView) -> None:
-        """Prepare. view: the machine's."""
+        """Prepare.
+
+        Args:
+            view: where the machine keeps registers.
+        """
         self._view = view
         self._arch = view.arch
 
     def load(self, w: IrWriter, offset: int, size: int) -> str:
-        """Return `size` bytes at an offset of the context. The verifier lets no read pass that
-        crosses words.
+        """Write a read of the context, and return the name of the value, an i64.
+
+        Args:
+            w: writes the function.
+            offset: bytes from the context's beginning.
+            size: bytes; the verifier lets no read pass that crosses words.
         """
         return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
@@ -66,7 +74,8 @@ class ProbeContext:
         return at
 
     def sp(self, w: IrWriter) -> str:
-        """Return the stack pointer."""
+        """Write a read of the stack pointer, its bias added, and return the value's name, an i64.
+        """
         table = self._arch.regs
         value = w.emit(
             f"add i64 {self._value(w, table.sp, table.names.index(table.sp))}, {table.sp_bias}"
@@ -74,8 +83,11 @@ class ProbeContext:
         return w.emit(f"and i64 {value}, {self._arch.mask}")
 
     def linkage(self, w: IrWriter, index: int) -> str:
-        """Return the return address, for which Python is called. index: number of the context's
-        word.
+        """Write a call of Python for the return address, and return the name of the value, an i64.
+
+        Args:
+            w: writes the function.
+            index: number of the context's word.
         """
         function = w.pointer(w.word(("word", 0)))
         value = w.emit(f"call i64 {function}(i64 {index})")
@@ -83,8 +95,12 @@ class ProbeContext:
         return value
 
     def register(self, w: IrWriter, name: str, index: int) -> str:
-        """Return a register, or the stack pointer without its bias. index: number of the context's
-        word.
+        """Write a read of a register, and return the name of the value, an i64.
+
+        Args:
+            w: writes the function.
+            name: the register.
+            index: number of the context's word; to that of the stack pointer the bias is added.
         """
         biased = index == context.SP and self._arch.regs.sp_bias
         return self.sp(w) if biased else self._value(w, name, index)
@@ -125,16 +141,17 @@ class ProbeContext:
 
 
 class WordSources(Protocol):
-    """The sources of a context's words that differ among guests. All write IR, and return a value's
-    name.
+    """The sources of a context's words that differ among guests.
+
+    Methods write a read, and return the name of the value, an i64.
     """
 
     def sp(self, w: IrWriter) -> str:
         """Return the stack pointer."""
     def linkage(self, w: IrWriter, index: int) -> str:
-        """Return the return address. index: number of the context's word."""
+        """Write a read of the return address, which is the context's word of number `index`."""
     def register(self, w: IrWriter, name: str, index: int) -> str:
-        """Return a register. index: number of the context's word."""
+        """Write a read of the register `name`, which is the context's word of number `index`."""
 
 
 def word(w: IrWriter, arch: Arch, words: WordSources, index: int) -> str:
@@ -172,7 +189,16 @@ def part(w: IrWriter, value: str, inside: int, size: int) -> str:
 
 
 def stacked(w: IrWriter, arch: Arch, n: int, sp: str) -> str:
-    """Return the argument of a number from 0, which is on the stack; 0 where no memory is mapped.
+    """Write a read of an argument that is on the stack, and return the name of the value.
+
+    Args:
+        w: writes the function.
+        arch: the guest's architecture.
+        n: number of the argument, from 0; those in registers count.
+        sp: name of the stack pointer.
+
+    Returns:
+        The argument is 0 where no memory is mapped.
     """
     assert arch.abi is not None
     return word_at(w, arch, sp, arch.abi.stack_args + (n - len(arch.abi.args)) * (arch.bits // 8))
@@ -334,7 +360,13 @@ class SiteProgram:
         return self._pc.value & ~self._view.arch.pointers.mode_bits
 
     def _word(self, index: int) -> int:
-        """Read a word of the context in Python: a callback, which raises nothing."""
+        """Return a word of the context; called by the program's code where it cannot read the word.
+
+        What reading raises ends the run instead.
+
+        Args:
+            index: number of the word.
+        """
         try:
             self._report(True)
             return context.reader(self._view.arch, index)(self._view.regs) & (1 << 64) - 1

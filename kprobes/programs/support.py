@@ -65,10 +65,13 @@ def need(module: IrModule, name: str) -> None:
 
 
 def memory(w: IrWriter) -> str:
-    """Return the last arguments of @read and @read_string.
+    """Return the last arguments of @read and @read_string, as IR.
 
     They are: the table of guest memory, the engine, and the function that reads what is not in that
     table.
+
+    Args:
+        w: writes the function.
     """
     blocks = w.word(("blocks", 0))
     target = w.module.target

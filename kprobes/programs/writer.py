@@ -24,17 +24,33 @@ class ContextSource(Protocol):
     """The source of a context's words, where the context is not memory behind r1."""
 
     def load(self, writer: IrWriter, offset: int, size: int) -> str:
-        """Write a read of `size` bytes at an offset; return the name of the i64."""
+        """Write a read of the context, and return the name of the value, an i64.
+
+        Args:
+            writer: writes the function.
+            offset: bytes from the context's beginning.
+            size: bytes.
+        """
 
     def address(self, writer: IrWriter) -> str:
-        """Write what r1 is at the start; return the name of the i64."""
+        """Write what r1 is at the start, and return its name, an i64."""
 
 
 class Inline(Protocol):
     """Writes helpers as code."""
 
     def __call__(self, w: IrWriter, pc: int, number: int, /) -> str | None:
-        """Write a helper; None: it is called by the environment's ("call", number)."""
+        """Write a helper's code.
+
+        Args:
+            w: writes the function.
+            pc: slot of the call.
+            number: the helper's number.
+
+        Returns:
+            Name of its result; None, with nothing written: the environment's ("call", number) is
+            called.
+        """
 
 
 def no_inline(writer: IrWriter, pc: int, number: int) -> str | None:
@@ -47,14 +63,15 @@ class CodeTarget:
     """The properties of the code's machine that the IR depends on.
 
     Attributes:
-        bits: of a pointer.
+        bits: bits of a pointer.
         order: byte order of its memory.
-        program_order: byte order of the program's: where they differ every access is swapped.
+        program_order: byte order of the program's memory; where they differ, accesses are swapped.
         divides: bits of the widest numbers that it has instructions to divide.
         shifts: bits of the widest numbers that it has instructions to shift by a register.
-        atomic: atomic operations are atomic; False: they are a load, a computation and a store.
-        alone: there is nothing to call: all is put into one function.
-        asks: with `alone`: there is a function by which the host is asked to read.
+        atomic: True where atomic operations are atomic; False: they are a load, a computation and a
+            store.
+        alone: True where the code calls nothing: all is put into one function.
+        asks: True where, with `alone`, there is a function that has the host read guest memory.
     """
 
     bits: int = 64
@@ -95,11 +112,20 @@ class IrModule:
     support: dict[str, str] = field(factory=dict)
 
     def slot(self, what: Slot) -> int:
-        """Return the offset in the environment of a word, in bytes; it gets one if it has none."""
+        """Return the offset in bytes of a word in the environment; a new word gets the next one.
+
+        Args:
+            what: what the word is.
+        """
         return 8 * self.slots.setdefault(what, HEADER + len(self.slots))
 
     def need(self, name: str, text: str) -> None:
-        """Have the module contain a function that others call."""
+        """Add a function that others call to the module, unless it is there.
+
+        Args:
+            name: its name.
+            text: its IR.
+        """
         self.support.setdefault(name, text)
 
 
@@ -107,14 +133,19 @@ class IrWriter:
     """Writes one function. Values and pointers are given by their names in the IR.
 
     Attributes:
-        module: of the program.
+        module: the program's IR.
         entry: slot where the function begins.
         lines: the IR so far.
         rooms: the instructions that allocate its memory.
     """
 
     def __init__(self, module: IrModule, entry: int) -> None:
-        """Begin. entry: slot where the function begins."""
+        """Begin a function.
+
+        Args:
+            module: the program's IR.
+            entry: slot where the function begins.
+        """
         self.module = module
         self.entry = entry
         self.lines: list[str] = []
@@ -123,7 +154,11 @@ class IrWriter:
         self._counter = ""
 
     def emit(self, text: str) -> str:
-        """Write an instruction with a result; return the result."""
+        """Write an instruction with a result; return the result's name.
+
+        Args:
+            text: the instruction without `name =`.
+        """
         self._names += 1
         name = f"%v{self._names}"
         self.lines.append(f"  {name} = {text}")
@@ -134,13 +169,17 @@ class IrWriter:
         self.lines.append(f"  {text}")
 
     def room(self, size: int) -> str:
-        """Allocate memory of the function's own; return the pointer."""
+        """Allocate bytes on the function's stack; return the pointer's name."""
         name = f"%room{len(self.rooms)}"
         self.rooms.append(f"  {name} = alloca [{size} x i8], align 16")
         return name
 
     def counter(self, value: int) -> str:
-        """Return the pointer to the function's only counter, an i64. value: what it begins with."""
+        """Return the name of the pointer to the function's only counter, an i64.
+
+        Args:
+            value: what it begins with, where it is new.
+        """
         if not self._counter:
             self._counter = self.room(8)
             self.rooms.append(f"  store i64 {value}, ptr {self._counter}")
@@ -152,33 +191,42 @@ class IrWriter:
         return f"b{self._names}"
 
     def begin(self, label: str) -> None:
-        """Begin a block."""
+        """Begin a block of code at a label."""
         self.lines.append(f"{label}:")
 
     # --- values
 
     def get(self, register: int, bits: int = 64) -> str:
-        """Return a register, or its lower bits."""
+        """Write a read of a register; return the name of its value, or of its lower bits."""
         value = self.emit(f"load i64, ptr %r{register}")
         return value if bits == 64 else self.emit(f"trunc i64 {value} to i{bits}")
 
     def put(self, register: int, value: str, bits: int = 64) -> None:
-        """Set a register, zero-extended."""
+        """Write a value to a register, zero-extended.
+
+        Args:
+            register: its number.
+            value: name of the value.
+            bits: bits of the value.
+        """
         if bits < 64:
             value = self.emit(f"zext i{bits} {value} to i64")
         self.do(f"store i64 {value}, ptr %r{register}")
 
     def word(self, what: Slot) -> str:
-        """Return a word of the environment.
+        """Write a read of a word of the environment, and return the name of the value, an i64.
 
         It stays as it is while the program runs, so LLVM need not load it twice.
+
+        Args:
+            what: what the word is; a new one gets the next offset.
         """
         at = self.emit(f"getelementptr i8, ptr %env, i64 {self.module.slot(what)}")
         known = ", !range !0" if what[0] in ("map", "value") else ""
         return self.emit(f"load i64, ptr {at}, !invariant.load !1{known}")
 
     def pointer(self, value: str) -> str:
-        """Return an address as a pointer."""
+        """Write a cast of an address to a pointer; return the pointer's name."""
         return self.emit(f"inttoptr i64 {value} to ptr")
 
     def address(self, pc: int, register: int, offset: int = 0) -> str:
@@ -198,19 +246,37 @@ class IrWriter:
         return self.pointer(self.emit(f"add i64 {value}, {offset}") if offset else value)
 
     def load(self, pointer: str, bits: int, align: int = 1) -> str:
-        """Return memory as the program sees it, swapped where the byte orders differ."""
+        """Write a load as the program sees it, swapped where byte orders differ; return its name.
+
+        Args:
+            pointer: where from.
+            bits: bits of the value.
+            align: bytes of which the address is a multiple.
+        """
         return self.swap(self.emit(f"load i{bits}, ptr {pointer}, align {align}"), bits)
 
     def store(self, value: str, pointer: str, bits: int, align: int = 1) -> None:
-        """Write memory as the program sees it, swapped where the byte orders differ."""
+        """Write a store as the program sees it, swapped where byte orders differ.
+
+        Args:
+            value: name of the value.
+            pointer: where to.
+            bits: bits of the value.
+            align: bytes of which the address is a multiple.
+        """
         self.do(f"store i{bits} {self.swap(value, bits)}, ptr {pointer}, align {align}")
 
     def swap(self, value: str, bits: int) -> str:
-        """Return a value as it lies in memory, whose byte order may not be the program's."""
+        """Return the name of a value as it lies in memory: reversed where byte orders differ."""
         return self.reversed(value, bits) if self.module.target.swapped else value
 
     def reversed(self, value: str, bits: int) -> str:
-        """Return a value's bytes in reverse."""
+        """Write a reversal of a value's bytes; return its name.
+
+        Args:
+            value: name of the value.
+            bits: bits of the value.
+        """
         return (
             value if bits == 8 else self.emit(f"call i{bits} @llvm.bswap.i{bits}(i{bits} {value})")
         )
