@@ -16,7 +16,12 @@ OTHERS = {0x28: 1, 0x29: 2, 0x2B: 4, 0x3F: 8, 0x31: 4, 0x35: 8, 0x39: 4, 0x3D: 8
 
 
 def use(order: Order, insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register."""
+    """Return the effect of an instruction on a base register.
+
+    Args:
+        order: byte order of code.
+        insn: the instruction.
+    """
     word = int.from_bytes(insn.raw[:4], order.value)
     opcode, s, t, low = word >> 26, word >> 21 & 31, word >> 16 & 31, signed(word & 0xFFFF, 16)
     if opcode == LUI and not s:

@@ -20,7 +20,15 @@ WITH_ZERO = (0x36, 0x3E)  #: release 6: BEQZC, BNEZC
 
 
 def find(bits: int, order: Literal["little", "big"], six: bool, code: bytes, _addr: int) -> Comparison | None:
-    """Conditional branches of two registers, SLT and its kin."""
+    """Return what an instruction compares: conditional branches of two registers, SLT and its kin;
+    None for others.
+
+    Args:
+        bits: width of a register.
+        order: byte order of code.
+        six: True: code of release 6.
+        code: the instruction's bytes.
+    """
     word = int.from_bytes(code[:4], order)
     opcode, first, second = word >> 26, word >> 21 & 31, word >> 16 & 31
     compact = six and (

@@ -9,7 +9,14 @@ _N64 = _O32.replace("t0 t1 t2 t3 t4 t5 t6 t7", "a4 a5 a6 a7 t0 t1 t2 t3")
 
 
 def _mips_constant(register: int, value: int, bits: int) -> list[int]:
-    """LUI, ORI, then DSLL by 16 and ORI"""
+    """Return the instructions that put a constant into a register: LUI, ORI, then DSLL by 16 and
+    ORI for each halfword more.
+
+    Args:
+        register: its number.
+        value: of `bits` bits.
+        bits: 32 or 64.
+    """
     top = [0x3C000000 | register << 16 | value >> bits - 16 & 0xFFFF]
     rest = [value >> at & 0xFFFF for at in range(bits - 32, -1, -16)]
     code = top
@@ -20,6 +27,13 @@ def _mips_constant(register: int, value: int, bits: int) -> list[int]:
 
 
 def _mips(order: str, bits: int, release6: bool) -> Saving:
+    """Return how detours save registers on MIPS.
+
+    Args:
+        order: "little" or "big".
+        bits: 32 (o32) or 64 (n64).
+        release6: True: LL and SC have release 6's encodings, and there are no HI and LO.
+    """
     names = _N64 if bits == 64 else _O32
     access = (0xFC000000, 0xDC000000) if bits == 64 else (0xAC000000, 0x8C000000)
     add = 0x67BD0000 if bits == 64 else 0x27BD0000  # (D)ADDIU sp, sp, n

@@ -3,6 +3,11 @@
 What stands in a delay slot stands there in straight line, before the jump: a branch has its
 condition read by then, and a copy on either way. So its faults are where it stands, it can be
 executed again after one, and nothing has to know whether a branch waits for it.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are numbers of registers, by the letters of the row: s and t sources, d
+destination.
 """
 
 from __future__ import annotations
@@ -63,11 +68,20 @@ class MipsElsewhere:
         return self._link(insn) + slot_of(insn)
 
     def branch(self, flip: int, width: int = 16, *, likely: bool = False) -> Callable[..., bytes]:
-        """The opposite condition, whose encoding differs in the bits of `flip`, skips the jump.
-        Behind it is a nop: its delay slot, or its forbidden slot. width: of the displacement.
+        """Return the `displace` of a branch: the opposite condition skips the jump.
+
+        Behind the opposite branch is a nop: its delay slot, or its forbidden slot.
+
+        Args:
+            flip: bits in which the opposite condition's encoding differs.
+            width: bits of the displacement.
+            likely: True: the branch annuls its delay slot where it is not taken.
         """
 
         def elsewhere(insn: Insn, to: int, s: int = 0, **_: int) -> bytes:
+            """Return the link, the opposite branch and the jump; OutOfReach where the link's
+            register is tested.
+            """
             if insn.links and s == RA:
                 raise OutOfReach(
                     f"{insn.name} tests the register that it writes",
@@ -87,7 +101,9 @@ class MipsElsewhere:
         return self.branch(flip, likely=True)
 
     def jalr(self, insn: Insn, to: int, s: int, d: int = 0) -> bytes:
-        """JR and JALR: JR, unless the delay slot changes its register."""
+        """Return the link, the delay slot, and JR to register `s`; OutOfReach where the link or the
+        delay slot changes that register.
+        """
         slot = slot_of(insn)
         if s == d != 0 or may_write(self._number(slot), s):
             raise OutOfReach(
@@ -97,7 +113,7 @@ class MipsElsewhere:
         return link + slot + word(self._number(insn.raw) & ~(31 << 11), self._order) + NOP
 
     def jialc(self, insn: Insn, to: int, t: int, **_: int) -> bytes:
-        """JIC behind the link."""
+        """Return the link and JIC to register `t`; OutOfReach where that is the link's register."""
         if t == RA:
             raise OutOfReach(
                 f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated"
@@ -112,8 +128,12 @@ class MipsElsewhere:
         return self._set(RA, insn.next) if insn.links else b""
 
     def _set(self, n: int, value: int) -> bytes:
-        """LUI, which sign-extends, and ORI; where that is not the value, DSLL and ORI for two
-        halfwords more.
+        """Return code that puts a value into a register: LUI, which sign-extends, and ORI; where
+        that is not the value, DSLL and ORI for two halfwords more.
+
+        Args:
+            n: number of the register.
+            value: of the width of a register.
         """
         value &= self._mask
         high, low, *rest = (16, 0) if signed(value, 32) & self._mask == value else (48, 32, 16, 0)

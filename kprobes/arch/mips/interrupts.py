@@ -26,7 +26,12 @@ def wakes(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Set EXL, EPC and Cause, and go to the vector."""
+    """Take an interrupt: set EXL, EPC and Cause, and return the vector's address.
+
+    Args:
+        cpu: the CPU between two instructions.
+        line: number of the interrupt; all have one vector.
+    """
     status, back = cpu.system("status"), cpu.regs.pc
     cpu.set_system("status", status | EXL)
     cpu.set_system("epc", back)

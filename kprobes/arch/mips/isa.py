@@ -54,7 +54,13 @@ ODD_LIKELY, SIGN_LIKELY, LINK = ODD | 1 << 30, SIGN | 1 << 17, 1 << 20
 
 
 def old_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
-    """Up to release 5: branch likely, condition codes, LL and SC with their own opcodes."""
+    """Return the rows up to release 5 beside the common ones: branch likely, condition codes, LL
+    and SC with their own opcodes.
+
+    Args:
+        to: has the `extra` functions that set targets.
+        away: makes the `displace` functions.
+    """
     return (
         Delayed("000000 sssss 00000 00000 -0000 001000", "JR", jr, displace=away.jalr, extra=computed),  # JR.HB
         Delayed(f"000001 sssss 00010 {I16}", "BLTZL", likely(lt), displace=away.likely(SIGN_LIKELY), extra=to.i16),
@@ -96,8 +102,14 @@ def old_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
 
 
 def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
-    """J within the 256 MB of its delay slot, BEQ zero, zero to the 128 KB either way beyond; and a
-    nop.
+    """Return a jump and a nop: J within the 256 MB of its delay slot, BEQ zero, zero to the 128 KB
+    either way beyond; raise OutOfReach.
+
+    Args:
+        order: byte order of code.
+        mask: the greatest address.
+        frm: address of the jump.
+        to: its target.
     """
     if (frm + 4 ^ to) & mask >> 28 << 28:
         return word(0b000100 << 26 | displacement(frm + 4, to, 16, 4, mask), order) + bytes(4)
@@ -105,7 +117,15 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 
 
 def of_release(name: str, flags: int, _: str) -> Arch:
-    """`Files.choose`: EF_MIPS_ARCH 9 and 10 are release 6. Unsupported for n32 and microMIPS files.
+    """Return the architecture for an ELF file (`Files.choose`): EF_MIPS_ARCH 9 and 10 are release
+    6.
+
+    Args:
+        name: of the architecture up to release 5.
+        flags: e_flags.
+
+    Raises:
+        Unsupported: an n32 or a microMIPS file.
     """
     old, new = GENERATIONS[name]
     if old.bits == 32 and flags & 0x20:

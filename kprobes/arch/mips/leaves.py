@@ -22,8 +22,13 @@ def annuls(code: int) -> bool:
 
 
 def leaves(order: Order, jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """Return the load of t9 from the table, if nothing but the low half of an address is added to
-    it.
+    """Return the load of t9 from the table, if a jump goes through t9 and nothing but the low half
+    of an address is added to it; None: it does not.
+
+    Args:
+        order: byte order of code.
+        jump: the computed jump.
+        before: instructions that always precede it; the first may be a branch that was not taken.
     """
     codes = [int.from_bytes(insn.raw, order.value) for insn in (jump, *before)]
     if codes[0] >> 21 & 31 != T9:

@@ -3,8 +3,11 @@
 Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions,
 and brought compact branches, which have no delay slot, and pc-relative loads. Software must not put
 a branch behind a conditional compact branch (its forbidden slot), where it is a reserved
-instruction: neither of the two may be probed. Nor must we put one there: probes in forbidden slots
-stay breakpoints.
+instruction: neither of the two may be probed. Nor must the library put one there: probes in
+forbidden slots stay breakpoints.
+
+Parameters of one letter are fields of a row's picture: s and t numbers of registers, i a
+displacement.
 """
 
 from __future__ import annotations
@@ -170,7 +173,12 @@ def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
 
 
 def compact_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
-    """Compact branches, which have no delay slot: one opcode, told apart by the order of rs and rt.
+    """Return the rows of compact branches, which have no delay slot: one opcode, told apart by the
+    order of rs and rt.
+
+    Args:
+        to: has the `extra` functions that set targets.
+        away: makes the `displace` functions.
     """
     linked, plain = partial(linking, to), away.branch(ODD_PLAIN)
     return (
@@ -211,7 +219,12 @@ def compact_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
 
 
 def relative_rows(bits: int, away: MipsElsewhere) -> tuple[Row, ...]:
-    """Pc-relative loads and addresses."""
+    """Return the rows of pc-relative loads and addresses.
+
+    Args:
+        bits: width of a register; some are there with 64 only.
+        away: makes the `displace` functions.
+    """
     return (
         Row("111011 ----- -------------------- -", "PCREL reserved", reject=RESERVED),
         Row("111011 sssss 00 iiiiiiiiiiiiiiiiiii", "ADDIUPC", address(near), displace=away.address(near)),
@@ -224,7 +237,13 @@ def relative_rows(bits: int, away: MipsElsewhere) -> tuple[Row, ...]:
 
 
 def r6_rows(bits: int, to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
-    """Return the rows of release 6 besides the common ones."""
+    """Return the rows of release 6 beside the common ones.
+
+    Args:
+        bits: width of a register.
+        to: has the `extra` functions that set targets.
+        away: makes the `displace` functions.
+    """
     return (
         *compact_rows(to, away),
         *relative_rows(bits, away),
@@ -246,8 +265,13 @@ def r6_rows(bits: int, to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
 
 
 def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
-    """`Walking.conditioned`: in the forbidden slot of a conditional compact branch a jump is a
-    reserved instruction.
+    """Return True behind a conditional compact branch, in whose forbidden slot a jump is a reserved
+    instruction (`Walking.conditioned`).
+
+    Args:
+        order: byte order of code.
+        insn: the instruction; not needed.
+        before: original bytes before it.
     """
     previous = int.from_bytes(before[-4:], "big" if order is Order.BIG else "little")
     opcode, rs, rt = previous >> 26, previous >> 21 & 31, previous >> 16 & 31
@@ -259,7 +283,13 @@ def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
 
 
 def reserved(order: Order, insn: Insn, before: bytes) -> str:
-    """`Walking.reserved`: a branch or a jump in the forbidden slot of a conditional compact branch.
+    """Return why a branch in the forbidden slot of a conditional compact branch must not be probed;
+    "" for any other instruction (`Walking.reserved`).
+
+    Args:
+        order: byte order of code.
+        insn: the instruction.
+        before: original bytes before it.
     """
     jumps = (
         insn.delay_slot
@@ -278,7 +308,13 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 
 
 def release6(name: str, bits: int, order: Order) -> Arch:
-    """Make the architecture of one word size and byte order of release 6."""
+    """Make the architecture of one word size and byte order of release 6.
+
+    Args:
+        name: of the architecture.
+        bits: 32 or 64.
+        order: byte order of code and data.
+    """
     mask = (1 << bits) - 1
     return mips(
         name,

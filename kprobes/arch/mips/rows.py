@@ -94,11 +94,17 @@ def always(regs: Regs, **_: int) -> bool:
 
 
 def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[..., int]:
-    """A branch to `insn.target`. The condition is read before the link is written; a link is
-    written either way; a likely branch that is not taken annuls its delay slot.
+    """Return the simulation of a branch to `insn.target`.
+
+    The condition is read before the link is written; a link is written either way.
+
+    Args:
+        holds: (regs, **fields) -> whether the branch is taken.
+        likely: True: a branch that is not taken annuls its delay slot.
     """
 
     def simulate(regs: Regs, insn: Insn, **fields: int) -> int:
+        """Write the link, and return the target or the next instruction."""
         taken = holds(regs, **fields)
         if insn.links:
             regs["ra"] = insn.next
@@ -160,7 +166,12 @@ def computed(insn: Insn, s: int = 31, d: int = 0, t: int = 31, **_: int) -> Insn
 
 
 def common_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
-    """Return the rows of all releases. "Instruction Bit Encodings", tables A.2 to A.26."""
+    """Return the rows of all releases ("Instruction Bit Encodings", tables A.2 to A.26).
+
+    Args:
+        to: has the `extra` functions that set targets.
+        away: makes the `displace` functions.
+    """
     return (
         Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), falls_through=False,
                 displace=away.unconditional, extra=to.region),
@@ -235,8 +246,15 @@ def mips(
     """Make the architecture of one word size, byte order and generation.
 
     Args:
+        name: of the architecture.
+        bits: 32 or 64.
+        order: byte order of code and data.
         rows: makes the rows beside the common ones.
+        jump: the jump that probes use.
         back: the instructions of a return.
+        conditioned: as Walking.conditioned.
+        reserved: as Walking.reserved.
+        choose: as Files.choose.
     """
     to, away = Targets((1 << bits) - 1), MipsElsewhere(bits, order, jump)
     table = DecodeTable((*common_rows(to, away), *rows(to, away)))

@@ -8,6 +8,13 @@ from .._stub import StubFacts, file_of, row_of
 
 
 def _row(bits: int, qemu: str = "", cpu: str = "") -> StubFacts:
+    """Return what stubs show of MIPS.
+
+    Args:
+        bits: width of a register.
+        qemu: QEMU's name of the architecture; "": the architecture's own.
+        cpu: CPU model that QEMU needs; "": its default.
+    """
     temporaries = (
         "a0 a1 a2 a3 t0 t1 t2 t3 t4 t5 t6 t7"
         if bits == 32

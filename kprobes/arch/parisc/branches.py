@@ -2,6 +2,11 @@
 
 A branch is simulated before its delay slot runs, so it reads its registers and writes the link
 register first.
+
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next.
+Functions that begin with `insn` return it with its target. Parameters of one letter are fields of
+the row's picture: w, k, j and i pieces of a displacement, b and d numbers of registers, n whether
+the delay slot is nullified.
 """
 
 from __future__ import annotations
@@ -100,6 +105,9 @@ def branch(holds: Callable[..., bool]) -> Callable[..., int]:
     """
 
     def simulate(regs: Regs, insn: Insn, n: int = 0, **fields: int) -> int:
+        """Return the target where the branch is taken; `n` 1: a delay slot is nullified where it is
+        not.
+        """
         taken = holds(regs, **fields)
         assert insn.target is not None
         if taken:

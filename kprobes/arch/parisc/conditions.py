@@ -13,8 +13,12 @@ LIMIT = 1 << 31
 
 
 def compared(c: int, left: int, right: int) -> bool:
-    """Of a comparison, which is left - right: never, =, <, <=, unsigned < and <=, signed overflow,
-    odd.
+    """Return whether a condition of a comparison holds, which is left - right.
+
+    Args:
+        c: 0 never, 1 =, 2 <, 3 <=, 4 unsigned <, 5 unsigned <=, 6 signed overflow, 7 odd.
+        left: 32 bits.
+        right: 32 bits.
     """
     a, b = signed(left, 32), signed(right, 32)
     return (
@@ -30,7 +34,13 @@ def compared(c: int, left: int, right: int) -> bool:
 
 
 def added(c: int, left: int, right: int) -> bool:
-    """Of a sum: never, zero, < 0, <= 0, no unsigned overflow, that or zero, signed overflow, odd.
+    """Return whether a condition of a sum holds.
+
+    Args:
+        c: 0 never, 1 zero, 2 < 0, 3 <= 0, 4 no unsigned overflow, 5 zero or no unsigned overflow, 6
+            signed overflow, 7 odd.
+        left: 32 bits.
+        right: 32 bits.
     """
     total, exact = left + right, signed(left, 32) + signed(right, 32)
     fits, zero, overflows = total < 1 << 32, not total & 2 * LIMIT - 1, not -LIMIT <= exact < LIMIT

@@ -1,9 +1,13 @@
 """PA-RISC's branches in another place: code that goes where they go, keeps what they have in their
-delay slots, and links their home's addresses.
+delay slots, and links the addresses that they link.
 
 An unconditional branch keeps its delay slot: what nullifies there nullifies the target's first
 instruction. A conditional one has it in straight line, before the jump, so none that may nullify
 can be there.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are numbers of registers, by the letters of the row: b base, d link.
 """
 
 from __future__ import annotations
@@ -66,7 +70,13 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def set_register(n: int, value: int) -> bytes:
-    """LDIL of the upper 21 bits, which are scattered, and LDO."""
+    """Return code that puts a value into a register: LDIL of the upper 21 bits, which are
+    scattered, and LDO.
+
+    Args:
+        n: number of the register.
+        value: 32 bits.
+    """
     high = value >> 11
     field = (
         high >> 20
@@ -104,6 +114,15 @@ def computed(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def _linking(insn: Insn, n: int, b: int, without: int) -> bytes:
+    """Return the link, a branch that keeps none, and the delay slot; OutOfReach where both need one
+    register.
+
+    Args:
+        insn: the branch.
+        n: number of the link's register.
+        b: number of the base's register.
+        without: encoding of the branch without its link.
+    """
     if b == n:
         raise OutOfReach(
             f"{insn.name} needs its register for both", address=insn.addr, hint="it is simulated"
@@ -122,9 +141,14 @@ def be_l(insn: Insn, to: int, b: int, **_: int) -> bytes:
 
 
 def conditional(opposite: int) -> Callable[..., bytes]:
-    """The opposite condition, which differs in that bit, skips the jump."""
+    """Return the `displace` of a conditional branch: the opposite condition, which differs in the
+    bits `opposite`, skips the jump.
+    """
 
     def elsewhere(insn: Insn, to: int, **_: int) -> bytes:
+        """Return the opposite branch, the delay slot and the jump; OutOfReach where the delay slot
+        may nullify.
+        """
         code, slot = number(insn.raw), insn.body
         assert insn.target is not None
         if nullifies(number(slot)):

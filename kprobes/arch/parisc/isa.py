@@ -68,8 +68,16 @@ CONDITIONAL: tuple[Conditional, ...] = (
 def conditional(
     start: str, name: str, holds: Callable[..., bool], opposite: int
 ) -> tuple[Row, Row]:
-    """A conditional branch. Where it nullifies its delay slot whenever it is taken, it has none:
-    what stands behind it is what follows where it is not taken.
+    """Return the two rows of a conditional branch.
+
+    Where it nullifies its delay slot whenever it is taken, it has none: what stands behind it is
+    what follows where it is not taken.
+
+    Args:
+        start: the picture up to the displacement.
+        name: the manual's mnemonic.
+        holds: (regs, **fields) -> whether the branch is taken.
+        opposite: bits in which the opposite condition's encoding differs.
     """
     simulate, elsewhere = simulated.branch(holds), away.conditional(opposite)
     return (Delayed(f"{start} iiiiiiiiiii n w", name, simulate, displace=elsewhere, extra=near),
@@ -126,7 +134,9 @@ _decode = with_delay_slots(DecodeTable(ROWS), "big", nop=NOP, may_stand="BREAK")
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """`Arch.decode`."""
+    """Return the instruction at the start of `code`, at address `addr`, with what it may nullify
+    (`Arch.decode`).
+    """
     insn = _decode(code, addr)
     return (
         evolve(insn, skips=4)
@@ -139,8 +149,12 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """`Pointers.code_address`: a pointer with bit 1 set is that of a function's address, which its
-    data's follows.
+    """Return the entry of a function: a pointer with bit 1 set is that of the function's address,
+    which its data's follows.
+
+    Args:
+        addr: the pointer.
+        read: (address, bytes) -> original bytes; raises GuestFault.
     """
     if not addr & 2:
         return Entry(addr=addr)

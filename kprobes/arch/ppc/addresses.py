@@ -16,7 +16,12 @@ LOADS, OTHERS = {32: 4, 34: 1, 40: 2, 42: 2}, {36: 4, 38: 1, 44: 2, 48: 4, 50: 8
 
 
 def use(order: Order, insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register."""
+    """Return the effect of an instruction on a base register.
+
+    Args:
+        order: byte order of code.
+        insn: the instruction.
+    """
     word = int.from_bytes(insn.raw[:4], order.value)
     opcode, d, a, low = word >> 26, word >> 21 & 31, word >> 16 & 31, signed(word & 0xFFFF, 16)
     if insn.links:

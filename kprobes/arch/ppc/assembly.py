@@ -6,6 +6,12 @@ from .._assembly import AssemblyText, CapstoneMode
 
 
 def _row(modes: str, *keystone: str) -> AssemblyText:
+    """Return how the code is written.
+
+    Args:
+        modes: Capstone's modes.
+        keystone: Keystone's names of the architecture and its modes.
+    """
     # numbers are registers
     return AssemblyText(
         capstone=CapstoneMode("PPC", modes), keystone=keystone, is_register=str.isdecimal

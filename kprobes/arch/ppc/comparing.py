@@ -13,7 +13,12 @@ CMP, CMPL = 0, 32  #: extended opcodes
 
 
 def find(order: Literal["little", "big"], code: bytes, _addr: int) -> Comparison | None:
-    """CMP, CMPL and those with a constant."""
+    """Return what an instruction compares: CMP, CMPL and those with a constant; None for others.
+
+    Args:
+        order: byte order of code.
+        code: the instruction's bytes.
+    """
     word = int.from_bytes(code[:4], order)
     opcode = word >> 26
     bits = 64 if word >> 21 & 1 else 32

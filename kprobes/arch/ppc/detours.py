@@ -6,7 +6,14 @@ from .._detours import DetourCode, Saving, numbered, some, words
 
 
 def _ppc_constant(register: int, value: int, bits: int) -> list[int]:
-    """LIS, ORI, then SLDI by 32, ORIS, ORI"""
+    """Return the instructions that put a constant into a register: LIS, ORI, then SLDI by 32, ORIS,
+    ORI.
+
+    Args:
+        register: its number.
+        value: of `bits` bits.
+        bits: 32 or 64.
+    """
     def two(first: int, at: int) -> list[int]:
         return [
             first | value >> at + 16 & 0xFFFF,
@@ -19,6 +26,12 @@ def _ppc_constant(register: int, value: int, bits: int) -> list[int]:
 
 
 def _ppc(order: str, bits: int) -> Saving:
+    """Return how detours save registers on PowerPC.
+
+    Args:
+        order: "little" or "big".
+        bits: 32 or 64.
+    """
     access = (0xF8000000, 0xE8000000) if bits == 64 else (0x90000000, 0x80000000)
     # MFCR, MTCRF; MFLR, MTLR; MFCTR, MTCTR; MFXER, MTXER: all r0
     moves = (

@@ -21,7 +21,12 @@ def masked(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Save pc and MSR, and go to the vector."""
+    """Take an interrupt: save pc and MSR, and return the vector's address.
+
+    Args:
+        cpu: the CPU between two instructions.
+        line: number of the interrupt.
+    """
     msr, back = cpu.system("msr"), cpu.regs.pc
     cpu.set_system("srr0", back)
     cpu.set_system("srr1", msr & SAVED)

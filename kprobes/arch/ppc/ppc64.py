@@ -33,7 +33,18 @@ def addpcis(regs: Regs, insn: Insn, t: int, d: int, e: int, f: int) -> int:
 
 
 def addpcis_elsewhere(order: Order, insn: Insn, to: int, t: int, d: int, e: int, f: int) -> bytes:
-    """lis, ori, sldi by 32, oris, ori."""
+    """Return ADDPCIS for another address: code that puts the same address into register `t` (lis,
+    ori, sldi by 32, oris, ori).
+
+    Args:
+        order: byte order of code.
+        insn: the instruction at its original address.
+        to: where the code will stand; it is the same everywhere.
+        t: number of the register.
+        d: upper piece of the displacement.
+        e: middle piece of the displacement.
+        f: lowest bit of the displacement.
+    """
     value = insn.next + (signed(d << 6 | e << 1 | f, 16) << 16) & MASK
     same = t << 21 | t << 16
     code = (15 << 26 | t << 21 | value >> 48, 24 << 26 | same | value >> 32 & 0xFFFF, 30 << 26 | same | 0x07C6,
@@ -84,6 +95,9 @@ def decoder(order: Order) -> Callable[[bytes, int], Insn]:
     single = fixed_width(words(order), order.value)
 
     def decode(code: bytes, addr: int) -> Insn:
+        """Return the instruction at the start of `code`, of 4 bytes or with a prefix of 8; `addr`
+        is its address.
+        """
         first = int.from_bytes(code[:4], order.value)
         if first >> 26 != 1 or len(code) < 4:
             return single(code, addr)
@@ -103,6 +117,9 @@ def relocator(order: Order) -> Callable[[Insn, int], bytes]:
     """OutOfLine.relocate: a pc-relative operand is 8 GiB away at most, and so is the slot."""
 
     def relocate(insn: Insn, to: int) -> bytes:
+        """Return a prefixed instruction for address `to` with its pc-relative operand where it was;
+        any other as it is. Raises OutOfReach.
+        """
         if insn.operand is None:
             return insn.body
         offset = displacement(to, insn.operand, 34, 1, MASK)
@@ -134,8 +151,12 @@ def descriptor(addr: int, read: Read) -> int | None:
 
 
 def sets_toc(first: int, second: int) -> bool:
-    """Return True for the two instructions with which an ELFv2 function sets r2: the code model
-    chooses between three.
+    """Return True for two instructions with which an ELFv2 function sets r2: the code model chooses
+    between three pairs.
+
+    Args:
+        first: encoding of the function's first instruction.
+        second: encoding of its second instruction.
     """
     if second == 0x7C426214:  # add r2,r2,r12
         return first >> 16 == 0xE84C  # ld r2,..(r12)
@@ -147,6 +168,9 @@ def code_address(order: Order) -> Callable[[int, Read], Entry]:
     """Pointers.code_address."""
 
     def address(addr: int, read: Read) -> Entry:
+        """Return the entry that a function pointer means: through a descriptor, or behind the code
+        that sets r2 (`local`).
+        """
         code = descriptor(addr, read) if order is Order.BIG else None
         if code is not None:
             return Entry(addr=code)
@@ -176,8 +200,12 @@ def call_stub(order: Order) -> re.Pattern[bytes]:
 
 
 def enter(regs: Regs, function: int) -> None:
-    """A function reached through its descriptor finds its TOC in r2, any other its own address in
-    r12.
+    """Set what a function finds at its entry: its TOC in r2 where it is reached through a
+    descriptor, else its own address in r12.
+
+    Args:
+        regs: registers of the call that is made.
+        function: address of the function, or of its descriptor.
     """
     if regs.arch.order is Order.BIG and descriptor(function, regs.read) is not None:
         regs["r2"] = regs.word(function + 8)
@@ -196,6 +224,14 @@ V2 = evolve(V1, results=Results(registers=16, memory=64, floats=True), stack_arg
 def ppc64(
     name: str, order: Order, abi: Abi, choose: Callable[[int, str], Arch] | None = None
 ) -> Arch:
+    """Make the architecture of one byte order.
+
+    Args:
+        name: of the architecture.
+        order: byte order of code and data.
+        abi: how functions are called.
+        choose: as Files.choose.
+    """
     return powerpc(
         64, order, decoder(order), abi, name=name, max_insn=8,
         out_of_line=OutOfLine(relocate=relocator(order), max_displaced=20),

@@ -62,8 +62,12 @@ def computed(insn: Insn, o: int, **_: int) -> Insn:
 
 
 def taken(regs: Regs, o: int, i: int) -> bool:
-    """BO says whether CTR is decremented, and what CTR and bit BI of CR (0 is the highest) must be
-    for the branch to be taken.
+    """Count CTR down where BO says so, and return whether the branch is taken.
+
+    Args:
+        regs: CTR is changed.
+        o: BO: whether CTR is decremented, and what CTR and the bit of CR must be.
+        i: BI: number of CR's bit, 0 is the highest.
     """
     if not o & 0b00100:
         count = regs["ctr"] - 1 & regs.arch.mask
@@ -212,10 +216,17 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
 def powerpc(
     bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: Abi, **rest: Any
 ) -> Arch:
-    """Return an Arch with what all share: `trap` as breakpoint, the link register, the back chain,
-    `b`.
+    """Return an Arch with what 32 and 64 bits share: `trap` as breakpoint, the link register, the
+    back chain, `b`.
 
     A function saves LR in its caller's frame, one word above the back chain on 32 bits, two on 64.
+
+    Args:
+        bits: 32 or 64.
+        order: byte order of code and data.
+        decode: as Arch.decode.
+        abi: how functions are called.
+        rest: what else Arch takes.
     """
     trap = word(0x7FE00008, order)  # tw 31,0,0
     return Arch(

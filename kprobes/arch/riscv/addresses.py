@@ -24,6 +24,12 @@ def _written(register: int) -> tuple[int, ...]:
 
 
 def _full(word: int, addr: int) -> Use:
+    """Return the effect of a 32-bit instruction on a base register.
+
+    Args:
+        word: its encoding.
+        addr: its address.
+    """
     opcode, d, s = word & 0x7F, word >> 7 & 31, word >> 15 & 31
     low = signed(word >> 20, 12)
     if opcode in (LUI, AUIPC):

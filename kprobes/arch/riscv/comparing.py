@@ -12,7 +12,13 @@ LESS = (2, 3)  #: funct3 of SLT and SLTU, SLTI and SLTIU
 
 
 def find(bits: int, code: bytes, _addr: int) -> Comparison | None:
-    """Conditional branches, SLT and its kin, C.BEQZ and C.BNEZ."""
+    """Return what an instruction compares: conditional branches, SLT and its kin, C.BEQZ and
+    C.BNEZ; None for others.
+
+    Args:
+        bits: width of a register.
+        code: the instruction's bytes.
+    """
     word = int.from_bytes(code[:4], "little")
     if word & 3 != 3:
         if word & 0xC003 == 0xC001:  # C.BEQZ, C.BNEZ

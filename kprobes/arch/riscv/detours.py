@@ -17,6 +17,7 @@ def _riscv_constant(register: int, value: int, bits: int) -> list[int]:
 
 
 def _riscv(bits: int) -> Saving:
+    """Return how detours save registers, of `bits` bits."""
     width = 3 if bits == 64 else 2
 
     def begin(environment: int) -> bytes:

@@ -1,5 +1,10 @@
 """RISC-V's branches and AUIPC in another place: code that goes where the branch goes, and leaves
-its home's addresses.
+the addresses that it leaves at its original address.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. `mask` is the greatest address; other parameters are the instruction's fields, by the letters
+of the row: s source, d destination, i immediate.
 """
 
 from __future__ import annotations

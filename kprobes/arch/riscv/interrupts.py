@@ -27,7 +27,12 @@ def wakes(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Save privilege and pc, and go where mtvec says."""
+    """Take an interrupt: save privilege and pc, and return the address that mtvec says.
+
+    Args:
+        cpu: the CPU between two instructions.
+        line: number of the interrupt.
+    """
     status, privilege = cpu.system("mstatus"), cpu.system("priv")
     bits = cpu.bits
     cpu.set_system("mepc", cpu.regs.pc)

@@ -6,6 +6,11 @@ Titles in quotes are sections of The RISC-V Instruction Set Manual, volumes I (u
 undefined it raises its exception there. In the space of C.FSDSP, Zcmp and Zcmt define other
 instructions (CM.POPRET, CM.JT ...); they need a machine without compressed double loads and stores,
 which RV32GC and RV64GC are not.
+
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next.
+Functions with `insn` and no `regs` are a row's `extra`: they return it with its target. `mask` is
+the greatest address. Parameters of one letter are fields of the row's picture: s and t sources, d
+destination, the others pieces of an immediate.
 """
 
 from __future__ import annotations
@@ -58,6 +63,7 @@ def signed_x(regs: Regs, n: int) -> int:
 
 
 def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Insn:
+    """Set the target of JAL, and whether it links."""
     return evolve(
         insn,
         target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask,
@@ -73,6 +79,7 @@ def b_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> I
 def cj_type(
     mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, o: int, p: int, q: int
 ) -> Insn:
+    """Set the target of C.J and C.JAL."""
     offset = i << 11 | m << 10 | k << 8 | o << 7 | n << 6 | q << 5 | j << 4 | p << 1
     return evolve(insn, target=insn.addr + signed(offset, 12) & mask)
 
@@ -84,8 +91,8 @@ def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: 
 
 
 def computed(insn: Insn, s: int, d: int = 0, **_: int) -> Insn:
-    """Extra of a jump through a register: it is a call or a return where a link register takes
-    part.
+    """Say of a jump through register `s` whether it stays in the function: it is a call or a return
+    where a link register takes part.
     """
     return evolve(
         insn, indirect=s not in LINKS and d not in LINKS, links=d != 0, falls_through=d != 0
@@ -177,7 +184,13 @@ def full_rows(mask: int) -> tuple[Row, ...]:
 
 
 def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
-    """16-bit instructions that are not straight line ("RVC Instruction Set Listings")."""
+    """Return the rows of 16-bit instructions that are not straight line ("RVC Instruction Set
+    Listings").
+
+    Args:
+        bits: width of a register.
+        mask: the greatest address.
+    """
     near = partial(cb_type, mask)
     far = partial(cj_type, mask)
     elsewhere = partial(away.c_branch, mask)
@@ -202,8 +215,13 @@ LOADS, STORES, ADDI = (0b0000011, 0b0000111), (0b0100011, 0b0100111), 0b0010011
 
 
 def paired(mask: int, insn: Insn, pair: int) -> Insn:
-    """AUIPC of half an address, of which the instruction that follows has the other half: what is
-    loaded or stored there is data.
+    """Return AUIPC with the operand that it makes together with the next instruction, which has the
+    other half: what that loads or stores is data.
+
+    Args:
+        mask: the greatest address.
+        insn: the AUIPC.
+        pair: its encoding, and above it that of the next instruction.
     """
     word = pair >> 32
     opcode, size = word & 0x7F, 1 << (word >> 12 & 3)
@@ -225,6 +243,9 @@ def decoder(bits: int) -> Callable[[bytes, int], Insn]:
     short, full = DecodeTable(short_rows(bits, mask)), DecodeTable(full_rows(mask))
 
     def decode(code: bytes, addr: int) -> Insn:
+        """Return the instruction at the start of `code`, of 2 or 4 bytes, at address `addr`; longer
+        ones are undefined.
+        """
         first = code[0] if code else 0
         if first & 0b11111 == 0b11111:
             return Insn.undefined(addr, code[:2], "instruction of 48 bits or more: none is defined")
@@ -246,7 +267,12 @@ def decoder(bits: int) -> Callable[[bytes, int], Insn]:
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """`Walking.leaves`: AUIPC and JALR of its register are a jump to a function out of JAL's reach.
+    """Return the AUIPC that a JALR completes: together they are a jump to a function out of JAL's
+    reach; None: they are not (`Walking.leaves`).
+
+    Args:
+        jump: the JALR.
+        before: instructions that always precede it.
     """
     word, pair = int.from_bytes(jump.raw, "little"), before[-1] if before else None
     register = word >> 15 & 31 if jump.size == 4 else 0

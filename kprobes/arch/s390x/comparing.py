@@ -50,7 +50,13 @@ def _halves(code: bytes) -> tuple[int, int, int]:
 
 
 def find(code: bytes, addr: int) -> Comparison | None:
-    """Compare instructions of registers, constants and storage, and those that branch as well."""
+    """Return what an instruction compares: registers, constants and storage, branches included;
+    None for others.
+
+    Args:
+        code: its bytes.
+        addr: its address.
+    """
     one, two, three = _halves(code)
     opcode = one >> 8
     left = register(one >> 4 & 15)

@@ -1,7 +1,12 @@
-"""Branches of z/Architecture in another place: code that goes where the branch goes, and leaves its
-home's return address.
+"""Branches of z/Architecture in another place: code that goes where the branch goes, and leaves the
+return address that it leaves at its original address.
 
 Nothing here touches the condition code, and all of it is right in every addressing mode.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are the instruction's fields, by the letters of the row: r register that
+gets the return address, s register with the target, d, b and x an operand's address.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ def far(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def near(insn: Insn, to: int, **_: int) -> bytes:
-    """A branch of 16 bits: it skips a jump that skips the jump to its target."""
+    """Return a branch of 16 bits, which skips a jump that skips the jump to its target."""
     assert insn.target is not None
     ahead = insn.size + 4
     return (
@@ -43,8 +48,10 @@ def near(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def save(insn: Insn, to: int, r: int) -> bytes:
-    """The return address, in 31-bit addressing with the mode: BASR r,0 tells it by the sign, and
-    has set what IILF leaves.
+    """Return code that puts the original return address into register `r`; in 31-bit addressing
+    with the mode.
+
+    BASR r,0 tells the mode by the sign, and sets the upper bits, which IILF leaves alone.
     """
     if to >> 31:  # only 64-bit addressing gets there
         return relative(bytes([0xC0, r << 4]), to, insn.next)  # LARL
@@ -67,6 +74,9 @@ def bras(insn: Insn, to: int, r: int, **_: int) -> bytes:
 
 
 def basr(insn: Insn, to: int, r: int, s: int) -> bytes:
+    """Return code that puts the return address into register `r` and goes to register `s`; 0: to
+    the next instruction.
+    """
     if s == 0:
         return save(insn, to, r)
     _check_free(insn, r, s)
@@ -79,6 +89,9 @@ def bas(insn: Insn, to: int, r: int, x: int, d: int, b: int) -> bytes:
 
 
 def _check_free(insn: Insn, r: int, *used: int) -> None:
+    """Raise OutOfReach where register `r` gets the return address and is one of those that tell the
+    target.
+    """
     if r and r in used:
         raise OutOfReach(
             f"{insn.name} needs r{r} for both addresses", address=insn.addr, hint="it is simulated"

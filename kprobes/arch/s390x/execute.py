@@ -15,8 +15,12 @@ NEAR = 64  # bytes from LARL to the EX that uses it
 
 
 def executions(text: bytes, addr: int) -> Iterator[tuple[int, int]]:
-    """`Executing.all`: EXRL and its target, and LARL's target for an EX without displacement soon
-    after.
+    """Yield (address of an EXECUTE, address of its target): EXRL, and EX without displacement soon
+    after LARL of its register (`Executing.all`).
+
+    Args:
+        text: bytes of code.
+        addr: address of the first.
     """
     for match in RELATIVE.finditer(text):
         at = match.start()

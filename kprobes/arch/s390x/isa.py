@@ -5,6 +5,12 @@ Formats and names are those of z/Architecture Principles of Operation (SA22-7832
 row is straight line: it runs out of line as it is, and where it is undefined it raises its
 exception there. Relative operands keep their place by a new displacement; branches are simulated,
 in every addressing mode, or displaced.
+
+Functions with `regs` and `insn` simulate, where they are no helpers: they return the target to go
+to next. Functions that begin with `insn` return it with facts that depend on fields. Parameters of
+one letter are fields of the row's picture: r first register, s register with the target (0: no
+branch), t another register, m mask of conditions, i displacement, j immediate; d, b and x
+displacement, base and index of an operand in storage.
 """
 
 from __future__ import annotations
@@ -79,7 +85,9 @@ def storage(regs: Regs, d: int, b: int, x: int = 0) -> int:
 
 
 def save(regs: Regs, insn: Insn, r: int) -> None:
-    """BRANCH AND SAVE: the address of the next instruction; in 31-bit addressing with the mode."""
+    """Put the address of the next instruction into register `r`, in 31-bit addressing with the mode
+    (BRANCH AND SAVE).
+    """
     regs[R[r]] = (
         insn.next & MASK
         if mode(regs) == 3
@@ -88,8 +96,8 @@ def save(regs: Regs, insn: Insn, r: int) -> None:
 
 
 def link(regs: Regs, insn: Insn, r: int) -> None:
-    """BRANCH AND LINK: in 24-bit addressing with instruction length, condition code and program
-    mask.
+    """Put the address of the next instruction into register `r` (BRANCH AND LINK); in 24-bit
+    addressing with instruction length, condition code and program mask.
     """
     save(regs, insn, r)
     if mode(regs) == 0:
@@ -117,7 +125,9 @@ def access(size: int, insn: Insn, i: int, **_: int) -> Insn:
 
 
 def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
-    """EXECUTE: its target is the relative operand, or in storage."""
+    """Say which instruction an EXECUTE executes: the relative operand `i`, or one in storage
+    (None).
+    """
     return (
         evolve(insn, executes=COMPUTED)
         if i is None
@@ -145,7 +155,9 @@ def on_mask(extra: Callable[..., Insn], insn: Insn, m: int, **fields: int) -> In
 def taken(
     regs: Regs, insn: Insn, s: int | None = None, d: int = 0, b: int = 0, x: int = 0, **_: int
 ) -> int:
-    """Return the target of a branch: relative, a register's contents, or an operand's address."""
+    """Return the target of a branch: relative, the contents of register `s`, or an operand's
+    address (`s` None).
+    """
     if insn.target is not None:
         return insn.target
     return storage(regs, d, b, x) if s is None else address(regs, regs[R[s]])
@@ -166,6 +178,11 @@ def and_save(
     s: int | None = None,
     **fields: int,
 ) -> int:
+    """Simulate a branch that keeps the next address; with register 0 it does not branch.
+
+    Args:
+        keep: (regs, insn, r) puts the next address into register r.
+    """
     # first: the operand may be the first register
     target = insn.next if s == 0 else taken(regs, insn, s, **fields)
     keep(regs, insn, r)
@@ -173,6 +190,11 @@ def and_save(
 
 
 def on_count(bits: int, regs: Regs, insn: Insn, r: int, s: int | None = None, **fields: int) -> int:
+    """Simulate BRANCH ON COUNT: count register `r` down, and branch until it is 0.
+
+    Args:
+        bits: of the register that count.
+    """
     target = insn.next if s == 0 else taken(regs, insn, s, **fields)
     value = regs[R[r]] - 1 & (1 << bits) - 1
     regs[R[r]] = regs[R[r]] >> bits << bits | value
@@ -185,6 +207,13 @@ def on_count_high(regs: Regs, insn: Insn, r: int, **_: int) -> int:
 
 
 def on_index(bits: int, high: bool, regs: Regs, insn: Insn, r: int, t: int, **fields: int) -> int:
+    """Simulate BRANCH ON INDEX: add register `t` to register `r`, and compare the sum with the odd
+    register of the pair at `t`.
+
+    Args:
+        bits: of the registers that count.
+        high: True: it branches where the sum is higher; False: where it is lower or equal.
+    """
     target = taken(regs, insn, **fields)
     limit = signed(regs[R[t | 1]], bits)  # the odd register of the pair, or the increment itself
     total = regs[R[r]] + regs[R[t]] & (1 << bits) - 1
@@ -203,6 +232,13 @@ def compare(
     j: int = 0,
     **fields: int,
 ) -> int:
+    """Simulate COMPARE AND BRANCH of register `r` with register `t`, or with the immediate `j` (`t`
+    None).
+
+    Args:
+        bits: that are compared.
+        arithmetic: True: the values are signed.
+    """
     cut = signed if arithmetic else lambda value, width: value & (1 << width) - 1
     first, second = cut(regs[R[r]], bits), cut(j, 8) if t is None else cut(regs[R[t]], bits)
     condition = 2
@@ -228,7 +264,9 @@ hint = partial(on_condition, m=0)  # nothing happens
 
 
 def executed(regs: Regs, insn: Insn) -> int | None:
-    """Return the address of EXECUTE's target; `Executing.target`."""
+    """Return the address of the instruction that an EXECUTE executes; None for any other
+    instruction (`Executing.target`).
+    """
     word = int.from_bytes(insn.raw, "big")
     return (
         storage(regs, word & 0xFFF, word >> 12 & 15, word >> 16 & 15)
@@ -238,8 +276,8 @@ def executed(regs: Regs, insn: Insn) -> int | None:
 
 
 def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
-    """EXECUTE: a target that branches is simulated; any other leaves the body to do its work, out
-    of line.
+    """Simulate an EXECUTE whose target branches; return the next address for any other, which the
+    body executes out of line.
     """
     at, machine = executed(regs, insn), cast(Any, regs.machine)
     if at is None or at & 1 or not machine.executable(at):  # the body fails likewise

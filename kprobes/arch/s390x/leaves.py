@@ -38,7 +38,13 @@ def destination(raw: bytes) -> int:
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """Return the load of the register that BCR 15 jumps to, if the frame is put away after it."""
+    """Return the load of the register that BCR 15 jumps to, if the frame is put away after it;
+    None: it is not.
+
+    Args:
+        jump: the computed jump.
+        before: instructions that always precede it.
+    """
     raw = jump.raw
     if raw[0] != 0x07 or raw[1] >> 4 != 15:
         return None

@@ -167,8 +167,14 @@ ROWS = (
 
 
 def of_flags(name: str, flags: int, _: str) -> Arch:
-    """`Files.choose`: Unsupported for SH-5's code, and for position-independent code with function
-    descriptors.
+    """Return the architecture for an ELF file (`Files.choose`).
+
+    Args:
+        name: of the architecture.
+        flags: e_flags.
+
+    Raises:
+        Unsupported: SH-5's code, or position-independent code with function descriptors.
     """
     if flags & 0x1F == 0xA:
         raise Unsupported(

@@ -44,7 +44,14 @@ def table(order: Order, insn: Insn, before: Sequence[Insn]) -> Table | None:
 
 
 def _value(order: Order, size: int, before: Sequence[Insn]) -> Table | None:
-    """R0 has MOVA's address, and so many bytes as loads have moved it on."""
+    """Return the value that a load through R0 reads: at MOVA's address, and so many bytes on as
+    loads have moved R0; None where R0 has no such address.
+
+    Args:
+        order: byte order of code.
+        size: bytes that the load reads.
+        before: instructions that always precede it.
+    """
     passed, wide = 0, 1
     for insn in reversed(before):
         code = code_of(order, insn)
@@ -60,6 +67,7 @@ def _value(order: Order, size: int, before: Sequence[Insn]) -> Table | None:
 
 
 def _sets_r0(code: int) -> bool:
+    """Return True where an instruction, of this encoding, sets R0."""
     return (
         code >> 8 in SETS_R0
         or code == MOVT_R0
@@ -68,8 +76,15 @@ def _sets_r0(code: int) -> bool:
 
 
 def _distances(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
-    """The load of BRAF's register, and MOVA before that; EXTU between them says that entries have
-    no sign.
+    """Return the table of distances of BRAF: the load of its register, and MOVA before that; None
+    where there is none.
+
+    EXTU between them says that entries have no sign.
+
+    Args:
+        order: byte order of code and data.
+        jump: the BRAF.
+        before: instructions that always precede it.
     """
     register = code_of(order, jump) >> 8 & 15
     size, signed = 0, True

@@ -3,6 +3,11 @@
 What stands in a branch's or a call's delay slot stands there in straight line, before the jump: a
 branch has read its condition by then, and a copy is on either way. A jump through a register keeps
 it in its delay slot, as RESTORE changes that register.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are the instruction's fields, by the letters of the row: a annul bit, d
+destination, s and t sources.
 """
 
 from __future__ import annotations
@@ -33,8 +38,12 @@ def shift(n: int, count: int) -> bytes:
 
 
 def set_register(n: int, value: int) -> bytes:
-    """SETHI and OR; beyond 4 GiB SLLX and OR for the low half, as much at a time as an immediate
-    holds.
+    """Return code that puts a value into a register: SETHI and OR; beyond 4 GiB SLLX and OR for the
+    low half, as much at a time as an immediate holds.
+
+    Args:
+        n: number of the register.
+        value: unsigned.
     """
     if value >> 32:
         code = set_register(n, value >> 32)
@@ -71,11 +80,17 @@ class SparcElsewhere:
         return code + self.jump(to + len(code), insn.target)
 
     def branch(self, opposite: int, field: int) -> Callable[..., bytes]:
-        """The opposite condition, which differs in that bit, skips the jump. `field`: the bits of
-        the displacement.
+        """Return the `displace` of a branch: the opposite condition skips the jump.
+
+        Args:
+            opposite: bits in which the opposite condition's encoding differs.
+            field: the bits of the displacement.
         """
 
         def elsewhere(insn: Insn, to: int, a: int, **_: int) -> bytes:
+            """Return the opposite branch, the delay slot and the jump, and the delay slot again
+            unless the branch annuls it.
+            """
             slot = slot_of(insn)
             assert insn.target is not None
             taken = slot + self.jump(to + 8 + len(slot), insn.target)
@@ -88,7 +103,9 @@ class SparcElsewhere:
 
 
 def jmpl(insn: Insn, to: int, d: int, s: int, t: int = 0, **_: int) -> bytes:
-    """JMPL that keeps nothing, behind what it keeps at home."""
+    """Return code that puts the original address into register `d`, and JMPL that keeps nothing;
+    OutOfReach where `d` tells the target.
+    """
     if d in (s, t) and d:
         raise OutOfReach(
             f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated"

@@ -4,6 +4,11 @@ Sections are those of The SPARC Architecture Manual, version 8 (appendices B and
 (appendices A and E). A branch is simulated before its delay slot runs, so it reads its registers
 and writes the link register first; the delay slot runs out of line, unless the branch annuls it. A
 word without a row is straight line.
+
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next.
+Functions that begin with `insn` return it with its target. Parameters of one letter are fields of
+the row's picture: a annul bit, c condition, d destination, s and t sources, i immediate or
+displacement.
 """
 
 from __future__ import annotations
@@ -90,6 +95,9 @@ def branch(holds: Callable[..., bool]) -> Callable[..., int]:
     """
 
     def simulate(regs: Regs, insn: Insn, a: int, c: int, **fields: int) -> int:
+        """Return the target, or the next instruction; `a` 1: where it is not taken, the delay slot
+        is annulled.
+        """
         taken = holds(regs, c=c, **fields)
         assert insn.target is not None
         target = insn.target if taken else insn.next
@@ -111,6 +119,11 @@ def call(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def jmpl(regs: Regs, insn: Insn, d: int, s: int, t: int = 0, i: int | None = None) -> int:
+    """Simulate JMPL: keep its own address in register `d`, and return the target; `i` None: of two
+    registers.
+
+    Raises GuestFault where the target is no multiple of 4; the register is written all the same.
+    """
     target: int = r(regs, s) + (r(regs, t) if i is None else signed(i, 13)) & regs.arch.mask
     # the engine does so even where the target is no address of an instruction
     set_r(regs, d, insn.addr)
@@ -131,7 +144,14 @@ def rdpc(regs: Regs, insn: Insn, d: int) -> int:
 
 
 def relative(insn: Insn, bits: int, mask: int, i: int, c: int = 0, **_: int) -> Insn:
-    """Extra of a direct branch; condition 8 is always."""
+    """Set the target of a direct branch (`extra`); condition 8 is always.
+
+    Args:
+        bits: width of the displacement.
+        mask: the greatest address.
+        i: the displacement, in words.
+        c: the condition.
+    """
     return evolve(
         insn,
         target=insn.addr + 4 * signed(i, bits) & mask,
@@ -159,7 +179,12 @@ ICC, PREDICTED, REGISTER = (1 << 28, (1 << 22) - 1), (1 << 28, (1 << 19) - 1), (
 
 
 def rows(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
-    """Return the rows of both versions."""
+    """Return the rows that both versions have.
+
+    Args:
+        mask: the greatest address.
+        to: makes the `displace` functions.
+    """
     i22, i30 = partial(relative, bits=22, mask=mask), partial(relative, bits=30, mask=mask)
     return (
         Row("00 ----- 000 ----------------------", "UNIMP", reject=EXCEPTION),  # ILLTRAP
@@ -179,7 +204,12 @@ def rows(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
 
 
 def rows8(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
-    """Version 8."""
+    """Return the rows of version 8.
+
+    Args:
+        mask: the greatest address.
+        to: makes the `displace` functions.
+    """
     return (
         *rows(mask, to),
         Row("00 ----- 001 ----------------------", "reserved", reject=RESERVED),
@@ -191,7 +221,12 @@ def rows8(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
 
 
 def rows9(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
-    """Version 9: predicted branches, branches on registers, RDPC."""
+    """Return the rows of version 9: predicted branches, branches on registers, RDPC.
+
+    Args:
+        mask: the greatest address.
+        to: makes the `displace` functions.
+    """
     i19 = partial(relative, bits=19, mask=mask)
     return (
         *rows(mask, to),
@@ -221,8 +256,15 @@ OPENS = re.compile(rb"\x9d\xe3[\xa0-\xbf][\s\S]")  #: save %sp, -n, %sp
 
 
 def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
-    """Make the architecture of one version. Arguments beyond six follow the register save area, and
-    on version 8 the place of a structure's address.
+    """Make the architecture of one version.
+
+    Arguments beyond six follow the register save area, and on version 8 the place of a structure's
+    address.
+
+    Args:
+        name: of the architecture.
+        bits: 32 (version 8) or 64 (version 9).
+        machines: e_machine of the files that it runs.
     """
     mask = (1 << bits) - 1
     to = SparcElsewhere(mask)

@@ -20,13 +20,18 @@ _SKIPPED: WeakKeyDictionary[object, set[int]] = WeakKeyDictionary()
 
 
 def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
-    """Version 8: `skips` of a call that returns a structure. UNIMP is behind its delay slot, and
-    the function returns behind that.
+    """Return `skips` of version 8 for a call that may return a structure: two functions, skip and
+    unskip.
+
+    UNIMP is behind the call's delay slot, and the function returns behind that.
     """
     load, mask = regs.words()[0], regs.arch.mask
     skipped = _SKIPPED.setdefault(regs.machine, set())
 
     def skip(back: int) -> int:
+        """Return where a function returns to that a call at `back` - 8 made: behind an UNIMP at
+        `back`, else `back` itself.
+        """
         try:
             if 0 < load(back) <= UNIMP_SIZE:
                 skipped.add(back + 4)
@@ -36,6 +41,9 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
         return back
 
     def unskip(target: int) -> int:
+        """Return what skip() was called with, where `target` is behind an UNIMP that it has
+        skipped; else `target`.
+        """
         if target not in skipped:
             return target
         try:

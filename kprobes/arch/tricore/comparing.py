@@ -19,7 +19,9 @@ SHORT_CONSTANT = (0xBA, 0xFA)
 
 
 def find(code: bytes, _addr: int) -> Comparison | None:
-    """EQ, NE, LT, GE, and the jumps on these conditions."""
+    """Return what an instruction compares: EQ, NE, LT, GE, and the jumps on these conditions; None
+    for others; `code` has its bytes.
+    """
     word = int.from_bytes(code[:4], "little")
     opcode = word & 0xFF
     left, right = register(word >> 8 & 15), register(word >> 12 & 15)

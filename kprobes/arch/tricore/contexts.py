@@ -54,9 +54,13 @@ def save_upper(regs: Regs, function: int) -> None:
 def ret(regs: Regs, insn: Insn) -> int:
     """Simulate RET: load the caller's upper context, and free its memory.
 
+    Args:
+        regs: registers; they get the caller's values.
+        insn: the RET.
+
     Returns:
-        `Annul` of the return address. Where RET traps: its own address, and nothing is changed; its body,
-        RET itself, is executed then and traps.
+        `Annul` of the return address. Where RET traps: its own address, and nothing is changed; its
+        body, RET itself, is executed then and traps.
     """
     pcxi, target = regs["pcxi"], regs["a11"] & ~1
     if not pcxi & LINK or not pcxi & UL or outermost(regs["psw"]):
@@ -85,8 +89,16 @@ def holds(regs: Regs, place: int) -> bool:
 
 
 def restore(regs: Regs, sp: int, target: int) -> None:
-    """RET and FRET have put the caller's A11 back, which may be the trampoline too; JI A11 leaves
-    the trampoline there.
+    """Put a call's real return address into A11 where it still has the trampoline's: JI A11 leaves
+    that there.
+
+    RET and FRET have put the caller's A11 back, which may be the trampoline's address, too: then it
+    stays.
+
+    Args:
+        regs: registers after the return; pc is at the trampoline.
+        sp: the stack pointer; not used.
+        target: the real return address.
     """
     if (
         regs["a11"] == regs.pc

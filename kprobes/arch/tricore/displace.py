@@ -1,5 +1,9 @@
-"""TriCore's jumps and calls in another place: code that goes where they go, and leaves their home's
-addresses. No flags change.
+"""TriCore's jumps and calls in another place: code that goes where they go, and leaves the
+addresses that they leave at their original address. No flags change.
+
+A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
+`to` what the instruction does at its original address, and raises OutOfReach where there is no such
+code. Its other parameters are numbers of registers, by the letters of the row.
 """
 
 from __future__ import annotations
@@ -22,7 +26,12 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def linked(insn: Insn, before: bytes = b"") -> bytes:
-    """MOVH.A a11; LEA a11: the address after it at home."""
+    """Return code that puts the original next address into A11: MOVH.A a11; LEA a11.
+
+    Args:
+        insn: the instruction at its original address.
+        before: code to put in front.
+    """
     high, low = insn.next + 0x8000 >> 16 & 0xFFFF, insn.next & 0xFFFF
     return (
         before

@@ -4,6 +4,10 @@ Formats and names are those of the TriCore Architecture Manual, volume 2 (instru
 an instruction tells its length. An encoding without a row is straight line: it runs out of line as
 it is, and where it is undefined it traps there. A call saves the upper context in its slot; a
 return's is loaded in Python (contexts.py).
+
+Functions with `regs` and `insn` simulate: they return the target to go to next. Parameters of one
+letter are fields of the row's picture: s and t numbers of registers (`t` None: the second operand
+is a constant), c a constant of four bits.
 """
 
 from __future__ import annotations
@@ -94,7 +98,11 @@ def operand(regs: Regs, t: int | None, c: int) -> int:
 def compare(
     test: Test, regs: Regs, insn: Insn, s: int = 15, t: int | None = None, c: int = 0, **_: int
 ) -> int:
-    """JEQ, JNE, JGE, JLT, and those against zero."""
+    """Simulate JEQ, JNE, JGE, JLT, and those against zero.
+
+    Args:
+        test: (first value, second value) -> whether it jumps; both are signed.
+    """
     return (
         taken(regs, insn)
         if test(signed(regs[D[s]], 32), signed(operand(regs, t, c), 32))
@@ -117,7 +125,11 @@ def compare_pointers(
 def step(
     by: int, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int
 ) -> int:
-    """JNEI, JNED: the comparison comes first."""
+    """Simulate JNEI and JNED: compare register `s` with the second operand, then add to it.
+
+    Args:
+        by: what is added: 1 or -1.
+    """
     first, second = regs[D[s]], operand(regs, t, c)
     regs[D[s]] = first + by & MASK
     return taken(regs, insn) if first != second else insn.next
@@ -179,7 +191,15 @@ I24, I15 = "iiiiiiiiiiiiiiii jjjjjjjj", "iiiiiiiiiiiiiii"
 def two_rows(
     names: str, registers: str, constant: str, *simulations: Callable[..., int]
 ) -> tuple[Row, ...]:
-    """Return a comparison and its other (bit 31), of two registers and of one with a constant."""
+    """Return the rows of two comparisons that bit 31 tells apart, of two registers and of one with
+    a constant.
+
+    Args:
+        names: the two names, bit 31 clear and set, separated by a space.
+        registers: opcode bits with two registers.
+        constant: opcode bits with a constant.
+        simulations: one for each name.
+    """
     pairs = [*zip("01", names.split(), simulations, strict=True)]
     return tuple(Row(f"{bit} {I15} {field} ssss {opcode}", name, simulate, displace=away.branch, extra=near)
                  for field, opcode in (("tttt", registers), ("cccc", constant)) for bit, name, simulate in pairs)

@@ -33,6 +33,12 @@ def use(insn: Insn) -> Use:
 
 
 def _modrm(shape: EncodingShape, raw: bytes) -> Use:
+    """Return the effect of an instruction with a ModRM byte on a base register.
+
+    Args:
+        shape: where its parts are.
+        raw: its bytes.
+    """
     reg, rm, opcode = shape.modrm >> 3 & 7, shape.modrm & 7, shape.opcode
     if not shape.memory:
         if shape.map == 0 and opcode in (0x81, 0x83) and not reg:  # ADD of a constant

@@ -14,8 +14,15 @@ _X86 = numbered("eax ecx edx ebx esp ebp esi edi")
 
 
 def _lock(head: bytes, size: int) -> Callable[[int], tuple[bytes, bytes]]:
-    """MOV rAX, at; LOCK BTS DWORD [rAX], 0; JNC +4; PAUSE; JMP -11, and MOV rAX, at; MOV DWORD
-    [rAX], 0
+    """Return a maker of lock code: (address of a word) -> code that takes the lock, code that gives
+    it back.
+
+    MOV rAX, at; LOCK BTS DWORD [rAX], 0; JNC +4; PAUSE; JMP -11, and MOV rAX, at; MOV DWORD [rAX],
+    0
+
+    Args:
+        head: opcode of the MOV.
+        size: bytes of an address.
     """
     def lock(at: int) -> tuple[bytes, bytes]:
         word = head + at.to_bytes(size, "little")
@@ -61,7 +68,13 @@ def _x64_call(environment: int, entry: int) -> bytes:
 
 
 def _x86_call(environment: int, entry: int) -> bytes:
-    """MOV EAX, ESP; PUSH EAX; PUSH environment; MOV EAX, entry; CALL EAX; LEA ESP, [ESP+8]"""
+    """Return the code of a call: MOV EAX, ESP; PUSH EAX; PUSH environment; MOV EAX, entry; CALL
+    EAX; LEA ESP, [ESP+8].
+
+    Args:
+        environment: the first argument, an address.
+        entry: address of the function.
+    """
     return (
         bytes.fromhex("89e0 50 68")
         + environment.to_bytes(4, "little")

@@ -1,5 +1,5 @@
 """Near branches of x86 in another place: code that goes where the branch goes, and pushes the
-return address of its home.
+return address that it pushes at its original address.
 
 A push comes before anything else changes, so whatever faults leaves the guest as it was. A CALL
 through memory is not here: it loads before it pushes, and has no register to keep the target in.
@@ -19,8 +19,14 @@ def to_label(frm: int, target: int, bits: int) -> bytes:
 
 
 def reaching(raw: bytes, shape: EncodingShape, operand: int, to: int) -> bytes:
-    """Return an instruction at `to` with its rip-relative operand where it was. OutOfReach beyond 2
-    GiB.
+    """Return an instruction for address `to` with its rip-relative operand where it was; raise
+    OutOfReach beyond 2 GiB.
+
+    Args:
+        raw: its bytes.
+        shape: where its parts are.
+        operand: address of the operand.
+        to: its new address.
     """
     after = to + shape.size
     if shape.address == 4:  # eip-relative wraps at 4 GiB, so it reaches from everywhere
@@ -31,8 +37,12 @@ def reaching(raw: bytes, shape: EncodingShape, operand: int, to: int) -> bytes:
 
 
 def push(value: int, bits: int) -> bytes:
-    """Push an address: PUSH imm32, which sign-extends; beyond that two MOV and an LEA, which touch
-    no flags either.
+    """Return code that pushes an address: PUSH imm32, which sign-extends; beyond that two MOV and
+    an LEA, which touch no flags either.
+
+    Args:
+        value: the address.
+        bits: of a word, 32 or 64.
     """
     low = (value & 0xFFFFFFFF).to_bytes(4, "little")
     if bits == 32 or value < 1 << 31:
@@ -44,7 +54,15 @@ def push(value: int, bits: int) -> bytes:
 def displaced(
     name: str, shape: EncodingShape, raw: bytes, bits: int, after: int, target: int | None
 ) -> Callable[[int], bytes] | None:
-    """`Insn.displace` of a near branch, by the name of its row; None where it has to be simulated.
+    """Return `Insn.displace` of a near branch; None where it has to be simulated.
+
+    Args:
+        name: of its row.
+        shape: where its parts are.
+        raw: its bytes.
+        bits: of a word, 32 or 64.
+        after: original address of the next instruction.
+        target: of a direct branch; None: it is computed.
     """
     call = name.startswith("CALL")
     number = shape.modrm & 7 | shape.seen >> 5 & 8
@@ -59,6 +77,7 @@ def displaced(
     pushed = push(after, bits) if call else b""
 
     def displace(to: int) -> bytes:
+        """Return the branch's code for address `to`; raise OutOfReach."""
         at = to + len(pushed)
         if target is None:
             # JMP r/m is /4

@@ -19,7 +19,17 @@ def masked(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Push flags, code segment and pc, and go where the gate in the IDT says."""
+    """Take an interrupt: push flags, code segment and pc, and return the address that the gate in
+    the IDT says.
+
+    Args:
+        cpu: the CPU between two instructions.
+        line: the vector.
+
+    Raises:
+        GuestFault: the IDT has no such gate.
+        Unsupported: the gate changes the stack.
+    """
     wide = cpu.bits == 64
     base, limit = cpu.system("idt"), cpu.system("idt_limit")
     size = 16 if wide else 8
@@ -55,7 +65,14 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
 
 
 def _push(cpu: ExceptionCpu, selector: int, wide: bool) -> None:
-    """Push the frame; in 64-bit mode with the stack pointer, at a multiple of 16."""
+    """Push the frame, and load the code segment; in 64-bit mode with the stack pointer, at a
+    multiple of 16.
+
+    Args:
+        cpu: its stack and registers change.
+        selector: of the code segment that the gate names.
+        wide: True in 64-bit mode.
+    """
     flags, code, back, sp = cpu.system("flags"), cpu.system("cs"), cpu.regs.pc, cpu.regs.sp
     if wide:
         words, size = [back, code, flags, sp, cpu.system("ss")], 8

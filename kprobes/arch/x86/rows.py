@@ -29,7 +29,11 @@ POINTERS = {(0, 0x8D), *((TWO_BYTE_MAP, opcode) for opcode in (0x0D, *range(0x18
 
 @frozen(eq=False)
 class Near:
-    """A near branch at its address, ready to be simulated."""
+    """A near branch at its address, ready to be simulated.
+
+    The functions that take it change registers and memory as the branch does, and return the target
+    to go to next.
+    """
 
     shape: EncodingShape
     after: int  #: address of the next instruction
@@ -40,6 +44,7 @@ class Near:
 
 
 def call(near: Near, regs: Regs) -> int:
+    """Simulate CALL: push the return address."""
     # before the push: CALL [ESP+n] and CALL ESP use the old stack pointer
     target = near.where(regs)
     sp = regs.sp - near.width
@@ -49,6 +54,7 @@ def call(near: Near, regs: Regs) -> int:
 
 
 def ret(near: Near, regs: Regs) -> int:
+    """Simulate RET: pop the target, and as many bytes more as the immediate says."""
     sp = regs.sp
     target = regs.word(sp, near.width)
     # unsigned, though QEMU takes 8000 and more as negative
@@ -66,6 +72,9 @@ def jcc(near: Near, regs: Regs) -> int:
 
 
 def loop(near: Near, regs: Regs) -> int:
+    """Simulate LOOP, LOOPE and LOOPNE: count down, and branch until the count is 0 or ZF says
+    otherwise.
+    """
     mask = (1 << 8 * near.shape.address) - 1
     old = regs[near.counter]
     count = old - 1 & mask
@@ -89,7 +98,12 @@ CONDITIONS: tuple[Callable[[int], int], ...] = (
 
 
 def _terms(shape: EncodingShape, raw: bytes) -> list[tuple[int, int]]:
-    """Return the (register number, scale) pairs of a memory operand."""
+    """Return (number of a register, scale) of each register in a memory operand's address.
+
+    Args:
+        shape: where the instruction's parts are.
+        raw: its bytes.
+    """
     rm = shape.modrm & 7
     if shape.relative:
         return []
@@ -156,8 +170,12 @@ ROWS = (
 
 
 def _cells(table: str, wide: bool) -> Iterator[tuple[int, int]]:
-    """(map, mandatory prefix and opcode as one number; bit set of ModRM bytes) of every opcode in
-    DEFINED's notation.
+    """Yield (map, mandatory prefix and opcode as one number; bit set of ModRM bytes) of every
+    opcode in a table.
+
+    Args:
+        table: in DEFINED's notation.
+        wide: True in 64-bit mode.
     """
     prefixes = {"-": (0,), "66": (1,), "F3": (2,), "F2": (3,), "*": range(4), "L": (LOCKED,),
                 "32": range(0 if wide else 4)}
@@ -179,8 +197,14 @@ def _cells(table: str, wide: bool) -> Iterator[tuple[int, int]]:
 def _modrms(
     kind: str, reg: str | None, reg_end: str | None, byte: str | None, byte_end: str | None
 ) -> int:
-    """Bit set of the ModRM bytes of a kind (m memory, r register, "" both), a range of /reg and a
-    range of values.
+    """Return the bit set of ModRM bytes: bit n is set where byte n is meant.
+
+    Args:
+        kind: "m": memory; "r": a register; "": both.
+        reg: first /reg, a digit; None: any.
+        reg_end: last /reg; None: `reg` alone.
+        byte: first byte, hexadecimal; None: any.
+        byte_end: last byte; None: `byte` alone.
     """
     regs = range(int(reg or "0"), int(reg_end or reg or "7") + 1)
     values = range(int(byte or "0", 16), int(byte_end or byte or "FF", 16) + 1)
@@ -245,7 +269,13 @@ class Mode:
         return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, data=data, repeats=repeats)
 
     def _relative(self, shape: EncodingShape, raw: bytes, addr: int) -> int | None:
-        """Return the address of a rip-relative operand."""
+        """Return the address of a rip-relative operand; None where there is none.
+
+        Args:
+            shape: where the instruction's parts are.
+            raw: its bytes.
+            addr: its address.
+        """
         if not shape.relative:
             return None
         return (
@@ -254,7 +284,15 @@ class Mode:
         )
 
     def _special(self, row: OpcodeRow, shape: EncodingShape, raw: bytes, addr: int) -> Insn:
-        """Return an instruction that has a row."""
+        """Return an instruction that has a row: simulated, refused, or run out of line and not
+        boosted.
+
+        Args:
+            row: says which.
+            shape: where its parts are.
+            raw: its bytes.
+            addr: its address.
+        """
         after = addr + shape.size & (1 << self.bits) - 1
         width = 2 if shape.operand == 2 else self.bits // 8
         immediate = _number(raw[shape.imm_at :])
@@ -358,6 +396,9 @@ def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry
     """
 
     def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
+        """Return the entry of a function at `addr`: one that starts with the marker may be entered
+        behind it, too.
+        """
         try:
             first = read(addr, len(marker))
         except GuestFault:  # a one-byte function may end a mapping

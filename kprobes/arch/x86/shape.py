@@ -136,8 +136,13 @@ PREFIXES = {wide: _prefix_effects(wide) for wide in (False, True)}
 
 
 def _extended(code: bytes, at: int, wide: bool) -> tuple[int, int, int] | None:
-    """VEX, EVEX or XOP at `at`: (map, mandatory prefix, position of the opcode); None where the
+    """Return (map, mandatory prefix, position of the opcode) of VEX, EVEX or XOP; None where the
     byte is an opcode.
+
+    Args:
+        code: the instruction's bytes and what follows.
+        at: position of the byte.
+        wide: True in 64-bit mode.
     """
     escape, second = code[at], code[at + 1]
     if escape == 0x8F:
@@ -157,8 +162,13 @@ def _extended(code: bytes, at: int, wide: bool) -> tuple[int, int, int] | None:
 
 
 def _opcode(code: bytes, at: int, seen: int, wide: bool) -> tuple[int, int, int]:
-    """(map, mandatory prefix, position of the last opcode byte) of the instruction whose prefixes
-    end at `at`.
+    """Return (map, mandatory prefix, position of the last opcode byte) of an instruction.
+
+    Args:
+        code: its bytes and what follows.
+        at: position behind the legacy prefixes and REX.
+        seen: these prefixes, as bits.
+        wide: True in 64-bit mode.
     """
     first = code[at]
     if first in (0x62, 0xC4, 0xC5, 0x8F) and (found := _extended(code, at, wide)):
@@ -182,8 +192,13 @@ def _opcode(code: bytes, at: int, seen: int, wide: bool) -> tuple[int, int, int]
 
 
 def _displacement(code: bytes, at: int, address: int) -> tuple[int, int]:
-    """(position, size) of the displacement that goes with the ModRM byte at `at` (SDM tables 2-1,
-    2-2 and 2-3).
+    """Return (position, size) of the displacement that goes with a ModRM byte (SDM tables 2-1, 2-2
+    and 2-3).
+
+    Args:
+        code: the instruction's bytes.
+        at: position of the ModRM byte.
+        address: bytes of an address: 2, 4 or 8.
     """
     mod, rm = code[at] >> 6, code[at] & 7
     if address == 2:
