@@ -49,6 +49,7 @@ def _closed(kind: type, keeps: frozenset[str]) -> type:
         """
 
         def access(self: object, attribute: str, *value: Any) -> Any:
+            """Get, set or delete an attribute that is kept; raise MachineClosed for any other."""
             return (
                 refuse()
                 if attribute[0] != "_" and attribute not in keeps

@@ -79,7 +79,12 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
     """Return the hook that calls a guest function at `target`, mode bits included."""
 
     def hook(jp: Jprobe, regs: Regs) -> int:
-        """Run the mirror, then put back the registers and the top of the stack; return 0."""
+        """Run the mirror, then put back the registers and the top of the stack; return 0.
+
+        Args:
+            jp: the jprobe; it is not used.
+            regs: the registers at the probed function's entry.
+        """
         sp, stack = _top_of_stack(machine, regs)
         try:
             machine.invoke(target)

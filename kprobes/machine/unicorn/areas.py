@@ -115,7 +115,15 @@ class CallAreas:
     def program_at(
         self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None
     ) -> None:
-        """Run programs at a call site. See machine._base.CallsInPlace."""
+        """Run programs at a call site in place of its service, from now on.
+
+        Args:
+            addr: the call site.
+            programs: programs of the host's, in the order in which they run.
+            last: what is done behind them, by host code: a usual hit, the entry or the return of a
+                followed call; None: nothing. Without programs and `last`, executions are only
+                counted.
+        """
         site = self._site(addr)
         assert last is None or isinstance(last, Enter | Hit | Leave)
         # As long as they are called: a helper in Python may have changed what is here, and then the
@@ -156,6 +164,11 @@ class CallAreas:
         return table
 
     def _site(self, addr: int) -> CallSite:
+        """Return the words of a call site; make them if there are none.
+
+        Args:
+            addr: the call site: an instruction of the guest's text, or one in an area.
+        """
         if addr in self._here.sites:
             return self._here.sites[addr]
         table = self._tables[addr & -CALL_AREA]

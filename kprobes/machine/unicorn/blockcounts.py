@@ -39,12 +39,15 @@ class HookedBlockCounts:
     def __init__(
         self, memory: GuestMemory, state: RunState, wanted: Callable[[int], bool] | None, arcs: bool
     ) -> None:
-        """
+        """Count the blocks that are executed from now on. Blocks that are translated already count,
+        too.
+
         Args:
             memory: the guest's.
             state: of its runs.
-            wanted: asked once about each block, by its address; None: all are counted.
-            arcs: edges are counted one by one, too.
+            wanted: (address) -> True where that block is to be counted; asked once about each
+                block. None: all are counted.
+            arcs: True: count each edge by itself as well, for arcs().
         """
         self._memory = memory
         self._state = state
@@ -124,7 +127,12 @@ class HookedBlockCounts:
         self._words[_ARCS], self._words[_ARCS_MASK] = ctypes.addressof(table), rows - 1
 
     def _put_arc(self, edge: tuple[int, int], count: int) -> None:
-        """Put an edge into the row that host code looks for first, of those that are free."""
+        """Add an edge to the table, in the first free row of those where host code looks for it.
+
+        Args:
+            edge: (block left, block entered).
+            count: how often it was followed.
+        """
         start, target = edge
         at = ((start * _GOLDEN ^ target) * _GOLDEN & _EMPTY) >> 32 & self._arc_size - 1
         while self._arc_table[_ARC * at] != _EMPTY:
@@ -134,7 +142,14 @@ class HookedBlockCounts:
             self._arc_table[row + n] = word
 
     def _arc_seen(self, start: int, target: int) -> None:
-        """An edge is followed for the first time. It never raises."""
+        """Add an edge that is followed for the first time, with a count of 1.
+
+        Host code calls it; it never raises: an error is kept, and the run raises it.
+
+        Args:
+            start: address of the block that is left.
+            target: address of the block that is entered.
+        """
         try:
             if 2 * len(self._arcs) >= self._arc_size:
                 self._arc_room(4 * self._arc_size)
@@ -185,7 +200,19 @@ class HookedBlockCounts:
         return 4 * at
 
     def _seen(self, _uc: int, addr: int, size: int, _user: int) -> None:
-        """A block is about to be executed for the first time. It never raises."""
+        """Add a block that is about to be executed for the first time, and count it and the edge to
+        it.
+
+        It is added without being counted where it is the library's own, or is not wanted. This is
+        the engine's callback, or is called by host code; it never raises: an error is kept, and the
+        run raises it.
+
+        Args:
+            _uc: not used.
+            addr: address of the block.
+            size: its bytes.
+            _user: not used.
+        """
         try:
             if 2 * len(self._rows) >= self._size:
                 self._room(4 * self._size)
@@ -205,7 +232,15 @@ class HookedBlockCounts:
             self._state.park(error)
 
     def _count(self, uc: int, addr: int, size: int, user: int) -> None:
-        """Count a block and the edge to it, where there is no host code."""
+        """Count a block and the edge to it. The engine calls it for each block where there is no
+        host code.
+
+        Args:
+            uc: the engine's handle, not used.
+            addr: address of the block.
+            size: its bytes.
+            user: not used.
+        """
         row = self._rows.get(addr)
         if row is None:
             self._seen(uc, addr, size, user)
@@ -215,6 +250,12 @@ class HookedBlockCounts:
             self._edge(addr, self._table[row + _PLACE])
 
     def _edge(self, addr: int, place: int) -> None:
+        """Count the edge from the block before to this one.
+
+        Args:
+            addr: address of this block.
+            place: its number in the table of edges.
+        """
         number = self._words[_BEFORE] ^ place
         self.edges[number] = self.edges[number] + 1 & 0xFF
         self._words[_BEFORE] = place >> 1

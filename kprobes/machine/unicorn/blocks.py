@@ -71,6 +71,11 @@ class HostBlocks:
         return HostBlock(start, start + size, view, self._words(view), size, 0 if code else size)
 
     def _words(self, view: memoryview) -> Any:
+        """Return a view of host memory as words of the guest's width and byte order.
+
+        Args:
+            view: the host memory.
+        """
         if self._order == sys.byteorder:
             return view.cast("Q" if self._width == 8 else "I")
         word: Any = ctypes.c_uint64 if self._width == 8 else ctypes.c_uint32
@@ -85,8 +90,14 @@ class HostBlocks:
             told()
 
     def remove(self, start: int, end: int) -> None:
-        """[start, end) is mapped no more. What is left of a block are blocks of their own; the host
-        memory goes with the last of them.
+        """Forget [start, end), which is mapped no more.
+
+        What is left of a block are blocks of their own. The host memory is freed with the last of
+        them. Functions given to on_remove() and on_change() are called.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
         """
         self._cut(start, end)
         for forget in (*self._forgets, *self._changes):
@@ -100,7 +111,12 @@ class HostBlocks:
             forget()
 
     def _cut(self, start: int, end: int) -> list[HostBlock]:
-        """Take [start, end) out; the blocks that had some of it."""
+        """Take [start, end) out of the blocks, and return the blocks that had some of it.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+        """
         cut = [block for block in self.held if start < block.end and block.start < end]
         left = [block for block in self.held if block not in cut]
         for block in cut:
@@ -116,7 +132,12 @@ class HostBlocks:
         return self._block(start, block.view[start - block.start : end - block.start], code)
 
     def find(self, addr: int, size: int) -> HostBlock | None:
-        """Return the block that holds all of [addr, addr + size), or None."""
+        """Return the block that holds all of [addr, addr + size); None: none does.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+        """
         block = self.last
         if block.start <= addr and addr + size <= block.end:
             return block
@@ -142,6 +163,7 @@ class HostBlocks:
         low, shift = width - 1, width.bit_length() - 1
 
         def load(addr: int) -> int:
+            """Return the word at an address."""
             block = self.last
             at = addr - block.start
             if at & low or not 0 <= at < block.size:
@@ -149,6 +171,12 @@ class HostBlocks:
             return block.words[at >> shift]  # type: ignore[no-any-return]
 
         def store(addr: int, value: int) -> None:
+            """Write a word to guest memory.
+
+            Args:
+                addr: address.
+                value: the word, which must fit.
+            """
             block = self.last
             at = addr - block.start
             if at & low or not 0 <= at < block.room:
@@ -160,6 +188,12 @@ class HostBlocks:
             block.words[at >> shift] = value
 
         def swap(addr: int, value: int) -> int:
+            """Write a word to guest memory, and return the word that was there.
+
+            Args:
+                addr: address.
+                value: the word, which must fit.
+            """
             block = self.last
             at = addr - block.start
             if at & low or not 0 <= at < block.room:

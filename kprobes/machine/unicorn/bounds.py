@@ -239,6 +239,11 @@ class Bounds:
         delayed: dict[int, bool] | None = {} if m.guest.runs.settle else None
 
         def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
+            """Count an instruction of the guest's own; stop the run in front of it if its bound has
+            come.
+
+            The run is also stopped if a stop was asked for, or an interrupt can be taken.
+            """
             nonlocal last
             if not state.left:
                 return

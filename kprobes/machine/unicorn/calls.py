@@ -240,6 +240,17 @@ class FunctionCalls:
 
     def _run_from(self, start: int | str | None, until: int | str | None, timeout: float | None,
                   max_insns: int | None) -> None:
+        """Run the guest to an address, a stop() or a return, while this thread has the CPU.
+
+        Args:
+            start: address or symbol; None: where the guest stands.
+            until: address or symbol; None: nowhere but where calls and runs return to.
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+
+        Raises:
+            GuestTimeout: a bound has come; with 0 instructions pc is set to `start` all the same.
+        """
         cpu, state = self._cpu, self._state
         end = state.exit if until is None else self._functions.target(self._pointer(until))
         if until is not None:  # code translated before does not stop there
@@ -280,6 +291,14 @@ class FunctionCalls:
                 self._runner.finish()
 
     def _invoke(self, target: int) -> None:
+        """Run a function with the registers as they are, then put all registers back.
+
+        Args:
+            target: address, as pointers have it.
+
+        Raises:
+            GuestStopped: stop() has ended it.
+        """
         cpu, state = self._cpu, self._state
         assert cpu.arch.linkage is not None
         start = self._functions.target(target)

@@ -96,6 +96,7 @@ class InstructionClock:
         self._words[_RANGES] = len(self._own)
 
     def _hook(self) -> None:
+        """Hook every instruction, so that it counts, by host code where there is any."""
         engine = self._memory.engine
         if hostcode.available():
             self._hooks = [
@@ -106,6 +107,7 @@ class InstructionClock:
         self._memory.engine.retranslate()
 
     def _unhook(self) -> None:
+        """Take the hook of every instruction away."""
         for hook in self._hooks:
             self._memory.engine.unhook(hook)
         if self._hooks:

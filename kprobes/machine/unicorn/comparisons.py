@@ -93,6 +93,7 @@ class InstructionComparisons:
         return None
 
     def _seen(self, _uc: int, address: int, _size: int, _user: int) -> None:
+        """Look at an instruction once, and note for host code whether it compares, and what."""
         if address not in self._known:
             self._known[address] = self._found(address)
             if 2 * len(self._known) > self._rows:
@@ -139,6 +140,7 @@ class InstructionComparisons:
     # --- what host code does, where there is none
 
     def _executed(self, uc: int, address: int, size: int, user: int) -> None:
+        """Count the equal bytes of an instruction that compares, where there is no host code."""
         self._seen(uc, address, size, user)
         found = self._known[address]
         if found is not None:
@@ -147,7 +149,12 @@ class InstructionComparisons:
                 self._count(address, one, other, found.bits)
 
     def _value(self, value: Value, bits: int) -> int | None:
-        """Return one side of a comparison; None: memory is not known there."""
+        """Return one side of a comparison; None: it is in memory that is not known here.
+
+        Args:
+            value: where the side is.
+            bits: of the comparison.
+        """
         names = self._arch.regs.names
         parts = [self._cells[names[part]] for part in (value.base, value.index) if part is not None]
         found = sum(cell.view[cell.index] for cell in parts) + value.constant

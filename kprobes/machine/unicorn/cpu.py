@@ -65,6 +65,8 @@ class UnicornCpu:
             self.engine.rewind = self.guest.contexts.rewind(self.engine)
 
     def _find_hooked_flags(self) -> Callable[[], int] | None:
+        """Return the reader of the flags behind a hooked instruction; None: the engine's are right.
+        """
         hooked = self.guest.faults.hooked_flags
         # where registers are not found the flags are as the engine says
         with suppress(Unsupported):

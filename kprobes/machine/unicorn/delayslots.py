@@ -61,6 +61,10 @@ class DelaySlots:
         (MIPS release 6).
 
         The engine takes the next instruction for the one in that slot, wherever it is.
+
+        Args:
+            before: the instruction before.
+            insn: the instruction that may be in the slot.
         """
         conditioned = self._cpu.arch.walking.conditioned
         return before.delay_slot or (conditioned is not None and conditioned(insn, before.raw))

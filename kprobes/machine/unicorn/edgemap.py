@@ -185,6 +185,8 @@ class EdgeMap:
         self._counters[number] = self._counters[number] % 255 + 1
 
     def _edge(self, _uc: int, address: int, _size: int, _user: int) -> None:
+        """Count the edge to a block in the map, where there is no host code: the engine's callback.
+        """
         self._words[_BLOCK], self._words[_ORDER] = address, 0
         if self._counts(address):
             place = mixed(address) & self._words[_MASK]
@@ -194,12 +196,23 @@ class EdgeMap:
     def _compared(
         self, _uc: int, address: int, one: int, other: int, bits: int, _user: int
     ) -> None:
+        """Count a comparison of 16 to 64 bits that the engine reports with its address."""
         if 16 <= bits <= 64:
             self._compare(address, one, other, bits)
 
     def _subtracted(
         self, _uc: int, _address: int, one: int, other: int, bits: int, _user: int
     ) -> None:
+        """Count a subtraction of 16 to 64 bits that the engine reports, by its number in its block.
+
+        Args:
+            _uc: not used.
+            _address: not used: this engine does not tell it.
+            one: the first operand.
+            other: the second operand.
+            bits: of each.
+            _user: not used.
+        """
         self._words[_ORDER] += 1
         block = self._words[_BLOCK]
         if 16 <= bits <= 64 and self._counts(block):
@@ -212,6 +225,16 @@ class EdgeMap:
             self._count_equal(address, one, other, bits)
 
     def _count_equal(self, address: int, one: int, other: int, bits: int) -> None:
+        """Count the leading bytes in which two values are equal, each in a counter of its own.
+
+        It stops at the first byte that differs, and leaves the last byte out.
+
+        Args:
+            address: of the comparison, or another number that stands for it.
+            one: a value.
+            other: the value that it is compared with.
+            bits: of each.
+        """
         differs = (one ^ other) & (1 << bits) - 1
         place = mixed(~address & _ALL)
         for left in range(bits - 8, 0, -8):

@@ -130,7 +130,12 @@ class Engine:
         )
 
     def reader(self, register: int, bits: int) -> Callable[[], int]:
-        """Return a function that reads a register."""
+        """Return a function that reads a register: () -> its value.
+
+        Args:
+            register: the engine's number of it.
+            bits: its width.
+        """
         read, handle, number = _held.uc_reg_read, self.handle, ctypes.c_int(register)
         if bits <= 64 and native.available():
             names = native.words("reader")
@@ -159,7 +164,12 @@ class Engine:
         return wide
 
     def writer(self, register: int, bits: int) -> Callable[[int], None]:
-        """Return a function that writes a register; the value is cut to its width."""
+        """Return a function that writes a register: (value), which is cut to the register's width.
+
+        Args:
+            register: the engine's number of it.
+            bits: its width.
+        """
         write, handle, number = _held.uc_reg_write, self.handle, ctypes.c_int(register)
         mask = (1 << bits) - 1
         if bits <= 64:
@@ -182,7 +192,12 @@ class Engine:
     # --- memory
 
     def read(self, addr: int, size: int) -> bytes | None:
-        """Guest memory, or None where any of it is not mapped."""
+        """Return guest memory; None where any of it is not mapped.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+        """
         if self.place is not None:
             addr = self.place(addr)
         buffer = self._piece if size <= 4096 else ctypes.create_string_buffer(size)
@@ -197,7 +212,12 @@ class Engine:
         return bool(_held.uc_mem_write(self.handle, addr, data, len(data)) == UC_ERR_OK)
 
     def drop_translations(self, start: int, end: int) -> None:
-        """Forget translated code that touches [start, end)."""
+        """Have the engine forget translated code that touches [start, end).
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+        """
         if self.undefined_unrecorded and start % PAGE:
             start -= 1
         # where a page is not mapped the engine drops nothing, or worse
@@ -239,6 +259,8 @@ class Engine:
         first, last = _u64(), _u64()
 
         def run(begin: int, until: int) -> int:
+            """Run the guest from `begin` until `until`; return the engine's error number, 0: none.
+            """
             first.value = begin
             last.value = until
             return _start(self.handle, first, last,  # type: ignore[no-any-return]
@@ -277,11 +299,17 @@ class Engine:
 
     def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None,
              insn: int = 0, flags: int = 0) -> int:
-        """Add a hook by its ctypes callback, or by a host function's address; begin > end means
-        everywhere. Returns its handle.
+        """Add a hook, and return its handle, which unhook() takes.
 
-        insn: of UC_HOOK_INSN, the engine's number of the instruction; of UC_HOOK_TCG_OPCODE, of the
-        operation. flags: of UC_HOOK_TCG_OPCODE.
+        Args:
+            kind: one of unicorn's UC_HOOK_ constants.
+            callback: a ctypes callback, which is kept, or the address of a host function.
+            begin: address of the first instruction or access that is hooked.
+            end: address of the last one; less than `begin`: all are hooked.
+            data: address that a host function is given; None: 0.
+            insn: of UC_HOOK_INSN, the engine's number of the instruction; of UC_HOOK_TCG_OPCODE, of
+                the operation.
+            flags: of UC_HOOK_TCG_OPCODE.
         """
         if not isinstance(callback, int):
             self.keep(callback)
@@ -351,7 +379,15 @@ class Engine:
 
 
 def map_device(engine: Engine, place: int, size: int, read: Any, write: Any) -> None:
-    """Have accesses served by ctypes callbacks, which the caller keeps."""
+    """Map a range of guest memory whose accesses call ctypes callbacks.
+
+    Args:
+        engine: the engine.
+        place: address of the first byte, as the engine has it.
+        size: bytes, whole pages.
+        read: callback for reads. The caller keeps it, and `write`, alive.
+        write: callback for writes.
+    """
     check(
         _held.uc_mmio_map(
             engine.handle,

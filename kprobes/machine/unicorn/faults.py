@@ -126,8 +126,15 @@ class FaultReports:
             self._delay_slots.pending = True
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
-        """Put the CPU back before an instruction whose trap it has taken; return (pc, fault) as
-        they are then.
+        """Put the CPU back before an instruction whose trap it has taken itself.
+
+        Args:
+            pc: where the CPU is.
+            fault: what the engine has reported.
+
+        Returns:
+            (address of the instruction, the fault that it stands for); (pc, fault) where no trap
+            was taken.
         """
         m, state = self._cpu, self._state
         taken = (
@@ -303,7 +310,12 @@ class FaultReports:
         """Return the address whose access has failed; None: it is not known.
 
         The engine does not say it: the instruction is executed once more under a hook that does.
-        With delay slots nothing may be executed again, and the address was noted when it failed.
+        With delay slots nothing may be executed again, and the address was noted when the access
+        failed.
+
+        Args:
+            pc: address of the instruction.
+            access: what has failed: "read", "write" or "fetch".
         """
         m = self._cpu
         if m.guest.runs.settle:
@@ -373,6 +385,16 @@ class FaultReports:
     def _tell(
         self, _uc: int, access: int, address: int, _size: int, _value: int, _user: int
     ) -> bool:
+        """Note a failed access of an instruction that is executed again. False: let it fail.
+
+        Args:
+            _uc: not used.
+            access: one of unicorn's UC_MEM_ constants.
+            address: of the access.
+            _size: not used.
+            _value: not used.
+            _user: not used.
+        """
         kind = "read"
         if access in _WRITES:
             kind = "write"

@@ -34,7 +34,15 @@ class HostHits:
     def begin(
         self, block: object, idle: object, active: object, stepped: object, settled: object
     ) -> None:
-        """Serve hits for a control block: see machine._base.Hits.begin."""
+        """Serve hits for a control block, by host code that reads and writes its state.
+
+        Args:
+            block: the control block.
+            idle: its state while there is no hit.
+            active: while handlers run.
+            stepped: while the instruction is executed in a slot.
+            settled: while post-handlers run.
+        """
         self._shared.begin(block, idle, active)
         if self._traps is not None:
             self._traps.begin(stepped, settled)

@@ -479,7 +479,12 @@ class PageCopies:
 
 
 def differing(before: bytes, now: bytes) -> list[Range]:
-    """Return (start, end) of the bytes that differ, one range for each page that has any."""
+    """Return (start, end) of the bytes that differ, one range for each page that has any.
+
+    Args:
+        before: bytes, from the beginning of a page.
+        now: as many bytes; offsets in it are returned.
+    """
     if before == now:
         return []
     out = []

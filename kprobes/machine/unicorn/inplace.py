@@ -87,6 +87,13 @@ class HookedInstructions:
             self._state.sink.exact(False)
 
     def _on_hit(self, addr: int) -> Callable[[], None]:
+        """Return the function that serves a hit of an instruction that is a call site itself.
+
+        It does nothing where the instruction is executed again at rest: that is no hit.
+
+        Args:
+            addr: address of the instruction.
+        """
         state, serve = self._state, self._services.direct(addr)[0]
 
         def on_hit() -> None:

@@ -36,7 +36,18 @@ class InterruptedRunner(Runner):
         self._interrupts = interrupts
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
-        """Run until `until`, as Runner does."""
+        """Run the guest to an address; take its CPU's interrupts in between, if the run is in no
+        other.
+
+        Args:
+            target: address where it starts, mode bits included.
+            until: address where it ends, mode bits included.
+            timeout: seconds; None: no bound.
+            max_insns: instructions; None: no bound.
+
+        Returns:
+            True where stop() has ended it; False at `until`.
+        """
         deadline = None if timeout is None else monotonic() + min(timeout, TIMEOUT_MAX)
         left = max_insns
         if not self._interrupts.active:

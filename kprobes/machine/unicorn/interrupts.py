@@ -197,8 +197,18 @@ class Interrupts:
         return end
 
     def after(self, instructions: int, function: Callable[[], object]) -> Callable[[], None]:
-        """Call a function, a timer's, when so many more instructions have been executed. Returns
-        what cancels that.
+        """Call a function, as a timer, when so many more instructions of the guest's own were
+        executed.
+
+        Args:
+            instructions: number of them; less than 1 counts as 1.
+            function: is called once, without arguments, between two instructions.
+
+        Returns:
+            A function that cancels the call, if it was not made yet.
+
+        Raises:
+            Unsupported: nothing is known of interrupts of this architecture.
         """
         self.controller  # noqa: B018  # raises where there can be none
         event = self.now + max(instructions, 1), next(self._order), function
@@ -368,11 +378,17 @@ class Interrupts:
             self._state.take_stop()
 
     def serve(self, regs: Regs, number: int) -> bool:
-        """Serve an exception that an instruction has raised, where the CPU's own rules do: a
-        supervisor call, a branch to a value that stands for an exception return.
+        """Serve an exception that an instruction has raised, where the CPU's own rules do.
+
+        That is a supervisor call, or a branch to a value that stands for an exception return. The
+        guest then goes on where the rules say.
+
+        Args:
+            regs: the CPU's registers.
+            number: the engine's number of the interrupt.
 
         Returns:
-            False where they do not.
+            False where the rules do not serve it, or nothing has asked for interrupts yet.
 
         Raises:
             GuestFault: the vectors or the stack are no memory.

@@ -104,6 +104,21 @@ class Loader:
             return self._place(image, base, main)
 
     def _place(self, image: Image, base: int | None, main: bool) -> Placed:
+        """Put an image into guest memory: map and fill its segments, bind imports, add its symbols.
+
+        The main image also gets a stack, and the guest stands at its entry.
+
+        Args:
+            image: the image.
+            base: address of the image; None: where there is room, or where it is linked for.
+            main: True for the main image.
+
+        Returns:
+            The image at its addresses.
+
+        Raises:
+            ImageError, NoMemory: it cannot be placed.
+        """
         memory, symbols = self._memory, self._functions.symbols
         bias = self._bias(image, base)
         if main:
@@ -151,6 +166,10 @@ class Loader:
     def _map(self, image: Image, segment: Segment) -> None:
         """Map a segment.
 
+        Args:
+            image: the image that it is of.
+            segment: the segment, at its address.
+
         Raises:
             NoMemory: it cannot be there. The hint tells what helps: another base is none for a file
                 that is linked for its place.
@@ -168,13 +187,18 @@ class Loader:
             ) from None
 
     def add(self, image: Image, base: int | None) -> str:
-        """Load a module. See UnicornMachine.load_module(). What fails leaves nothing behind.
+        """Load an image beside the main one. Where that fails, nothing of it stays.
+
+        Args:
+            image: the image.
+            base: its address; None: where there is room.
 
         Returns:
             The module's name.
 
         Raises:
             AlreadyRegistered: a module of that name is loaded.
+            ImageError, NoMemory: it cannot be placed.
         """
         if image.name in self.modules:
             raise AlreadyRegistered(
@@ -296,7 +320,13 @@ class _Imports:
         self._known: dict[str | int, int] = {}
 
     def _area(self, size: int, perms: str) -> list[int]:
-        """Map an area outside the image's own place, and return [next free address, end]."""
+        """Map an area outside of the addresses that the image takes, and return [next free address,
+        end].
+
+        Args:
+            size: bytes; 0: nothing is mapped, and both are 0.
+            perms: what the guest may do there; with "x" the area is filled with traps.
+        """
         if not size:
             return [0, 0]
         page = max(PAGE, self._memory.page_size)

@@ -25,8 +25,12 @@ class LongBlocks:
     """The stretches that have the hook."""
 
     def __init__(self, engine: Engine, ends: Callable[[int], bool], windows: list[int]) -> None:
-        """ends: whether an instruction ends a block, by its word as a number of the host's.
-        windows: where else the guest sees all memory.
+        """Prepare; nothing is hooked.
+
+        Args:
+            engine: the engine.
+            ends: (instruction, as a number of the host's) -> True where it ends a block.
+            windows: starts of further windows in which the guest sees all memory.
         """
         self._engine = engine
         self._ends = ends
@@ -39,7 +43,12 @@ class LongBlocks:
         self._add(start, end)
 
     def forget(self, start: int, end: int) -> None:
-        """Nothing is to be executed there."""
+        """Take the hooks in [start, end) away: nothing is executed there any more.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+        """
         for low, high in [place for place in self._hooks if place[0] < end and start < place[1]]:
             for hook in self._hooks.pop((low, high)):
                 self._engine.unhook(hook)
@@ -48,8 +57,13 @@ class LongBlocks:
                     self._add(at, to)
 
     def changed(self, first: int, code: Any, start: int, end: int) -> None:
-        """Code in [start, end) has changed. code: the words of the whole mapping, which begins at
-        `first`.
+        """Hook the long stretches in and around code that has changed.
+
+        Args:
+            first: address of the mapping that it is in.
+            code: the words of that whole mapping, as numbers of the host's.
+            start: address of the first byte that has changed.
+            end: address behind the last one.
         """
         start, end = self._stretch(first, code, start, end)
         self.forget(start, end)
@@ -57,7 +71,15 @@ class LongBlocks:
             self._add(start + at * WORD, start + to * WORD)
 
     def _stretch(self, first: int, code: Any, start: int, end: int) -> tuple[int, int]:
-        """[start, end) to the ends of the stretches that it touches."""
+        """Return [start, end), widened to the ends of the stretches without a branch that it
+        touches.
+
+        Args:
+            first: address of the mapping.
+            code: the words of that whole mapping.
+            start: address of the first byte.
+            end: address behind the last byte.
+        """
         low, high = (start - first) // WORD, -(-(end - first) // WORD)
         known = [((at - first) // WORD, (to - first) // WORD) for at, to in self._hooks]
         low = min([low, *(at for at, to in known if at <= low <= to)])
@@ -83,6 +105,12 @@ class LongBlocks:
             start = end + 1
 
     def _add(self, start: int, end: int) -> None:
+        """Hook each instruction of [start, end), in every window.
+
+        Args:
+            start: address of the first one.
+            end: address behind the last one.
+        """
         self._hooks[start, end] = [
             self._engine.hook(const.UC_HOOK_CODE, NOTHING, at + start, at + end - 1)
             for at in self._windows

@@ -176,6 +176,10 @@ class GuestMemory:
     def store(self, addr: int, word: bytes) -> None:
         """Write a word for the guest, whose stack may be anywhere.
 
+        Args:
+            addr: address.
+            word: the bytes.
+
         Raises:
             GuestFault: the memory is not mapped, or is the library's own code.
         """
@@ -185,7 +189,15 @@ class GuestMemory:
         self.write(addr, word)
 
     def patch(self, addr: int, code: bytes) -> None:
-        """Replace code; stale translations are dropped."""
+        """Write guest code, whatever its protection, and drop the translations of what was there.
+
+        Args:
+            addr: address of the first byte.
+            code: the bytes.
+
+        Raises:
+            GuestFault: the memory is not mapped.
+        """
         # the engine's own way to write what the guest may not is slow
         if (block := self.blocks.find(addr, len(code))) is not None:
             block.view[addr - block.start : addr - block.start + len(code)] = code
@@ -334,6 +346,11 @@ class GuestMemory:
 
     def _check_mapped(self, addr: int, size: int, access: str) -> None:
         """Check that memory is mapped.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+            access: what is to be done there, for the error: "read", "write", "protect" and so on.
 
         Raises:
             GuestFault: it is not; the address is that of the first such byte, where an instruction
@@ -491,7 +508,13 @@ class GuestMemory:
             ) from None
 
     def code_changed(self, addr: int, size: int) -> None:
-        """Drop the translations of code that was written, and tell on_code_change()'s function."""
+        """Drop the translations of code that was written, and call the function given to
+        on_code_change().
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+        """
         self.written += 1
         self.engine.drop_translations(addr, addr + size)
         self._look_through(addr, size)
@@ -538,7 +561,12 @@ class GuestMemory:
         return addr
 
     def unmap_pages(self, addr: int, size: int) -> None:
-        """Unmap memory, the library's own or not, without telling anybody."""
+        """Unmap memory, the library's own or not, and report it to nothing.
+
+        Args:
+            addr: address of the first page.
+            size: bytes, rounded up to whole pages.
+        """
         size = whole(size, self.page_size)
         place = self.windows.place(addr)
         self.own.pop(place, None)

@@ -24,7 +24,14 @@ _tried: dict[str, bool] = {}
 
 
 def mending(engine: Engine, guest: Guest, arch: Arch) -> Callable[[], None] | None:
-    """Make the function that a hook of accesses calls last.
+    """Return the function that a hook of accesses calls last, to mend the CPU's state.
+
+    The first call for an architecture tries in an engine of its own whether that helps.
+
+    Args:
+        engine: whose state is mended.
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
 
     Returns:
         The function; None where the engine leaves nothing wrong.
@@ -47,7 +54,15 @@ def mending(engine: Engine, guest: Guest, arch: Arch) -> Callable[[], None] | No
 
 
 def _known(guest: Guest, arch: Arch, mended: Mended) -> bool:
-    """Tell whether code that accesses memory in such a place does the same with a hook as without.
+    """Return True where code that accesses memory in such a slot or block does the same with a
+    hook.
+
+    It is executed in two new engines, with a hook that mends the state and without one.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
+        mended: the code, and how the state is mended.
     """
     seen = []
     for hooked in (False, True):
@@ -61,6 +76,7 @@ def _known(guest: Guest, arch: Arch, mended: Mended) -> bool:
             def report(
                 _uc: int, _kind: int, undo: Callable[[], None] = undo, told: list[int] = accesses
             ) -> None:
+                """Count an access, and mend the state."""
                 told.append(1)
                 undo()
 

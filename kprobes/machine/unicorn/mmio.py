@@ -127,6 +127,11 @@ class MmioDevices:
         )
 
     def _map(self, device: MmioDevice) -> None:
+        """Map a device in the engine, and know it from then on.
+
+        Raises:
+            NoMemory: the engine does not map it there.
+        """
         try:
             self._engine.keep(device.callbacks)
             map_device(self._engine, device.place, device.size, *device.callbacks)
@@ -139,10 +144,14 @@ class MmioDevices:
         self._at[device.place] = device
 
     def remove(self, place: int, end: int) -> None:
-        """Forget the devices in [place, end), which is unmapped.
+        """Forget the devices in [place, end), which is being unmapped.
+
+        Args:
+            place: address of the first byte, as the engine has it.
+            end: address behind the last byte.
 
         Raises:
-            BadArgument: the range has a part of a device.
+            BadArgument: the range has only a part of a device.
         """
         for device in [d for d in self._at.values() if d.place < end and place < d.place + d.size]:
             if device.place < place or end < device.place + device.size:
@@ -153,7 +162,11 @@ class MmioDevices:
             del self._at[device.place]
 
     def check_free(self, place: int, size: int) -> None:
-        """Check that no device is in a range.
+        """Check that no device is in a range whose permissions are to change.
+
+        Args:
+            place: address of the first byte, as the engine has it.
+            size: bytes.
 
         Raises:
             BadArgument: one is.
@@ -199,6 +212,12 @@ class MmioDevices:
             self.accessed, regs.midway = outer
 
     def _find(self, place: int, size: int) -> MmioDevice | None:
+        """Return the device that all of a range is in; None: none is.
+
+        Args:
+            place: address of the first byte, as the engine has it.
+            size: bytes.
+        """
         for device in self._at.values():
             if device.place <= place and place + size <= device.place + device.size:
                 return device
@@ -225,7 +244,11 @@ class MmioDevices:
         return out
 
     def write(self, addr: int, data: bytes) -> bool:
-        """Write for the library, or for a simulated instruction.
+        """Write to a device, for the library or for a simulated instruction.
+
+        Args:
+            addr: address of the first byte.
+            data: the bytes. A size that is no access becomes several.
 
         Returns:
             False where the range is not a single device's; nothing was written then.
@@ -263,9 +286,26 @@ class MmioDevices:
                 return 0
 
     def _make(self, run: DeviceRun, place: int, size: int, read: Read, write: Write) -> MmioDevice:
+        """Return a device, with the callbacks by which the engine calls its functions.
+
+        Args:
+            run: takes what a function raises.
+            place: address of the first byte, as the engine has it.
+            size: bytes.
+            read: (offset, bytes) -> value.
+            write: (offset, bytes, value).
+        """
         swapped = self._swapped
 
         def on_read(_uc: int, offset: int, part: int, _user: int) -> int:
+            """Serve a read; return 0 once a function has raised in this run.
+
+            Args:
+                _uc: not used.
+                offset: in the device.
+                part: bytes.
+                _user: not used.
+            """
             value = 0
             if run.parked is None:
                 with self._access(run):
@@ -277,6 +317,15 @@ class MmioDevices:
             return _swap(value, part) if swapped else value
 
         def on_write(_uc: int, offset: int, part: int, value: int, _user: int) -> None:
+            """Serve a write; do nothing once a function has raised in this run.
+
+            Args:
+                _uc: not used.
+                offset: in the device.
+                part: bytes.
+                value: what is written, in the engine's byte order.
+                _user: not used.
+            """
             if run.parked is None:
                 value &= (1 << 8 * part) - 1
                 with self._access(run):
@@ -305,8 +354,13 @@ def _swap(value: int, size: int) -> int:
 
 
 def _parts(offset: int, size: int) -> list[tuple[int, int]]:
-    """Return the accesses that make up one of any size, as (offset, bytes): itself where possible,
-    else aligned ones.
+    """Return the accesses that make up one of any size, as (offset, bytes).
+
+    That is the access itself where its size is possible, else aligned ones.
+
+    Args:
+        offset: in the device.
+        size: bytes.
     """
     if size in SIZES:
         return [(offset, size)]

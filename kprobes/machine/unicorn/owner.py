@@ -55,6 +55,15 @@ class EngineOwner:
         m, start = self._cpu, self._cpu.engine.uc.emu_start
 
         def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
+            """Run the guest as the engine's emu_start() does, with probes served and reports
+            delivered.
+
+            Args:
+                begin: address where it starts, mode bits included.
+                until: address where it ends.
+                timeout: microseconds; 0: no bound.
+                count: the most instructions; 0: no bound.
+            """
             outermost = self._runner.begin()
             outer = m.regs.reported, m.regs.target
             try:
@@ -91,11 +100,14 @@ class EngineOwner:
     def _run(
         self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int
     ) -> None:
-        """Run the guest for emu_start().
+        """Run the guest for emu_start(), in as many starts of the engine as it takes.
 
         Args:
             start: the engine's own emu_start().
-            begin, until, timeout, count: its arguments; the timeout in microseconds, 0: none.
+            begin: address where it starts, mode bits included.
+            until: address where it ends.
+            timeout: microseconds; 0: no bound.
+            count: the most instructions of each start; 0: no bound.
         """
         deadline = monotonic() + timeout / 1e6
         self._runner.enter(begin)
@@ -112,8 +124,20 @@ class EngineOwner:
     def _stretch(
         self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int
     ) -> int | None:
-        """Run the guest until the engine ends; return the address where to go on, None where the
-        run is over.
+        """Run the guest until the engine ends, and find out why.
+
+        Args:
+            start: the engine's own emu_start().
+            begin: address where it starts, mode bits included.
+            until: address where it ends.
+            timeout: microseconds; 0: no bound.
+            count: the most instructions; 0: no bound.
+
+        Returns:
+            The address where the guest goes on; None where the run is over.
+
+        Raises:
+            UcError: the guest has failed, and no handler has handled that.
         """
         m, state = self._cpu, self._state
         self._starts.check_alive()

@@ -120,7 +120,11 @@ class LinuxProcess:
         self._blocks, self._end = then
 
     def reserve(self, image: Image, bias: int) -> tuple[int, int, int]:
-        """Reserve room for an image's thread-local storage.
+        """Reserve room for an image's thread-local storage, next to that of images before it.
+
+        Args:
+            image: the image.
+            bias: bytes that its addresses in guest memory are above its own.
 
         Returns:
             Number of the image, from 1 on; offset of its block from the thread pointer; what
@@ -238,6 +242,12 @@ class LinuxProcess:
     ) -> int:
         """Write the initial stack, and return the stack pointer.
 
+        Args:
+            threads: what the architecture's ABI says of threads and the stack.
+            argv: the program's arguments, its name first.
+            env: "name=value" of the environment.
+            path: the program's path.
+
         Raises:
             BadArgument: arguments and environment take more than a quarter of the stack.
         """
@@ -248,6 +258,7 @@ class LinuxProcess:
                               hint=f"{STACK_SIZE // 4:#x} bytes are a quarter of it")
 
         def put(text: bytes) -> int:
+            """Write bytes below what is on the stack, and return their address."""
             nonlocal top
             top -= len(text)
             m.memory.write(top, text)
@@ -269,7 +280,12 @@ class LinuxProcess:
         return sp
 
     def _auxiliary(self, threads: ThreadStorage, pointers: dict[int, int]) -> Iterable[int]:
-        """Yield the auxiliary vector, in pairs."""
+        """Yield the words of the auxiliary vector: a type, then its value, at last 0 and 0.
+
+        Args:
+            threads: what the architecture's ABI says of threads.
+            pointers: type -> address of what is on the stack.
+        """
         vector = {
             _PAGESZ: self._cpu.memory.page_size,
             _BASE: 0,

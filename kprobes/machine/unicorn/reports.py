@@ -253,6 +253,9 @@ class Reports:
         mode, beyond, plain = self._cpu.mode_word(cell), ~mask, mask & ~modes
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
+            """Serve an interrupt: the core's breakpoint by its trap(), any other by unclaimed(). It
+            never raises.
+            """
             try:
                 pc = view[index]
                 if number == ours and state.trap is not None:
@@ -284,6 +287,14 @@ class Reports:
         regs, cpu = self._regs, self._cpu
 
         def finish(instance: Any, result: Any, error: BaseException | None) -> None:
+            """Finish an unusual hit of a breakpoint that host code serves, and send the guest on.
+            It never raises.
+
+            Args:
+                instance: what the core's function gets as such.
+                result: what the handler has returned.
+                error: what it has raised; None: nothing.
+            """
             here = regs.pc
             try:
                 if error is None:
@@ -310,6 +321,9 @@ class Reports:
         cpu, regs = self._cpu, self._regs
 
         def on_system_call(_uc: int, _user: int) -> None:
+            """Serve a system call instruction, and then stand in front of it, for the engine. It
+            never raises.
+            """
             try:
                 behind = cpu.read_pc() + call.size
                 if call.effect is not None:
@@ -339,6 +353,12 @@ class Reports:
         )
 
         def on_invalid(_uc: int, _user: int) -> bool:
+            """Serve an invalid instruction: a breakpoint of the core's, or a stub of an import. It
+            never raises.
+
+            Returns False where it is neither, or the run ends there: the engine then stops with an
+            error.
+            """
             try:
                 pc = words[0] - bias
                 if pc == state.end:

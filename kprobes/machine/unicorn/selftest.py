@@ -29,8 +29,16 @@ _heard: dict[str, bool] = {}
 
 
 def self_test(guest: Guest, arch: Arch) -> None:
-    """Run one breakpoint in a scratch engine. Unsupported, naming the difference, where it does not
-    arrive as the row says.
+    """Check that the engine does what the row of a guest says, once for each architecture.
+
+    The first call runs a breakpoint and other checks in new engines.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
+
+    Raises:
+        Unsupported: it does something else, which the text names.
     """
     wrong = _seen[arch.name] if arch.name in _seen else _verdict(guest, arch)
     _seen[arch.name] = wrong
@@ -43,6 +51,12 @@ def self_test(guest: Guest, arch: Arch) -> None:
 
 
 def _verdict(guest: Guest, arch: Arch) -> str:
+    """Run a breakpoint and all other checks; return what is wrong, "": nothing is.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
+    """
     engine = guest.cpu.fresh()
     trap = arch.end_bytes(min(arch.traps.end))
     mode = min(arch.traps.end)
@@ -53,6 +67,8 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     seen: list[tuple[str, int, int]] = []
 
     def note(channel: str, number: int = 0) -> bool:
+        """Note a report of the breakpoint, and send the guest to the second one, or stop it there.
+        """
         seen.append((channel, number, read()))
         write(BASE + 0x2000 | mode)
         if len(seen) > 1:
@@ -86,8 +102,16 @@ def _verdict(guest: Guest, arch: Arch) -> str:
 
 
 def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
-    """Check that the words of pc and the next pc are written where the engine goes by them; "" or
-    what is wrong.
+    """Check that the words of pc and the next pc are written where the engine goes by them.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
+        trap: bytes of a breakpoint.
+        pc: the engine's number of pc.
+
+    Returns:
+        What is wrong; "": nothing is, or the words are not known and so not used.
     """
     engine = guest.cpu.fresh()
     cell = find_cells(engine, f"pc of {arch.name}", {arch.regs.pc: pc}, arch.bits).get(arch.regs.pc)
@@ -149,9 +173,15 @@ def raised_verdict(guest: Guest, arch: Arch) -> str:
 
 
 def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
-    """Let other threads stop the engine by asking it.
+    """Set `engine.outside`, by which other threads stop the engine by asking it.
 
-    Only where a trial engine of this guest has left an endless loop when it was asked.
+    It is set only where a trial engine of this guest has left an endless loop when it was asked,
+    and is None elsewhere.
+
+    Args:
+        engine: the engine.
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
     """
     if arch.name not in _heard:
         _heard[arch.name] = _comes_out(guest, arch)
@@ -160,6 +190,12 @@ def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
 
 
 def _comes_out(guest: Guest, arch: Arch) -> bool:
+    """Return True where a new engine leaves an endless loop when it is asked to stop.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
+    """
     jump = arch.jump_in(min(arch.traps.end))
     engine = guest.cpu.fresh()
     outside = OutsideStops(engine.handle.value or 0, engine.uc)
@@ -174,8 +210,15 @@ def _comes_out(guest: Guest, arch: Arch) -> bool:
 
 
 def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
-    """Check that flags read where the engine keeps them are those that the code has set, and are
-    written there; "" or what is wrong.
+    """Check that flags are read and written where the engine keeps them, as guest code sets them.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
+        trap: bytes of a breakpoint.
+
+    Returns:
+        What is wrong; "": nothing is.
     """
     engine = Engine(guest.cpu.open())
     engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
@@ -212,8 +255,15 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
 
 
 def words_verdict(guest: Guest, arch: Arch) -> str:
-    """Check that the registers that are words at fixed distances are what guest code has set, and
-    sees; "" or what is wrong.
+    """Check that registers at fixed distances are what guest code has set, and are seen by guest
+    code.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
+
+    Returns:
+        What is wrong; "": nothing is.
     """
     for check in guest.checks.words:
         scratch = Scratch(guest, arch)
@@ -261,8 +311,15 @@ def exception_verdict(guest: Guest) -> str:
 
 
 def hooked_flags_verdict(guest: Guest, arch: Arch) -> str:
-    """Check that the flags behind an instruction that fails are found where a CODE hook is on it,
-    too; "" or what is wrong.
+    """Check that the flags behind an instruction that fails are right also where a CODE hook is on
+    it.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
+
+    Returns:
+        What is wrong; "": nothing is, or the words of the flags are not known and so not used.
     """
     hooked = guest.faults.hooked_flags
     if hooked is None:
@@ -292,7 +349,14 @@ def hooked_flags_verdict(guest: Guest, arch: Arch) -> str:
 
 def context_verdict(guest: Guest, arch: Arch) -> str:
     """Check that the CPU's state, where it is copied as a piece of memory, has every register in
-    it; "" or what is wrong.
+    it.
+
+    Args:
+        guest: the engine's row of the architecture.
+        arch: the guest's architecture.
+
+    Returns:
+        What is wrong; "": nothing is.
     """
     if guest.contexts.state is None:
         return ""
@@ -306,6 +370,7 @@ def context_verdict(guest: Guest, arch: Arch) -> str:
         return [get() for get in access] + [get() for get, _ in hidden]
 
     def change(seed: int) -> None:
+        """Give every register another value."""
         for n, name in enumerate(names):
             engine.writer(guest.registers.number(name), arch.bits)(
                 (seed + 8 * n) * 0x01010101_01010101 & ~7

@@ -39,6 +39,8 @@ class Services:
         regs, state, services, send = self._regs, self._state, self._state.services, self._sender()
 
         def on_direct() -> None:
+            """Call the service of the call site, and send the guest where it says. It never raises.
+            """
             if state.disturbed or services is not state.services:
                 self.serve(address)
                 return
@@ -76,6 +78,13 @@ class Services:
         regs, state, send = self._regs, self._state, self._sender()
 
         def finish(instance: Any, result: Any, error: BaseException | None) -> None:
+            """Finish an unusual hit, and send the guest where it says. It never raises.
+
+            Args:
+                instance: what the core's function gets as such.
+                result: what the handler has returned.
+                error: what it has raised; None: nothing.
+            """
             try:
                 if error is None:
                     rest(regs, instance, result, None)

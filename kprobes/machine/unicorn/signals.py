@@ -285,8 +285,15 @@ class HeldSignals:
             raise
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
-        """Note a signal. Python calls this in a handler's place, also after the run if the program
-        has kept it.
+        """Note a signal, and have its handler called later. Python calls this in the handler's
+        place.
+
+        The handler is called at once where the program has kept this function beyond the run, or
+        where the signal comes again while a handler of the user's runs.
+
+        Args:
+            number: of the signal.
+            frame: Python's frame that it has interrupted; None: there is none.
         """
         self.unheard = False
         if number not in self.held:

@@ -27,6 +27,10 @@ TRANSLATED = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def hear_again(engine: Engine, guest: Guest) -> int:
     """Have accesses reported behind blocks that change themselves, too.
 
+    Args:
+        engine: the engine.
+        guest: the engine's row of the architecture.
+
     Returns:
         The handle of the hook that sees to it, to be deleted with the hooks of accesses. 0: there
         is none, as this guest's engine does no such thing, or keeps its note elsewhere than is
@@ -45,6 +49,12 @@ _callbacks: WeakKeyDictionary[Engine, Any] = WeakKeyDictionary()
 
 
 def _hook(engine: Engine, offset: int) -> int:
+    """Hook each translation so that the engine's note is cleared; return the hook's handle.
+
+    Args:
+        engine: the engine.
+        offset: bytes from the engine's handle to the note.
+    """
     if engine not in _callbacks:
         note = _note(engine, offset)
 
@@ -60,9 +70,13 @@ def _note(engine: Engine, offset: int) -> ctypes.c_uint32:
 
 
 def _known(guest: Guest, silenced: Silenced) -> bool:
-    """Return True where the note is where the row says.
+    """Return True where the note is where the row says, as a new engine shows.
 
     It stays behind a block that changes itself, and is gone with the next start.
+
+    Args:
+        guest: the engine's row of the architecture.
+        silenced: where the note is, and code that changes itself.
     """
     engine = guest.cpu.fresh()
     engine.uc.mem_map(BASE, 0x1000)

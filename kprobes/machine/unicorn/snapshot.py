@@ -188,6 +188,11 @@ class Snapshots:
             self._runner.let_go()
 
     def _take(self) -> Snapshot:
+        """Copy registers, memory, mappings and devices, while nothing can run.
+
+        Raises:
+            NoMemory: there is no room.
+        """
         cpu, sink = self._cpu, self._state.sink
         layout, blocks = self._now()
         try:
@@ -237,7 +242,12 @@ class Snapshots:
         return snapshot
 
     def _read_foreign(self, layout: list[Region], blocks: list[HostBlock]) -> dict[int, bytes]:
-        """Return address -> bytes of memory that the engine's owner has mapped, in pieces."""
+        """Return address -> bytes of memory that the engine's owner has mapped, in pieces.
+
+        Args:
+            layout: all that is mapped: (start, end, permissions).
+            blocks: what the library has mapped, which is left out.
+        """
         ours = {block.start for block in blocks}
         out = {}
         for start, end, _ in layout:
@@ -264,6 +274,15 @@ class Snapshots:
             self._runner.let_go()
 
     def _restore(self, guest: KeptGuest) -> None:
+        """Set the guest back to what a snapshot has kept, while nothing can run.
+
+        Args:
+            guest: what was kept.
+
+        Raises:
+            Unsupported: calls cannot be followed again; nothing was changed.
+            NoMemory: the library's own pages lie in the way.
+        """
         cpu, sink = self._cpu, self._state.sink
         if guest.calls is not None:
             self._check_calls(guest)
@@ -294,6 +313,11 @@ class Snapshots:
             sink.resume(guest.calls)
 
     def _check_calls(self, guest: KeptGuest) -> None:
+        """Check that calls that were followed at the time of a snapshot can be followed again.
+
+        Raises:
+            Unsupported: they cannot.
+        """
         sink = self._state.sink
         if sink is None:
             why = "calls were under way, and nobody follows them"
@@ -307,7 +331,12 @@ class Snapshots:
             )
 
     def _put_back(self, guest: KeptGuest) -> None:
-        """Memory as it was."""
+        """Write what has changed in memory since a snapshot back, and drop translations of changed
+        code.
+
+        Args:
+            guest: what the snapshot has kept.
+        """
         cpu, pages, unwritten = self._cpu, self.pages, guest.written == self._memory.written
         left = self._not_put_back(guest, unwritten)
         if not (left or guest.foreign):
@@ -445,9 +474,13 @@ class Snapshots:
 def _changes(
     now: list[Region], then: list[Region]
 ) -> Iterator[tuple[int, int, int | None, int | None]]:
-    """Yield (start, end, permissions now, permissions then) where these differ.
+    """Yield (start, end, permissions now, permissions then) of each range where these differ.
 
     None stands for the permissions of what is not mapped.
+
+    Args:
+        now: what is mapped: (start, end, permissions).
+        then: what was mapped.
     """
     cuts = sorted({at for start, end, _ in (*now, *then) for at in (start, end)})
     for start, end in pairwise(cuts):

@@ -43,6 +43,13 @@ class Starts:
         """Run the engine for something that is no part of the guest's run, as start() does.
 
         Another thread that stops the run has to wait meanwhile.
+
+        Args:
+            begin: address where the engine starts, mode bits included.
+            until: address where it ends.
+
+        Returns:
+            The engine's error number; 0: none.
         """
         outside = self._cpu.engine.outside
         if outside is None:
@@ -197,6 +204,8 @@ class Starts:
         waiting = [(begin, pair[1])]
 
         def on_trap(_uc: int, _user: int) -> bool:
+            """Send the guest from the page of traps to its delay slot. False: it is another trap.
+            """
             if pair[0] != self._door or not waiting:
                 return False
             pair[0], pair[1] = waiting.pop()

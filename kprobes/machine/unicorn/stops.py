@@ -76,7 +76,7 @@ class HookedStops:
             self._cut(self._line * 4)
 
     def remove(self, addr: int) -> None:
-        """Do so no more."""
+        """Stop reporting the guest's arrival at `addr`."""
         if addr not in self._stops:
             return
         self._stops.discard(addr)
@@ -90,6 +90,7 @@ class HookedStops:
                 self._cut(self._shortest)
 
     def _place(self, addr: int) -> None:
+        """Mark an address as a stop, and hook its line if no other stop is there yet."""
         start = addr & -self._line
         if start not in self._marks:
             self._marks[start] = StopMarks(start, self._line, *self._about)
@@ -113,6 +114,11 @@ class HookedStops:
         self._empty.clear()
 
     def _unhook(self, start: int) -> None:
+        """Take the hook of a line away.
+
+        Args:
+            start: address of the line.
+        """
         m = self._cpu
         m.engine.unhook(self._hooks.pop(start))
         # where nothing is mapped, the engine drops nothing behind it either
@@ -120,7 +126,11 @@ class HookedStops:
             m.engine.drop_translations(place, place + min(self._line, m.memory.page_size))
 
     def _cut(self, line: int) -> None:
-        """Change the length of lines."""
+        """Change the length of lines, and hook the stops anew.
+
+        Args:
+            line: bytes of a line from now on, a power of two.
+        """
         for start in [*self._hooks]:
             self._unhook(start)
         self._marks = {}
@@ -129,12 +139,18 @@ class HookedStops:
             self._place(addr)
 
     def _on_stop(self) -> Callable[[int, int], int]:
-        """Make the function that marked instructions call; it returns the address where the guest
-        goes on, or STAY.
+        """Return the function that marked instructions call: (engine, address) -> where the guest
+        goes on.
+
+        It returns STAY where the guest goes on in place.
         """
         state, regs, told = self._state, self._cpu.regs, self._told
 
         def on_stop(_uc: int, address: int) -> int:
+            """Report the guest at a stop to the core, and return where it goes on. It never raises.
+
+            The result is STAY where it goes on in place.
+            """
             if (
                 self._bounds.stops(address)
                 and self._since[address & -self._line] != self._bounds.installed

@@ -58,8 +58,11 @@ _ZERO = (
 
 
 class ServedSystemCalls(MutableMapping[str, Handler]):
-    """The system calls that are served: name -> function(regs, argument, ...), which returns the
-    result, or a negative error number. Others are a GuestFault.
+    """The system calls that are served: name -> function(regs, argument, ...). Others are a
+    GuestFault.
+
+    The function returns the result, or a negative error number. The methods _do_NAME are those that
+    are built in: their arguments are the call's own, and further ones are ignored.
 
     Attributes:
         output: what the guest has written, by file descriptor: 1 and 2.
@@ -341,9 +344,14 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return done
 
     def _do_read(self, regs: Regs, descriptor: int, address: int, size: int, *_: int) -> int:
-        """Serve read(): write bytes of stdin to `address`, and return their number; 0 at its end.
+        """Serve read(): write bytes of stdin to guest memory, and return their number; 0 at its
+        end.
 
-        -EBADF for every descriptor but 0.
+        Args:
+            regs: the registers at the call.
+            descriptor: 0; any other gives -EBADF.
+            address: where to write.
+            size: the most bytes; at most 1 MiB are read at a time.
         """
         if _signed(descriptor):
             return -EBADF
@@ -356,10 +364,14 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return -ENOTTY
 
     def _do_getrandom(self, regs: Regs, address: int, size: int, *_: int) -> int:
-        """Serve getrandom(): write bytes to `address` that the seed decides, and return their
-        number.
+        """Serve getrandom(): write bytes that the seed decides, and return their number.
 
-        At most 1 MiB are written. The call's flags are ignored.
+        The call's flags are ignored.
+
+        Args:
+            regs: the registers at the call.
+            address: where to write.
+            size: bytes; at most 1 MiB are written.
         """
         size = min(size, MOST_BYTES)
         self._cpu.memory.read(address, size)
@@ -473,8 +485,11 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _do_sched_getaffinity(self, regs: Regs, task: int, size: int, address: int, *_: int) -> int:
         """Serve sched_getaffinity(): write a mask of one CPU, CPU 0, and return its size in bytes.
 
-        The mask is one word; -EINVAL where `size` is smaller. Which task is asked about does not
-        matter.
+        Args:
+            regs: the registers at the call.
+            task: is ignored.
+            size: bytes of room; -EINVAL where it is less than a word.
+            address: where to write; a word is written.
         """
         word = self._cpu.arch.bits // 8
         if size < word:
@@ -603,12 +618,18 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         descriptor: int,
         *rest: int,
     ) -> int:
-        """Serve mmap(): map zeroed memory; return its address or a negative error number, as _map()
-        does.
+        """Serve mmap(): map zeroed memory, and return its address or a negative error number.
 
-        Where the architecture's call takes one argument, `address` is that of a block of all the
-        arguments, a word each. `protection` is ignored: the memory can be read and written, and not
-        executed. So is the offset in a file, as no files are mapped.
+        The offset in a file is ignored, as no files are mapped.
+
+        Args:
+            regs: the registers at the call.
+            address: with MAP_FIXED, where to map. Where the architecture's call takes one argument,
+                it is the address of a block of all the arguments instead, a word each.
+            size: bytes, rounded up to whole pages.
+            protection: is ignored: the memory can be read and written, and not executed.
+            flags: MAP_FIXED and MAP_ANONYMOUS are looked at.
+            descriptor: of a file: gives -EBADF without MAP_ANONYMOUS.
         """
         if self._convention is not None and self._convention.block:
             word = self._cpu.arch.bits // 8
@@ -625,11 +646,17 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         descriptor: int,
         *_: int,
     ) -> int:
-        """Serve mmap2(): map zeroed memory; return its address or a negative error number, as
-        _map() does.
+        """Serve mmap2(): map zeroed memory, and return its address or a negative error number.
 
-        `protection` is ignored: the memory can be read and written, and not executed. So is the
-        offset in a file, as no files are mapped.
+        The offset in a file is ignored, as no files are mapped.
+
+        Args:
+            regs: the registers at the call.
+            address: with MAP_FIXED, where to map.
+            size: bytes, rounded up to whole pages.
+            protection: is ignored: the memory can be read and written, and not executed.
+            flags: MAP_FIXED and MAP_ANONYMOUS are looked at.
+            descriptor: of a file: gives -EBADF without MAP_ANONYMOUS.
         """
         return self._map(address, size, flags, descriptor)
 
@@ -674,7 +701,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         """Serve munmap(): unmap memory that mmap() has mapped, or a part of it; return 0.
 
         -EINVAL, and nothing is unmapped, where the range is not wholly in memory of one call of
-        mmap(), is empty, or does not begin at a page.
+        mmap().
+
+        Args:
+            regs: the registers at the call.
+            address: of the first page; -EINVAL where it is no page's.
+            size: bytes, rounded up to whole pages; -EINVAL for 0.
         """
         memory = self._cpu.memory
         size = -(-size // memory.page_size) * memory.page_size
@@ -694,11 +726,15 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return 0
 
     def _do_mprotect(self, regs: Regs, address: int, size: int, protection: int, *_: int) -> int:
-        """Serve mprotect(): let the guest read, write and execute memory as `protection` says;
-        return 0.
+        """Serve mprotect(): change what the guest may do in memory, and return 0.
 
         -ENOMEM where the memory is not mapped, belongs to the library, or is more than 256 MiB.
-        Other bits than PROT_READ, PROT_WRITE and PROT_EXEC are ignored.
+
+        Args:
+            regs: the registers at the call.
+            address: of the first page.
+            size: bytes, rounded up to whole pages; for 0 nothing is changed.
+            protection: PROT_READ, PROT_WRITE and PROT_EXEC; other bits are ignored.
         """
         perms = "".join(
             letter for bit, letter in ((1, "r"), (2, "w"), (4, "x")) if protection & bit
@@ -715,8 +751,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # the thread pointer
 
     def _do_arch_prctl(self, regs: Regs, what: int, value: int, *_: int) -> int:
-        """Serve arch_prctl(ARCH_SET_FS): set the thread pointer to `value`; -EINVAL for other
-        operations.
+        """Serve arch_prctl(ARCH_SET_FS): set the thread pointer.
+
+        Args:
+            regs: the registers at the call.
+            what: ARCH_SET_FS; other operations give -EINVAL.
+            value: the thread pointer.
         """
         if what != 0x1002:  # ARCH_SET_FS
             return -EINVAL

@@ -203,6 +203,12 @@ class ServedBreakpoints:
         self._set("last", self._size - 1)
 
     def _put(self, served: HostServedTrap) -> None:
+        """Add the addresses of a breakpoint to the table, each in the first free row from its hash
+        on.
+
+        Args:
+            served: the breakpoint.
+        """
         for address, kind in served.rows.items():
             n = (address * _GOLDEN & _WORDS) >> 40 & self._size - 1
             while self._table[_ROW * n] != _FREE:

@@ -49,6 +49,7 @@ class _Watchdog:
         self._wakes = 0.0  # when it does, by the monotonic clock; 0: it has not been started
 
     def add(self, deadline: Deadline) -> None:
+        """Watch a deadline, too. The thread is started for the first one."""
         with self._condition:
             if not self._wakes:
                 Thread(target=self._watch, daemon=True, name="kprobes-timeout").start()
@@ -63,6 +64,9 @@ class _Watchdog:
             self._deadlines.remove(deadline)
 
     def _watch(self) -> None:
+        """Sleep until the next deadline, and report those that have come, again and again: the
+        thread's work.
+        """
         with self._condition:
             while True:
                 now = monotonic()

@@ -82,7 +82,23 @@ class Watches:
         return self._hooked(number, start, size, access, self._callback, number)
 
     def _executed_at(self, start: int, size: int, report: Watched) -> Callable[[], None]:
-        """Report instructions that begin in a range, by a hook of the engine. See watch_at()."""
+        """Report instructions that begin in a range before they are executed, by a hook of the
+        engine.
+
+        While it lasts, the core takes out jumps that cover several instructions.
+
+        Args:
+            start: address of the first byte.
+            size: bytes.
+            report: (regs, address, bytes, None) is called for each instruction.
+
+        Returns:
+            A function that ends it.
+
+        Raises:
+            MachineBusy: the guest is in a run.
+            Unsupported: the range has delay slots alone, in which the engine cannot be hooked.
+        """
         state, engine = self._state, self._cpu.engine
         if state.depth:
             raise MachineBusy("instructions are watched from between two runs on",
@@ -93,6 +109,9 @@ class Watches:
         watched, last = True, -1
 
         def on_instruction(_uc: int, address: int, length: int, _user: int) -> None:
+            """Report an instruction, unless it is executed again at rest, or the engine reports it
+            twice.
+            """
             nonlocal last
             if not watched or state.parked is not None or state.resting == state.depth:
                 return
@@ -112,6 +131,7 @@ class Watches:
             sink.exact(True)
 
         def remove() -> None:
+            """End the reports, and let the core make jumps again."""
             nonlocal watched
             if watched:
                 watched = False
@@ -157,7 +177,14 @@ class Watches:
         return [(max(first, place), min(end, place + size)) for first, end in ranges]
 
     def _executed(self, address: int, size: int, report: Watched) -> None:
-        """Report an instruction that is about to be executed."""
+        """Report an instruction that is about to be executed. What the report raises is kept for
+        the run.
+
+        Args:
+            address: of the instruction.
+            size: its bytes.
+            report: is called with (regs, address, size, None).
+        """
         regs = self._cpu.regs
         before = regs.reported, regs.target, regs.midway
         regs.midway = True  # a stop comes behind the instruction, which is not executed again
@@ -252,6 +279,7 @@ class Watches:
             m.engine.retranslate()
 
         def remove() -> None:
+            """End a watch; its hook is deleted when the engine does not run."""
             self._marks.pop(number, None)
             if self._watches.pop(number, None) is not None:
                 self._left.append(hook)
@@ -270,6 +298,7 @@ class Watches:
                    for start, end, perms in memory.engine.regions())
 
     def _tidy(self) -> None:
+        """Delete the hooks of watches that have ended, if the engine is ours and does not run."""
         if self._owned and not self._state.depth and self._left:
             for hook in self._left:
                 self._cpu.engine.unhook(hook)
@@ -280,8 +309,16 @@ class Watches:
     def _on_marked(
         self, _uc: int, kind: int, place: int, size: int, value: int, number: int
     ) -> None:
-        """Report an access if a byte of it is marked, where host code (counting.c, marked_access)
-        does not.
+        """Report an access if a byte of it is marked, in place of host code (counting.c,
+        marked_access).
+
+        Args:
+            _uc: not used.
+            kind: of the access, one of unicorn's UC_MEM_ constants.
+            place: address of the first byte, as the engine has it.
+            size: bytes.
+            value: what is written.
+            number: of the watch.
         """
         try:
             self._look_at_marks(kind, place, size, value, number)
@@ -290,6 +327,16 @@ class Watches:
                 self._mend()
 
     def _look_at_marks(self, kind: int, place: int, size: int, value: int, number: int) -> None:
+        """Report an access if a byte of it is marked. A write to bytes that are only UNWRITTEN
+        clears their marks.
+
+        Args:
+            kind: of the access, one of unicorn's UC_MEM_ constants.
+            place: address of the first byte, as the engine has it.
+            size: bytes.
+            value: what is written.
+            number: of the watch.
+        """
         start, marks = self._marks.get(number, (0, memoryview(b"")))
         first, last = max(place - start, 0), min(place + size - start, len(marks))
         there = marks[first:last] if first < last else b""
@@ -319,6 +366,17 @@ class Watches:
                 self._mend()
 
     def _report(self, kind: int, place: int, size: int, value: int, number: int) -> None:
+        """Call the function of a watch with an access. What it raises is kept.
+
+        Nothing is called where the watch has ended, or an error is kept already.
+
+        Args:
+            kind: of the access, one of unicorn's UC_MEM_ constants.
+            place: address of the first byte, as the engine has it.
+            size: bytes.
+            value: what is written.
+            number: of the watch.
+        """
         state, regs = self._state, self._cpu.regs
         start, first, report, park = self._watches.get(number, (0, 0, None, state.park))
         if report is None or state.parked is not None or place + size <= first:

@@ -52,7 +52,12 @@ class Windows:
         return min(shown, key=lambda address: min(abs(address - value) for value in values))
 
     def add(self, block: HostBlock, addr: int) -> None:
-        """Know a block that was mapped by that address."""
+        """Add a block of host memory, in every window through which something was mapped.
+
+        Args:
+            block: the block, at its address for the engine.
+            addr: address by which it was mapped. A window that is new shows all other blocks, too.
+        """
         window = addr - block.start
         if window and window not in self._used:
             known = [b for b in self._blocks.held if self.place(b.start) == b.start]
@@ -71,6 +76,8 @@ class Windows:
         """Mark [start, end) as code, or as data, in all windows.
 
         Args:
+            start: address of the first byte, as the engine has it.
+            end: address behind the last byte.
             code: True for code.
         """
         for window in (0, *self._used):

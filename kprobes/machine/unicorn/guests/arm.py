@@ -152,6 +152,11 @@ def _arm(mode: int) -> Guest:
 
 
 def _arm64(mode: int) -> Guest:
+    """Return the row of AArch64.
+
+    Args:
+        mode: of the engine: its byte order.
+    """
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_ARM64, mode=unicorn.UC_MODE_ARM | mode),
         registers=RegisterFile(constants=arm64_const, prefix="ARM64", system=SYSTEM_64),

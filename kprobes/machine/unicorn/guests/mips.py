@@ -41,7 +41,14 @@ ENDS, ENDS_R6, ENDS_SPECIAL = {2, 3, 4, 5, 6, 7, 0x14, 0x15, 0x16,
 
 
 def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
-    """Blocks.ends: branches, jumps, SYSCALL and BREAK."""
+    """Return True where an instruction ends a block (Blocks.ends): a branch, a jump, SYSCALL,
+    BREAK.
+
+    Args:
+        swapped: True where the guest's byte order is not the host's.
+        r6: True for release 6.
+        word: the instruction, as a number of the host's.
+    """
     if swapped:
         word = int.from_bytes(word.to_bytes(4, "little"), "big")
     opcode = word >> 26
@@ -59,6 +66,12 @@ def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
 def _system(order: Literal["big", "little"]) -> dict[str, SystemRegister]:
     """CP0's registers of a 32-bit CPU; but for Status only MFC0 and MTC0, with k0, reach them."""
     def code(register: int, select: int) -> ByCode:
+        """Return how a CP0 register is reached: by MFC0 and MTC0 with k0.
+
+        Args:
+            register: number of the register.
+            select: its sel field.
+        """
         get, put = (
             (0x10 << 26 | way << 21 | 26 << 16 | register << 11 | select).to_bytes(4, order)
             for way in (0, 4)
@@ -78,8 +91,13 @@ _BRANCH = 0x87B800  # its bits that say which branch the instruction's slot belo
 
 
 def _leave_slot(bits: int, engine: Engine) -> Callable[[], None]:
-    """Translated code keeps to itself that it is in a delay slot or a forbidden slot, and takes the
-    branch at its end.
+    """Return a function that takes the CPU out of a delay slot or a forbidden slot.
+
+    Translated code keeps to itself that it is in such a slot, and takes the branch at its end.
+
+    Args:
+        bits: of the guest, 32 or 64.
+        engine: its engine.
     """
     read, write = word(mips_const.UC_MIPS_REG_1, bits, _HFLAGS[bits])(engine)
 
@@ -106,14 +124,20 @@ def _slot(order: Literal["big", "little"]) -> bytes:
 
 
 def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
-    """Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses
-    and that are reserved in MIPS16: there a jump to an odd address would take a page of them for
-    one long block.
+    """Return the row of a MIPS guest.
 
-    status: bits of CP0 Status that compiled code needs (29 CU1: FPU, 26 FR: 64-bit FPU registers,
-    24 MX: DSP, 7 to 5: 64-bit addressing). ERL, set at reset, stays: it makes addresses below 2 GiB
-    physical. Those above go through the CPU's TLB, which is empty, or are shorthands of low ones
-    (KSEG0, KSEG1).
+    Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses and
+    that are reserved in MIPS16: there a jump to an odd address would take a page of them for one
+    long block.
+
+    Args:
+        mode: of the engine: byte order and width.
+        model: the engine's number of the CPU model.
+        status: bits of CP0 Status that compiled code needs (29 CU1: FPU, 26 FR: 64-bit FPU
+            registers, 24 MX: DSP, 7 to 5: 64-bit addressing). ERL, set at reset, stays: it makes
+            addresses below 2 GiB physical. Those above go through the CPU's TLB, which is empty, or
+            are shorthands of low ones (KSEG0, KSEG1).
+        r6: True for release 6.
     """
     order: Literal["big", "little"] = "big" if mode & unicorn.UC_MODE_BIG_ENDIAN else "little"
     probe, end = ((code << 6 | 0b001100).to_bytes(4, order) for code in (0xB03F5, 0xB03F6))

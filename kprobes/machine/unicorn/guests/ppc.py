@@ -40,11 +40,18 @@ SYSTEM: dict[str, SystemRegister] = {
 
 
 def _ppc(wide: bool, msr: int) -> Guest:
-    """64 bit: with the CPU's own TLB every fetch is refused (interrupt 70). Little endian is a bit
-    of the MSR, not a mode of the engine.
+    """Return the row of a PowerPC guest.
+
+    64 bit: with the CPU's own TLB every fetch is refused (interrupt 70), so the engine's virtual
+    one is used. Little endian is a bit of the MSR, not a mode of the engine.
+
+    Args:
+        wide: True for 64 bits.
+        msr: bits of the MSR to be set at the start.
     """
 
     def set_up(engine: Engine) -> None:
+        """Set the MSR of a new engine, and its TLB."""
         if wide:
             engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)
         register = ppc_const.UC_PPC_REG_MSR

@@ -41,6 +41,7 @@ def _s390x() -> Guest:
     fpc = control(r1, 64, 748, CpuMode(0, (NEAREST, ZERO, UP, DOWN, None, None, None, ODD), 758))
 
     def set_up(engine: Engine) -> None:
+        """Set 64-bit addressing in a new engine, and turn FPC and vector instructions on."""
         # 64-bit addressing; the engine starts with 24
         engine.uc.reg_write(s390x_const.UC_S390X_REG_PSWM, 0x180000000)
         control = s390x_const.UC_S390X_REG_CR0

@@ -59,8 +59,19 @@ def area(link: int) -> int:
 
 
 def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
-    """Contexts.furnish: the list of free context save areas. A link holds a segment and 22 bits of
-    an offset in it.
+    """Make the list of free context save areas in guest memory (Contexts.furnish), and set FCX to
+    it.
+
+    A link holds a segment and 22 bits of an offset in it.
+
+    Args:
+        _engine: not used.
+        regs: the CPU's registers.
+        start: address of the memory for the areas.
+        size: its bytes; an area has 64.
+
+    Raises:
+        NoMemory: the memory is not in the first 4 MiB of a segment.
     """
     if start % (1 << 28) + size > 1 << 22:
         raise NoMemory("contexts can be saved in the first 4 MiB of a segment only", address=start,
@@ -80,6 +91,13 @@ def rewind(engine: Engine) -> tuple[Callable[[], int], Callable[[int], None]]:
     last = engine.reader(const.UC_TRICORE_REG_PCXI, 32)
 
     def to(mark: int) -> None:
+        """Put the areas that calls have taken since a mark back on the free list.
+
+        Nothing is written where the list does not lead to the mark.
+
+        Args:
+            mark: what the first function returned: FCX at that time.
+        """
         links = [free() & LINK]
         following = last() & LINK
         while links[-1] != mark & LINK and following and following not in links:
@@ -119,6 +137,7 @@ def psw(engine: Engine) -> Access:
     writers = [engine.writer(number, 32) for number in numbers]
 
     def read() -> int:
+        """Return PSW, with the status bits that the engine keeps in words of their own."""
         status = bool(carry()) << 31 | sum(
             get() >> 31 << bit for bit, get in zip((30, 29, 28, 27), others, strict=True)
         )

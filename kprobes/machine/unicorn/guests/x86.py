@@ -59,9 +59,19 @@ def segment(number: int) -> Callable[[Engine], Access]:
     """
 
     def make(engine: Engine) -> Access:
+        """Return (read, write) of a segment register's selector.
+
+        Args:
+            engine: the engine.
+        """
         read = engine.reader(number, 16)
 
         def write(value: int) -> None:
+            """Load a selector, unless the register has it.
+
+            Raises:
+                BadArgument: no descriptor has it.
+            """
             if value == read():
                 return
             try:
@@ -76,8 +86,15 @@ def segment(number: int) -> Callable[[Engine], Access]:
 
 
 def flat_segments(engine: Engine, regs: Regs, start: int, size: int) -> None:
-    """Contexts.furnish of i386: a GDT, without which every load of a segment register makes the
-    stack 16 bits wide.
+    """Write a GDT for i386 into guest memory, and load the segment registers (Contexts.furnish).
+
+    Without one, every load of a segment register makes the stack 16 bits wide.
+
+    Args:
+        engine: the engine.
+        regs: the CPU's registers; its memory is written.
+        start: address of the table.
+        size: bytes that are there; not used.
     """
     table = bytearray(0x80)
     for selector, access in GDT.items():
@@ -116,6 +133,12 @@ def _system(wide: bool) -> dict[str, SystemRegister]:
 
 
 def _guest(mode: int, registers: dict[str, str]) -> Guest:
+    """Return the row of an x86 guest.
+
+    Args:
+        mode: of the engine: 32 or 64 bits.
+        registers: name -> name in unicorn's constants, where these differ.
+    """
     wide = mode == unicorn.UC_MODE_64
     segments = {name: segment(getattr(const, f"UC_X86_REG_{name.upper()}"))
                 for name in ("cs", "ss", "ds", "es", "fs", "gs")}

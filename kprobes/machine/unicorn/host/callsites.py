@@ -166,7 +166,12 @@ class FollowedCalls:
         return True
 
     def _convention(self, cpu: UnicornCpu, linkage: Linkage) -> hostcode.CallConvention:
-        """How the guest's calls leave the return address."""
+        """Return what host code has to know of where a call leaves the return address.
+
+        Args:
+            cpu: says where the registers are.
+            linkage: how the architecture calls and returns.
+        """
         table = cpu.arch.regs
         bits = cpu.arch.bits
         reloaded = linkage.returning.reloaded

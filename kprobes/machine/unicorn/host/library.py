@@ -77,6 +77,12 @@ class Called:
 
 
 def _table() -> ctypes.Array[ctypes.c_uint64]:
+    """Return the words of the table by which the engine's library calls its functions by name.
+
+    Raises:
+        OSError: the library is not known to the dynamic linker.
+        ValueError: it has no such table.
+    """
     about, size = _Info(), 0
     if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address("uc_version")), ctypes.byref(about)):
         raise OSError("the library is not known")

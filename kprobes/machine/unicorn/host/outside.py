@@ -89,6 +89,11 @@ _pieces: list[_Row] = []
 
 
 def _take(handle: int) -> _Row:
+    """Take a free row for an engine, and return it. It asks for no stop yet.
+
+    Args:
+        handle: of the engine.
+    """
     if not _free:
         _free.extend(_piece())
     row = _free.pop()

@@ -95,6 +95,12 @@ class HostHitRecording:
         return _function("event_saver", words, plain, (made, self))
 
     def _made(self, **values: int) -> Words:
+        """Return the words of a handler that records hits: those given, and those that are the
+        CPU's.
+
+        Args:
+            values: name of a word -> its value; it is cut to 64 bits.
+        """
         words = (ctypes.c_uint64 * len(self._names))()
         values |= {
             "view": self._cpu.view_address,

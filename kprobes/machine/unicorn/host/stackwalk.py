@@ -47,7 +47,16 @@ class HostStackWalking:
         above: int,
         points: Container[int],
     ) -> HostStackWalk:
-        """Walk stacks: see machine._base.StackWalking."""
+        """Return what walks the stacks of hits.
+
+        Args:
+            calls: the calls that return probes follow.
+            symbols: the machine's.
+            look: (pc): has put() called for that address. It is called for an address that is not
+                known, and before the first walk after symbols have changed.
+            above: bytes from a canonical frame address to the caller's stack pointer register.
+            points: addresses that are probed.
+        """
         walk = HostStackWalk(self._cpu, look, above)
         # where the caller skips something, what a call returns to is not what it has noted
         simple = self._followed.skip is None
@@ -143,7 +152,12 @@ class HostStackWalk:
             self._words[self._names[name]] = id(value)
 
     def forget(self, files: object, changes: int) -> None:
-        """Forget all rows: see machine._base.StackWalk."""
+        """Forget what put() has said of all addresses, as symbols have changed.
+
+        Args:
+            files: the loaded files, as an object to compare.
+            changes: number of changes of the symbols so far.
+        """
         self._rows: dict[int, tuple[int, int, int, int]] = {}
         self._steps.clear()
         self.keep(seen_files=files)
@@ -153,7 +167,18 @@ class HostStackWalk:
     def put(
         self, pc: int, step: Step | None, known: bool, outermost: bool, entry: bool | None
     ) -> None:
-        """Give an address its row: see machine._base.StackWalk."""
+        """Note how to find the caller of the function at an address.
+
+        Where very many addresses are known, they are forgotten first.
+
+        Args:
+            pc: the address.
+            step: how call frame information says it; None: it does not.
+            known: True where there is call frame information.
+            outermost: True where the function has no caller in the guest.
+            entry: True where a function begins there, False where none does; None: it was not
+                looked at.
+        """
         if len(self._rows) >= _MOST:
             self.forget(self._kept["seen_files"], self._words[self._names["seen_changes"]])
         made = None if step is None else self._made(step)

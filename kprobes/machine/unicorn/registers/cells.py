@@ -68,6 +68,7 @@ class Cell:
         view, index, mask = self.view, self.index, self.mask
 
         def write(value: int) -> None:
+            """Write a value, cut to the register's width."""
             try:
                 view[index] = value
             except ValueError:
@@ -157,11 +158,19 @@ def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, 
 def offset(
     engine: Engine, number: int, bits: int, start: int, size: int = STATE_SIZE
 ) -> int | None:
-    """Return the offset of a register in `size` bytes from `start`: the place that shows each of
-    three random values, and shows the API its own.
-
-    The first alone is not enough: the values pass through our own buffers, too, which may lie
+    """Return the offset of a register in a piece of this process's memory; None: it is not found
     there.
+
+    It is where each of three random values is seen that are written by the API, and where the API
+    sees what is written. The first alone is not enough: the values pass through our own buffers,
+    too, which may lie there.
+
+    Args:
+        engine: the engine.
+        number: the engine's number of the register.
+        bits: its width.
+        start: address of the piece.
+        size: its bytes.
     """
     read, write = engine.reader(number, bits), engine.writer(number, bits)
     old = read()
@@ -196,6 +205,13 @@ def _value(bits: int) -> int:
 
 
 def _cell(start: int, offset: int, bits: int) -> Cell:
+    """Return the word of a register at an address of this process.
+
+    Args:
+        start: address of a structure.
+        offset: bytes from there to the word.
+        bits: of the word, 32 or 64.
+    """
     view = (
         memoryview((ctypes.c_char * (bits // 8)).from_address(start + offset))
         .cast("B")
@@ -205,6 +221,12 @@ def _cell(start: int, offset: int, bits: int) -> Cell:
 
 
 def _places(block: bytes, pattern: bytes) -> set[int]:
+    """Return the offsets at which a pattern stands, of those that are multiples of its size.
+
+    Args:
+        block: the bytes that are searched.
+        pattern: what is looked for.
+    """
     found, at = set(), block.find(pattern)
     while at >= 0:
         if at % len(pattern) == 0:
@@ -214,7 +236,16 @@ def _places(block: bytes, pattern: bytes) -> set[int]:
 
 
 def agrees(engine: Engine, number: int, bits: int, cell: RegisterWord) -> bool:
-    """Return True if what the API writes is seen in the cell, and the other way round."""
+    """Return True where the engine's API sees what is written into a word, and the other way round.
+
+    The register is written meanwhile; it is as before afterwards.
+
+    Args:
+        engine: the engine.
+        number: the engine's number of the register.
+        bits: its width.
+        cell: the word that may be the register.
+    """
     read, write = engine.reader(number, bits), engine.writer(number, bits)
     old = read()
     one, other = _value(bits), _value(bits)
@@ -230,10 +261,17 @@ def agrees(engine: Engine, number: int, bits: int, cell: RegisterWord) -> bool:
 def find_mode(
     engine: Engine, layout: str, pc: Cell, number: int, flags: int, bit: int
 ) -> memoryview | None:
-    """Return the word beside pc that holds the mode which the lowest bit of a pc written through
-    the API selects; None where there is none.
+    """Return the word beside pc that holds the mode of the code; None where there is none.
 
-    number, flags, bit: of pc and of the flags' register, and which of its bits shows the mode.
+    The lowest bit of a pc that is written through the API selects that mode.
+
+    Args:
+        engine: the engine.
+        layout: name of the engine's build of this guest; what is found is kept for it.
+        pc: the word of pc.
+        number: the engine's number of pc.
+        flags: the engine's number of the flags' register.
+        bit: which of its bits shows the mode.
     """
     write, shows = engine.writer(number, 32), engine.reader(flags, 32)
     old, mode = engine.reader(number, 32)(), shows() >> bit & 1
@@ -252,8 +290,15 @@ def find_mode(
 def _selects(
     write: Callable[[int], None], shows: Callable[[], int], bit: int, word: memoryview, value: int
 ) -> bool:
-    """Return True if the word is the mode of a pc that is written, and if the flags show what is
+    """Return True where a word is the mode of a pc that is written, and the flags show what is
     written into the word.
+
+    Args:
+        write: writes pc through the API.
+        shows: () -> the flags.
+        bit: which of their bits shows the mode.
+        word: a view of the word.
+        value: the mode that is written, 0 or 1.
     """
     write(_value(32) | value)
     if word[0] != value:
@@ -265,7 +310,12 @@ def _selects(
 
 
 def peek(address: int, size: int) -> bytes:
-    """Memory of this process that may not be there: as much as is."""
+    """Return memory of this process, less than asked for where it is not mapped.
+
+    Args:
+        address: of the first byte; any number.
+        size: bytes.
+    """
     try:
         with open("/proc/self/mem", "rb", buffering=0) as memory:
             memory.seek(address)
@@ -278,8 +328,14 @@ def peek(address: int, size: int) -> bytes:
 
 
 def _peek_by_pipe(address: int, size: int) -> bytes:
-    """Read memory of this process through a pipe, where there is no file of it: a system call that
-    is given a bad address fails, and no signal comes.
+    """Return memory of this process, less than asked for where it is not mapped, by way of a pipe.
+
+    A system call that is given a bad address fails, and no signal comes. This is used where there
+    is no file of the memory.
+
+    Args:
+        address: of the first byte.
+        size: bytes.
     """
     if os.name != "posix":
         return b""

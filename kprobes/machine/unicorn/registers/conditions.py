@@ -37,9 +37,20 @@ def _address(engine: Engine, first: int, bits: int) -> int:
 
 
 def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engine], Access]:
-    """A register of `size` bits that is a plain word at that distance."""
+    """Return what finds a register that is a plain word of the CPU's structure.
+
+    Args:
+        first: the engine's number of the first general register.
+        bits: its width.
+        distance: bytes from it to the word.
+        size: bits of the word.
+
+    Returns:
+        (engine) -> (function that reads the register, function that writes it).
+    """
 
     def make(engine: Engine) -> Access:
+        """Return (read, write) of the register of an engine."""
         cell = (ctypes.c_uint64 if size == 64
                 else ctypes.c_uint32).from_address(_address(engine, first, bits) + distance)
 
@@ -75,16 +86,29 @@ NEAREST, DOWN, UP, ZERO, ODD = 0, 1, 2, 3, 5
 def control(
     first: int, bits: int, distance: int, *modes: CpuMode, size: int = 32
 ) -> Callable[[Engine], Access]:
-    """A floating-point control register whose word does not rule the arithmetic: what is written is
-    obeyed, and what is read is what the arithmetic goes by.
+    """Return what finds a floating-point control register whose word does not rule the arithmetic.
+
+    What is written is obeyed, and what is read is what the arithmetic goes by.
+
+    Args:
+        first: the engine's number of the first general register.
+        bits: its width.
+        distance: bytes from it to the register's word.
+        modes: bytes that rule the arithmetic, and the register's bits that stand for them.
+        size: bits of the word.
+
+    Returns:
+        (engine) -> (function that reads the register, function that writes it).
     """
 
     def make(engine: Engine) -> Access:
+        """Return (read, write) of the register of an engine."""
         plain, put = word(first, bits, distance, size)(engine)
         base = _address(engine, first, bits)
         cells = [(mode, ctypes.c_uint8.from_address(base + mode.distance)) for mode in modes]
 
         def read() -> int:
+            """Return the register, with the modes that the arithmetic goes by."""
             value = plain()
             for mode, cell in cells:
                 if cell.value in mode.values:
@@ -95,6 +119,7 @@ def control(
             return value
 
         def write(value: int) -> None:
+            """Write the register, and the modes that the arithmetic goes by."""
             put(value)
             for mode, cell in cells:
                 new = mode.values[value >> mode.shift & mode.last]
@@ -121,9 +146,11 @@ def m68k_ccr(first: int) -> Callable[[Engine], Access]:
     """The CCR, by the number of D0."""
 
     def make(engine: Engine) -> Access:
+        """Return (read, write) of the condition codes of an engine."""
         words = (ctypes.c_uint32 * 6).from_address(_address(engine, first, 32) + 22 * 4)
 
         def write(value: int) -> None:
+            """Write the condition codes X, N, Z, V, C: bits 4 to 0."""
             words[:] = [
                 1,
                 value >> 4 & 1,
@@ -139,6 +166,20 @@ def m68k_ccr(first: int) -> Callable[[Engine], Access]:
 
 
 def _m68k(op: int, x: int, n: int, v: int, c: int, z: int) -> int:
+    """Return the condition codes that the engine's words stand for: X, N, Z, V, C in bits 4 to 0.
+
+    Args:
+        op: what the codes are of: 1: plain flags; 2 to 10: an addition, a subtraction or a
+            comparison of 8, 16 or 32 bits; 11: a logical operation; 0: nothing was executed yet.
+        x: carry of the last addition or subtraction.
+        n: its result, or the flag.
+        v: its operand, or the flag.
+        c: the carry, as a plain flag.
+        z: not 0 where the plain flag Z is clear.
+
+    Raises:
+        Unsupported: `op` is none of these.
+    """
     extend = _X if x & 1 else 0
     if op == 1:
         return extend | n >> 31 << 3 | (0 if z else _Z) | v >> 31 << 1 | c & 1
@@ -177,9 +218,18 @@ def _m68k(op: int, x: int, n: int, v: int, c: int, z: int) -> int:
 
 
 def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
-    """ICC, and with 64 bits XCC above it, by the number of G1."""
+    """Return what finds the condition codes: ICC in bits 3 to 0, of 64 bits XCC in bits 7 to 4.
+
+    Args:
+        first: the engine's number of G1.
+        bits: its width.
+
+    Returns:
+        (engine) -> (function that reads the codes, function that writes them).
+    """
 
     def make(engine: Engine) -> Access:
+        """Return (read, write) of the condition codes of an engine."""
         base, size = _address(engine, first, bits) - bits // 8, bits // 8
         source = 13 if bits == 32 else 12  # G0 is word 0; pc, npc and Y precede it
         operands = ((ctypes.c_uint32 if bits == 32 else ctypes.c_uint64) * 3).from_address(
@@ -190,6 +240,7 @@ def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
         wide = ctypes.c_uint32.from_address(base + SPARC_XCC) if bits == 64 else ctypes.c_uint32()
 
         def read() -> int:
+            """Return the condition codes, worked out where the engine has not done so yet."""
             if kind.value <= 1:
                 return narrow.value >> 20 & 15 | (wide.value >> 16 & 0xF0)
             codes = _sparc(kind.value, *operands, top=31)
@@ -212,6 +263,19 @@ PEF, FEF = 0x10, 4  # floating point is on: to the system, and to the program
 
 
 def _sparc(kind: int, one: int, two: int, result: int, *, top: int) -> int:
+    """Return the condition codes that the engine's words stand for: N, Z, V, C in bits 3 to 0.
+
+    Args:
+        kind: what the codes are of: 2: a division; 3 to 6: an addition; 7 to 10: a subtraction; 11:
+            a logical operation.
+        one: the first operand.
+        two: the second operand.
+        result: of the operation.
+        top: number of the highest bit: 31 for ICC, 63 for XCC.
+
+    Raises:
+        Unsupported: `kind` is none of these.
+    """
     carry = overflow = 0
     if 3 <= kind <= 6:
         carry, overflow = one & two | ~result & (one | two), (one ^ ~two) & (one ^ result)
@@ -231,8 +295,13 @@ def _sparc(kind: int, one: int, two: int, result: int, *, top: int) -> int:
 
 
 def sparc_floats(engine: Engine, first: int) -> None:
-    """Turn floating point on, by the number of G1. For 64 bits: a process may write FPRS, and not
-    PSTATE.
+    """Turn floating point on in a 64-bit engine, by words of its CPU structure.
+
+    A process of the guest may itself write FPRS, but not PSTATE.
+
+    Args:
+        engine: the engine.
+        first: its number of G1.
     """
     base = _address(engine, first, 64) - 8
     ctypes.c_uint32.from_address(base + SPARC_PSTATE).value |= PEF
@@ -247,6 +316,9 @@ def sparc_context(
     """
 
     def make(engine: Engine) -> tuple[Callable[[], bytes], Callable[[bytes], None]]:
+        """Return (read, write) of the part of an engine's CPU state that its contexts lack, as
+        bytes.
+        """
         base = _address(engine, first, 64) - 8
         parts = [(ctypes.c_char * size).from_address(base + at) for at, size in SPARC_STATE]
 
@@ -254,6 +326,7 @@ def sparc_context(
             return b"".join(part.raw for part in parts)
 
         def write(saved: bytes) -> None:
+            """Write the state that read() has returned."""
             at = 0
             for part in parts:
                 part.raw = saved[at : at + len(part)]

@@ -68,6 +68,9 @@ class StackRegs(Regs):
         elsewhere = partial(self._arg_elsewhere, n)
 
         def read() -> int:
+            """Return the argument: a word of the block that the stack was in last, or found as
+            usual.
+            """
             try:
                 at = sp[sp_at] + self._distances[n]
             except KeyError:
@@ -77,6 +80,9 @@ class StackRegs(Regs):
         return read
 
     def _arg_elsewhere(self, n: int) -> int:
+        """Return the n-th argument (from 0), and make ready for more in the block where the stack
+        is now.
+        """
         found = self._blocks.window(self.sp)
         if found is not None:
             self._words, start, self._outside = found

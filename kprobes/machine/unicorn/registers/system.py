@@ -73,6 +73,11 @@ class SystemRegisters:
         self._place = getattr(constants, f"UC_{prefix}_REG_CP_REG", None)
 
     def _row(self, name: str) -> SystemRegister:
+        """Return how a register is reached.
+
+        Raises:
+            UnknownRegister: there is no such register.
+        """
         if name not in self._rows:
             raise UnknownRegister(
                 f"no system register {name!r}", hint=f"there are {' '.join(self._rows)}"
@@ -90,7 +95,15 @@ class SystemRegisters:
         return int(value[row.index] if isinstance(row, ByField) else value)
 
     def write(self, name: str, value: int) -> None:
-        """Change a register."""
+        """Write a system register, through the engine's API or by executing an instruction.
+
+        Args:
+            name: of the register.
+            value: the new value.
+
+        Raises:
+            UnknownRegister: there is no such register.
+        """
         row = self._row(name)
         if isinstance(row, ByNumber):
             self._uc.reg_write(self._number[name], value)

@@ -67,8 +67,15 @@ class RegisterView:
             self._words[self._names[name]] = value & _WORDS
 
     def _put(self, n: int, name: str) -> bool:
-        """Write the n-th place. False: the register's is not known, or it has another width than
-        the rest.
+        """Write for host code where a register is.
+
+        Args:
+            n: number of the place in the words: 0: stack pointer, 1: result, 2 and more: arguments.
+            name: of the register.
+
+        Returns:
+            False where it is not known where the register is, or its width is not the
+            architecture's; nothing was written then.
         """
         found = self._places.get(name)
         if found is None or self._arch.regs.widths.get(name, self._arch.bits) != self._arch.bits:

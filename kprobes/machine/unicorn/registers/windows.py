@@ -78,11 +78,17 @@ def find_windowed(
     windowed: Numbers,
     bits: int,
 ) -> dict[str, Windowed]:
-    """Find the registers `windowed` (name -> engine's number); {} where they are not found.
+    """Find where the registers of a window are in the engine: name -> place; {} where that is not
+    found.
 
     Args:
+        engine: the engine.
+        guest: the engine's row of the architecture.
         layout: name of the engine's build of this guest, as in find_cells().
         cells: places of the registers in `general`, which do not move.
+        general: name -> engine's number, of registers that are in no window.
+        windowed: name -> engine's number, of the registers to find.
+        bits: width of a register.
     """
     key, first = (engine.version, layout), next(iter(general))
     if not windowed or first not in cells:
@@ -97,12 +103,21 @@ def find_windowed(
 def callers(
     engine: Engine, layout: str, anchor: Cell, bits: int
 ) -> Callable[[int], tuple[int, ...] | None] | None:
-    """Regs.callers_window of this engine; None where its windows do not move. anchor: the first
-    general register's.
+    """Return a function that reads the windows of callers (Regs.callers_window).
 
     A window's callers are behind it, and behind the last window the first. What a window has in
     common with the next one is written there; the present window's is where its pointer shows it,
     which may be elsewhere.
+
+    Args:
+        engine: the engine.
+        layout: name of the engine's build of this guest.
+        anchor: the word of the first general register.
+        bits: width of a register.
+
+    Returns:
+        (n) -> the local and in registers of the n-th caller, or None where it is in no window; None
+        where the windows of this engine do not move.
     """
     found = _layouts.get((engine.version, layout), WindowLayout())
     if found.count < 2:
@@ -113,6 +128,9 @@ def callers(
     pointer = ctypes.c_uint64.from_address(anchor.address + found.pointer)
 
     def window(n: int) -> tuple[int, ...] | None:
+        """Return the local and in registers of the n-th caller, from 1 on; None: it is in no
+        window.
+        """
         # what the last one has in common with the present one is that one's by now
         if not 0 < n < found.count - 1:
             return None
@@ -123,6 +141,13 @@ def callers(
 
 
 def _places(address: int, indexes: Numbers, bits: int) -> dict[str, Windowed]:
+    """Return the registers behind a pointer: name -> place.
+
+    Args:
+        address: of the pointer, in this process.
+        indexes: name -> index of the register's word behind it.
+        bits: width of a register.
+    """
     window = ctypes.POINTER(ctypes.c_uint64 if bits == 64 else ctypes.c_uint32).from_address(
         address
     )
@@ -135,6 +160,17 @@ def _places(address: int, indexes: Numbers, bits: int) -> dict[str, Windowed]:
 def _search(
     guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits: int
 ) -> WindowLayout:
+    """Search a new engine for the pointer to a window, and return how the windows lie.
+
+    The result has no register where none was found.
+
+    Args:
+        guest: the engine's row of the architecture.
+        layout: name of the engine's build of this guest.
+        general: name -> engine's number, of registers that are in no window.
+        windowed: name -> engine's number, of those in a window.
+        bits: width of a register.
+    """
     engine = guest.cpu.fresh()
     engine.uc.mem_map(CODE, 0x4000, const.UC_PROT_ALL)
     anchor = find_cells(engine, layout, general, bits)[next(iter(general))].address
@@ -162,8 +198,18 @@ def _search(
 def _follow(
     engine: Engine, guest: Guest, pointer: int, windowed: Numbers, indexes: Numbers, bits: int
 ) -> set[int]:
-    """Return the targets of the pointer at which the registers are found, in this window and in
-    each one that the guest's code moves to; nothing if they are not found.
+    """Execute guest code that moves the window, and check the registers in each window.
+
+    Args:
+        engine: a new engine.
+        guest: the engine's row of the architecture, with code that moves the window.
+        pointer: address of the pointer to the window, in this process.
+        windowed: name -> engine's number, of registers in a window.
+        indexes: name -> index of the register's word behind the pointer.
+        bits: width of a register.
+
+    Returns:
+        What the pointer was in all of the windows; nothing where a register is not found in one.
     """
     places, before, seen = _places(pointer, indexes, bits), 0, set()
     for move in ("", *guest.checks.moves):
