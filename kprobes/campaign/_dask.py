@@ -38,14 +38,16 @@ class Sign:
 
     @contextmanager
     def sent(self) -> Iterator[Callable[[int], None]]:
-        """In a worker: send signs, the first at once. Yields what to call before each item, with
-        its index.
+        """Send signs from a thread of the worker while the body runs, the first at once.
+
+        Yields a function to call before each item, with the item's index in the batch.
         """
         from distributed import get_worker
 
         worker, over, at = get_worker(), Event(), [0]
 
         def send() -> None:
+            """Send a sign every SIGNS seconds until the batch is over."""
             while True:
                 worker.log_event(self.topic, (self.number, at[0], worker.address))
                 if over.wait(SIGNS):

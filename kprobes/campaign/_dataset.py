@@ -64,7 +64,13 @@ class WorkerStream:
         return self._path.exists()
 
     def announce(self, item: str, count: int) -> Rows:
-        """Return the rows that an item's records will be."""
+        """Return the rows of the stream that an item's records will be, as (first row, number of
+        rows).
+
+        Args:
+            item: the item's name.
+            count: number of its records.
+        """
         self._items.append((item, count))
         self.rows += count
         return [self.rows - count, count]
@@ -112,6 +118,7 @@ class Recorded:
 
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
+        """Return the hits and misses of each event since it was armed."""
         found: dict[str, tuple[int, int]] = {}
         for name, probe in self._recording.armed:
             hits, missed = found.get(name, (0, 0))
@@ -120,21 +127,34 @@ class Recorded:
         return found
 
     def begin(self) -> None:
-        """An item begins."""
+        """Prepare for an item: write what was announced if it is much, and begin a new stream if
+        this is gone.
+        """
         if self._pending > RECORDS // 2:
             self._write()
         if not self._part.there:
             self._start_anew()
 
     def end(self, item: str) -> dict[str, Any]:
-        """An item has ended: what its outcome says of its rows."""
+        """Announce the records that an item has made, and return where they will be, for its
+        outcome.
+
+        Args:
+            item: the item's name.
+
+        Returns:
+            {"part": name of the stream, "rows": (first row, number of rows)}.
+        """
         rows = self._part.announce(item, len(self._trace) - self._pending)
         self._pending += rows[1]
         return {"part": self._part.name, "rows": rows}
 
     def flush(self) -> None:
-        """Write what was announced. Raises DatasetError: since the last time the disk was full, or
-        records were lost; all that was announced since then is to be done again.
+        """Write the records of all items that were announced since the last call.
+
+        Raises:
+            DatasetError: the disk was full meanwhile, or records were lost; all these items are to
+                be done again.
         """
         self._write()
         if self._failed is not None:
@@ -143,6 +163,10 @@ class Recorded:
             raise failed
 
     def _write(self) -> None:
+        """Write the announced records to the part, and drop them from the trace.
+
+        A failure is kept as `_failed`: too many records, or a part that cannot be written.
+        """
         if self._failed is None and (
             self._trace.lost != self._lost or len(self._trace) != self._pending
         ):
@@ -254,6 +278,7 @@ def _tables(source: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
         return
 
     def whole() -> Iterator[Any]:
+        """Yield the tables up to the end of the stream, or to where it was cut."""
         while True:
             try:
                 batch = reader.read_next_batch()
@@ -265,8 +290,14 @@ def _tables(source: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 
 def _within(kept: list[Rows], first: int, length: int) -> Iterator[tuple[int, int]]:
-    """Of the rows that count those in a table that begins with row `first`: (start in it, how
-    many), joined.
+    """Yield the runs of rows in a table that count, as (first row in the table, number of rows).
+
+    Neighbouring runs are joined.
+
+    Args:
+        kept: rows of the whole stream that count, as (first row, number of rows), in order.
+        first: number in the stream of the table's first row.
+        length: rows of the table.
     """
     start = end = 0
     for row, count in kept:

@@ -36,6 +36,7 @@ class Local(Executor):
         self._pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context(START))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run fn(*args, **kwargs) in a process. A future whose time is over raises TimeoutError."""
         future: Future[Any] = self._pool.schedule(
             fn, args=args, kwargs=kwargs, timeout=self.timeout
         )

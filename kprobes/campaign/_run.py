@@ -111,6 +111,17 @@ def _outcomes(
     memory: int | None,
     left: int | None,
 ) -> Iterator[Outcome[Any, Any]]:
+    """Yield an outcome for each item as it is ready. The arguments are those of run(), checked.
+
+    Args:
+        job: what is done for each item.
+        items: the items.
+        executor: runs batches; None: processes of this machine, which are ended at the end.
+        timeout: seconds that an item may take; None: no limit.
+        jobs: number of workers; None: one for each processor.
+        memory: bytes that an item may take beyond what its worker has; None: no limit.
+        left: number of items; None: it is not known.
+    """
     with ExitStack() as stack:
         if executor is None:
             executor = own = local(jobs, timeout)
@@ -121,8 +132,13 @@ def _outcomes(
 
 @define(eq=False)
 class _Batch:
-    """Items that travel together. since: when they began to run, as far as one can tell. number:
-    which batch it is. alone: nothing else is under way, so that it is they who ended a worker.
+    """Items that are handed to a worker together.
+
+    Attributes:
+        items: the items.
+        alone: nothing else is under way, so that these items have ended a worker that dies.
+        since: when they began to run, by time.monotonic(), as far as can be told; None: not yet.
+        number: of the batch, from 1.
     """
 
     items: list[Any]
@@ -133,8 +149,13 @@ class _Batch:
 
 @frozen(eq=False)
 class Work:
-    """A batch on its way: one object, into which no executor looks. memory: of an item, at most.
-    sign: how its worker says what it does.
+    """A batch as it is sent to a worker: one object, into which executors do not look.
+
+    Attributes:
+        job: what is done for each item.
+        items: the items.
+        memory: bytes that an item may take beyond what the worker has; None: no limit.
+        sign: announces which item is worked at; None: nothing does.
     """
 
     job: Callable[[Any], Any]
@@ -158,10 +179,25 @@ class Fates:
 
 @define
 class _Run:
-    """The loop. left: items that were not handed over, where that is known. memory: as run() has
-    it. batches: how many were handed over. size: items in the next batch. short: how many are worth
-    handing over, at least. singly: items whose batch died. suspects: those that died singly, where
-    what waits for the same worker dies as well.
+    """The loop that hands batches of items to an executor, and gathers their outcomes.
+
+    Attributes:
+        job: what is done for each item.
+        items: those that were not handed over.
+        executor: runs batches.
+        timeout: seconds that an item may take; None: no limit.
+        workers: how many.
+        left: number of items that were not handed over; None: it is not known.
+        memory: bytes that an item may take beyond what its worker has; None: no limit.
+        batches: how many were handed over.
+        size: items in the next batch.
+        short: items that a batch has at least where few are left.
+        singly: items to be tried alone, since their batch died.
+        suspects: items that died alone while others waited for the same worker.
+        under_way: future -> its batch.
+        killed_in_time: the executor itself ends items that take too long.
+        batch_seconds: what a batch is to take.
+        largest: items of a batch at most.
     """
 
     job: Callable[[Any], Any]
@@ -189,6 +225,7 @@ class _Run:
             self.largest = CLUSTER_BATCH
 
     def outcomes(self) -> Iterator[Outcome[Any, Any]]:
+        """Yield an outcome for each item as it is ready."""
         while True:
             while len(self.under_way) < WINDOW * self.workers and (batch := self._next()):
                 self._hand_over(batch)
@@ -199,6 +236,7 @@ class _Run:
             yield from self._overdue()
 
     def _hand_over(self, batch: _Batch) -> None:
+        """Submit a batch to the executor; number it."""
         batch.number = self.batches = self.batches + 1
         by_signs = isinstance(self.executor, DaskStates) and self.timeout is not None
         sign = (
@@ -211,7 +249,8 @@ class _Run:
         ] = batch
 
     def _ended(self) -> set[Future[Any]]:
-        """Wait until some batches have ended, or it is time to look at what is overdue."""
+        """Wait until batches have ended, or it is time to call _overdue(); return the ended ones.
+        """
         if not isinstance(self.executor, DaskStates):
             patience = _TICK if self.timeout and not self.killed_in_time else None
             return wait(self.under_way, patience, FIRST_COMPLETED).done
@@ -222,6 +261,11 @@ class _Run:
         return done
 
     def _next(self) -> _Batch | None:
+        """Return the next batch; None: there is none now.
+
+        Items whose batch died come first, each alone. Items that died alone are tried again when
+        nothing else is under way.
+        """
         if any(batch.alone for batch in self.under_way.values()):
             return None
         if self.singly:
@@ -236,6 +280,15 @@ class _Run:
         return _Batch(items) if items else None
 
     def _finished(self, future: Future[Any], batch: _Batch) -> Iterator[Outcome[Any, Any]]:
+        """Yield the outcomes of a batch that has ended, and adapt the size of further batches.
+
+        Where the batch has died its items are put aside, to be tried alone. An item that was alone
+        fails.
+
+        Args:
+            future: of the batch.
+            batch: its items.
+        """
         try:
             fates = future.result().of
         except (Exception, CancelledError) as error:
@@ -255,7 +308,10 @@ class _Run:
             yield Outcome(item, *fate)
 
     def _overdue(self) -> Iterator[Outcome[Any, Any]]:
-        """Give up what another executor has not brought back in time."""
+        """Give up items that another executor has not brought back in time; yield their outcomes.
+
+        Other items of their batches are put aside, to be tried alone.
+        """
         if self.timeout is None or self.killed_in_time:
             return
         now = time.monotonic()
@@ -286,7 +342,14 @@ class _Run:
 
 
 def attempt(work: Work) -> Fates:
-    """In a worker: do a batch."""
+    """Do a batch of work, in a worker: call the job for each item, then its flush().
+
+    Args:
+        work: the batch.
+
+    Returns:
+        The outcome of each item; what the job raises is that item's error.
+    """
     job = work.job
     fates: list[tuple[Any, BaseException | None, float]] = []
     with nullcontext(_silent) if work.sign is None else work.sign.sent() as begins:

@@ -147,6 +147,14 @@ class Bench:
             return Fate(_NUMBERS["SIGKILL"], error, timeout=True)
 
     def _run(self, data: bytes) -> Fate:
+        """Restore the guest's first state, run one input, and say what came of it.
+
+        Args:
+            data: the input.
+
+        Returns:
+            FINE, or the signal that stands for the failure, with the error.
+        """
         self.target.machine.restore(self._start)
         if self._edges is not None:
             self._edges.begin()

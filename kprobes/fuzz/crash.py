@@ -130,6 +130,7 @@ def _told(error: Exception) -> tuple[str, list[str]]:
 
 
 def _registers(machine: UnicornMachine) -> dict[str, int]:
+    """Return the values of the registers that can be read, by name."""
     found = {}
     for name in machine.regs.names:
         with suppress(KprobeError):
@@ -168,9 +169,16 @@ def _place(machine: UnicornMachine, address: int, returns: bool = False) -> Plac
 
 
 def _hash(machine: UnicornMachine, kind: Sequence[str], stack: Sequence[int], path: Sequence[int]) -> str:
-    """Return a hash that is the same for crashes of one origin.
+    """Return a hash that is the same for crashes of one origin: 12 hexadecimal digits.
 
-    Where pc is in no image, as behind a return address that was overwritten, the block that led there stands for it.
+    Where pc is in no image, as behind a return address that was overwritten, the block that led
+    there stands for it.
+
+    Args:
+        machine: names functions.
+        kind: words for the kind of crash.
+        stack: code addresses, innermost first, at least one; FRAMES of them count.
+        path: addresses of the last executed blocks, the oldest first.
     """
     frames = [_function(machine, address) for address in stack]
     if frames[0] == _OUTSIDE:
@@ -182,7 +190,15 @@ def _hash(machine: UnicornMachine, kind: Sequence[str], stack: Sequence[int], pa
 
 
 def _function(machine: UnicornMachine, address: int) -> str:
-    """The function at an address; where there is no symbol, its place in its image; `?` where there is no image."""
+    """Return the name of the function at an address, as hashes have it.
+
+    Args:
+        machine: has symbols and images.
+        address: a code address.
+
+    Returns:
+        The name; IMAGE+0xOFFSET where there is no symbol; `?` where there is no image.
+    """
     covering = machine.symbols.covering(address)
     if covering is not None:
         return str(covering.name).removeprefix(".")  # code of ELFv1's descriptors

@@ -69,6 +69,7 @@ class Findings:
         self._write(known)
 
     def _write(self, known: _Known) -> None:
+        """Write a finding's input and reports into the folder, if there is one."""
         if self.folder is None:
             return
         place = self.folder / CRASHES / known.finding.hash

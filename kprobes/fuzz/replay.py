@@ -56,6 +56,10 @@ def inputs_of(folder: Path) -> list[Path]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder that are inputs, by name.
+
+    Files that AFL++ writes beside its inputs, and hidden ones, are left out.
+    """
     entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     names = {entry.name for entry in entries}
     instance = "fuzzer_stats" in names or "fuzzer_setup" in names
@@ -133,6 +137,20 @@ class Replay:
             return self._run(bench, counters, data)
 
     def _run(self, bench: Bench, counters: Map, data: bytes) -> dict[str, Any]:
+        """Run one input in the process's bench.
+
+        Args:
+            bench: runs inputs.
+            counters: the map of edges; is cleared first.
+            data: the input.
+
+        Returns:
+            What a call of a Replay returns.
+
+        Raises:
+            OutOfTime: the run has taken longer than it may.
+            GuestTimeout: the run has reached a bound of the target's own.
+        """
         ctypes.memset(counters, 0, self.size)
         fate = bench.run(data, self.seconds)
         edges = edges_of(counters)

@@ -121,6 +121,7 @@ def _described(finding: Finding) -> str:
 
 
 def _result(kept: Kept) -> dict[str, Any]:
+    """Return a finding as SARIF's `result` object."""
     finding = kept.finding
     places = [_location(place) for place in finding.stack]
     return {

@@ -152,7 +152,15 @@ def _greet(size: int, shared: bool) -> bool:
 
 
 def _greet_new(size: int, shared: bool) -> bool:
-    """The new handshake. False: AFL++ is gone, or does not know it."""
+    """Do AFL++'s new handshake as a fork server.
+
+    Args:
+        size: bytes of the map of edges.
+        shared: True: inputs come by shared memory.
+
+    Returns:
+        False: AFL++ is gone, or does not know this handshake.
+    """
     os.write(STATUS, _WORD.pack(_VERSION))
     if os.read(CONTROL, 4) != _WORD.pack(_VERSION ^ 0xFFFFFFFF):
         return False
@@ -231,6 +239,13 @@ class _Worker:
         os._exit(status)
 
     def _serve(self, asked: bool) -> None:
+        """Run inputs and tell AFL++ how each run ended, until it asks for no more.
+
+        A run that reaches a bound of the target's own waits for AFL++ to kill it: that is a hang.
+
+        Args:
+            asked: True: AFL++ has asked for the first run already.
+        """
         bench, inputs, phase = self._bench, self._inputs, self._phase
         mine = _WORD.pack(os.getpid())
         control = select.poll()

@@ -16,6 +16,7 @@ _FAILED = ctypes.c_void_p(-1).value
 
 @cache
 def _libc() -> Any:
+    """Return the C library, with the types of shmat() set."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.shmat.restype = ctypes.c_void_p
     libc.shmat.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_int)

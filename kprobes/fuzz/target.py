@@ -173,6 +173,7 @@ class CallTarget:
         function, bound = call.function, self.max_insns
 
         def fuzz(data: bytes) -> None:
+            """Call the function with an input's bytes, at the end of one room if they fit."""
             length = len(data)
             if length >= room:  # the machine finds room for it
                 machine.call(function, *call.with_input(data), max_insns=bound)
@@ -186,6 +187,11 @@ class CallTarget:
         return Target(machine, fuzz, kprobes)
 
     def _machine(self) -> UnicornMachine:
+        """Load the image and its names into a machine.
+
+        Raises:
+            BadArgument: a raw image has no `arch`.
+        """
         if self.base is None:
             machine = UnicornMachine.load(self.image, arch=self.arch)
             if self.symbols is not None:

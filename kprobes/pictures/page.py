@@ -116,6 +116,7 @@ def page(title: str, views: Sequence[View], *, facts: Sequence[str] = (), warnin
 
 
 def _head(title: str, facts: Sequence[str], warnings: Sequence[str]) -> str:
+    """Return a page's header as HTML: title, list of facts, warnings. All texts are escaped."""
     shown = "".join(f"<li>{escaped(fact)}</li>" for fact in facts)
     lost = "".join(f'<p class="warning" role="note">{escaped(warning)}</p>\n' for warning in warnings)
     return (f'<header><div class="title"><h1>{escaped(title)}</h1><button id="theme" type="button" '
@@ -123,6 +124,7 @@ def _head(title: str, facts: Sequence[str], warnings: Sequence[str]) -> str:
 
 
 def _tabs(views: Sequence[View]) -> str:
+    """Return the tabs that choose a view, as HTML; "" where there is only one view."""
     if len(views) < 2:
         return ""
     tabs = "".join(f'<button role="tab" id="tab-{view.key}" aria-controls="{view.key}" type="button">'
@@ -131,6 +133,7 @@ def _tabs(views: Sequence[View]) -> str:
 
 
 def _section(view: View) -> str:
+    """Return one view as HTML: its title, body and legend, and the data that its chart draws."""
     entries = "".join(f'<li><i style="background:{escape(colour)}"></i>{escaped(words)}</li>'
                       for colour, words in view.legend)
     legend = f'<ul class="legend">{entries}</ul>\n' if entries else ""
