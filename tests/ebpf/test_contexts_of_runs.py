@@ -56,7 +56,8 @@ ACCESSES = accesses()
 
 @pytest.mark.parametrize("name", ACCESSES)
 def test_every_access_of_a_context(name: str) -> None:
-    """Aligned or not; stores reach a bytearray, and are refused where the context is bytes."""
+    """Aligned or not, by the interpreter and by compiled code (engine="host"): stores reach a bytearray, and are refused
+    where the context is bytes."""
     writes = any(word in name for word in ("st", "add", "or", "and", "xchg", "varying", "writes", "behind"))
     raw, seen = random.Random(name).randbytes(24), []
     for engine in (*engines(), None):
@@ -94,6 +95,7 @@ def test_a_probe_s_context_is_as_it_was() -> None:
 
 
 def test_who_runs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """engine=None falls back to the interpreter, and says why."""
     unsafe = program("ldxdw r0, [r10-8]; exit")
     assert unsafe.run() == 0
     assert unsafe.why_interpreter.startswith("it is refused by the verifier: reads stack")

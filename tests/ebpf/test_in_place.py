@@ -76,6 +76,24 @@ def back(arch: str) -> bytes:
     return b"\xc3" if arch in ("x86_64", "i386") else bytes.fromhex("c0035fd6")
 
 
+def called(run: Callable[[], Any]) -> int:
+    """The number of calls of functions of Python's that a run makes, once it has run before."""
+    run()
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
 @every
 def test_it_counts_and_nothing_is_in_memory(scene: Any) -> None:
     m, k = scene
@@ -175,6 +193,23 @@ def test_text_that_the_guest_may_write(scene: Any) -> None:
         assert not here(m)
         m.call("loop", 3, 7)
     assert word(out) == 9
+
+
+@every
+def test_programs_in_writable_text_call_no_python(arch: str) -> None:
+    """from_code() maps text that the guest may write: a program runs at a call site there, behind a jump, and a hundred
+    calls more call no function of Python's more."""
+    made = SUBJECTS[arch]
+    m = UnicornMachine.from_code(made.code, arch=arch, base=worlds.BASE,
+                                 symbols={name: (worlds.BASE + at, size) for name, (at, size) in made.functions.items()})
+    assert [perms for start, end, perms in m.uc.mem_regions() if start <= worlds.BASE < end] == [unicorn.UC_PROT_ALL]
+    out = array()
+    with m, Kprobes(m) as k, k.attach(counts(out), "tiny") as a:
+        m.call("loop", 3, 7)  # the first hit puts the jump in
+        assert a.probes["main"].optimized and a.why_python == {"main": ""} and not here(m)
+        few, many = called(lambda: m.call("loop", 1, 7)), called(lambda: m.call("loop", 101, 7))
+        assert many - few < 50
+        assert a.runs == word(out) == 3 + 2 * (1 + 101)
 
 
 @every

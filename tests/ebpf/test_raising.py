@@ -124,7 +124,8 @@ def test_a_run_ends_where_python_raises(call: str, entry: str) -> None:
 @pytest.mark.parametrize("engine", [None, "interpreter"])
 @pytest.mark.parametrize("arch", ["x86_64", "arm64"])
 def test_a_clock_that_raises_at_a_probe(arch: str, engine: str | None) -> None:
-    """As a trap and optimized; the exception comes out of the guest's call."""
+    """Between reserve and submit, by the interpreter and by compiled code: no record is delivered. As a trap and
+    optimized; the exception comes out of the guest's call."""
     text = bytes.fromhex({"x86_64": "90909090c3", "arm64": "1f2003d5c0035fd6"}[arch])
     machine = UnicornMachine.from_code(text * 2, arch=arch, symbols={"f": 0x10000, "g": 0x10000 + len(text)})
     program = Program.from_c(SOURCE.replace("CALL", "bpf_ktime_get_ns()"))

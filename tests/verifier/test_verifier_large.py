@@ -165,6 +165,20 @@ def test_the_limit_of_time_holds(insns: list[Instruction]) -> None:
     assert time.thread_time() - start < 1
 
 
+@pytest.mark.parametrize("entries", [1024, 1 << 20])
+def test_a_loop_over_a_map_ends(entries: int) -> None:
+    """What clang makes of `for (i = 0; i < 1000; i++) count(i)`, as in bounded_loop.o of the samples of the Prevail
+    verifier: the counter is a key on the stack, and the loop ends where it equals 1000. It is walked turn by turn,
+    whatever the map has: 40,000 instructions, of a million."""
+    counts = create(Spec(type=MapType.ARRAY, name="counts", key_size=4, value_size=4, max_entries=entries))
+    facts = verify(code("""mov64 r6, 0
+        loop: stxw [r10-4], r6; mov64 r2, r10; add64 r2, -4; lddw r1, map[0]; call 1; jeq r0, 0, next
+              ldxw r1, [r0+0]; add64 r1, 1; stxw [r0+0], r1
+        next: add64 r6, 1; mov64 r1, r6; lsh64 r1, 32; rsh64 r1, 32; jne r1, 1000, loop
+        mov64 r0, 0; exit""", maps=(counts,)))
+    assert 10_000 < facts.steps < 100_000
+
+
 def test_a_large_constant_is_not_read_to_its_end() -> None:
     """A text ends within the bytes that helpers look at."""
     large = create(Spec(type=MapType.ARRAY, name=".rodata", key_size=4, value_size=1 << 29, max_entries=1,
