@@ -70,7 +70,12 @@ def update(
 
 
 def _add(g: BlockWriter, offset: int) -> None:
-    """Add r0 to a word of the value, at an offset."""
+    """Write code that adds r0 to a word of the value.
+
+    Args:
+        g: writes the program.
+        offset: bytes from the value's beginning to the word.
+    """
     g.asm.load(1, _POINTER, offset, 8)
     g.asm.compute("+", 1, 0)
     g.asm.store(_POINTER, offset, 1, 8)
@@ -136,7 +141,7 @@ def _log2(g: BlockWriter, kind: types.Histogram) -> None:
 
 
 def _count_ones(g: BlockWriter) -> None:
-    """Replace r1 by the number of its bits that are set; r2 and r3 are overwritten."""
+    """Write code that replaces r1 by the number of its set bits; r2 and r3 are overwritten."""
     asm = g.asm
     asm.move(2, 1)
     asm.compute_with(">>", 2, 1)
@@ -160,7 +165,12 @@ def _count_ones(g: BlockWriter) -> None:
 
 
 def _row(g: BlockWriter, rows: int) -> None:
-    """Count one in row r1 of a histogram; nothing beyond the last of its `rows`."""
+    """Write code that adds 1 to row r1 of a histogram; beyond the last row it adds nothing.
+
+    Args:
+        g: writes the program.
+        rows: how many rows there are.
+    """
     asm = g.asm
     out = asm.label()
     asm.jump_if_number(">=", 1, rows, out)
@@ -261,7 +271,9 @@ def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
 
 
 def _time(g: BlockWriter) -> None:
-    """Load into r0 the time in nanoseconds, or the number in the map that stands for it in tests.
+    """Write code that loads the time in nanoseconds into r0.
+
+    With the setting dummy_ts_map it is the number in a map instead, for tests.
     """
     name = g.settings.dummy_ts_map
     facts = g.typing.maps.get(name)

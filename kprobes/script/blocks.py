@@ -45,15 +45,15 @@ class BlockWriter(ABC):
     """Writes the program of one block.
 
     Attributes:
-        asm: its instructions.
-        storage: what all programs of the script share.
-        typing: types of everything, see `inference`.
+        asm: takes the instructions.
+        storage: memory, constants and actions that all programs of the script share.
+        typing: types of all expressions, variables and maps.
         probe: the block.
         world: the guest.
-        settings: the script's.
+        settings: the script's settings.
         definitions: C types and constants of the script.
-        end: the label behind the block.
-        reading: the place in the script that reads guest memory, for messages.
+        end: label behind the block, where the program ends.
+        reading: part of the script that reads guest memory, for messages.
     """
 
     def __init__(
@@ -68,18 +68,19 @@ class BlockWriter(ABC):
         ticks: bool = False,
         wary: bool = False,
     ) -> None:
-        """Begin.
+        """Begin a program without instructions.
 
         Args:
-            storage: see the class.
-            typing: see the class.
-            probe: see the class.
-            world: see the class.
-            settings: see the class.
-            definitions: see the class.
+            storage: memory, constants and actions that all programs of the script share.
+            typing: types of all expressions, variables and maps.
+            probe: the block.
+            world: the guest.
+            settings: the script's settings.
+            definitions: C types and constants of the script.
             source: the script's text, whose lines go into the program.
-            ticks: a word of the variables says when Python wants to be called.
-            wary: Python is told of keys that are not there and of guest memory that cannot be read.
+            ticks: True where a word of the variables says when Python wants to be called.
+            wary: True where Python gets warnings of keys that are not there and of guest memory
+                that cannot be read.
         """
         self.storage = storage
         self.typing = typing
@@ -98,8 +99,10 @@ class BlockWriter(ABC):
         self._loops: list[tuple[str, str]] = []
 
     def program(self) -> tuple[Sequence[Instruction], dict[int, CodeLine]]:
-        """Write the whole program; return its instructions, and slot -> line of the script from
-        there on.
+        """Write the whole program.
+
+        Returns:
+            (its instructions, slot -> line of the script from there on).
         """
         asm, block = self.asm, self.probe.probe
         asm.move(_CONTEXT, 1)
@@ -157,7 +160,13 @@ class BlockWriter(ABC):
     def aggregate_update(
         self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression
     ) -> None:
-        """Write `@x[key] = count()` and its like."""
+        """Write `@x[key] = count()` and its like: the update of an aggregate.
+
+        Args:
+            target: the map, or the map with a key.
+            facts: the map's types.
+            value: the call of count() or its like.
+        """
 
     @abstractmethod
     def aggregate_read(self, kind: ValueType) -> None:
@@ -170,7 +179,7 @@ class BlockWriter(ABC):
         return self.typing.of[node]
 
     def temporary(self, size: int) -> Area:
-        """Return an area of `size` bytes that is free again behind the statement."""
+        """Return an area of `size` bytes for a temporary value, free again behind the statement."""
         area = Area(SCRATCH, self._temporary)
         self._temporary += size + 7 & ~7
         self.storage.scratch = max(self.storage.scratch, self._temporary)
@@ -178,13 +187,13 @@ class BlockWriter(ABC):
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Give back the temporary areas that are taken inside a with block."""
+        """Free the temporary areas that are taken inside a with block, at its end."""
         before = self._temporary
         yield
         self._temporary = before
 
     def push(self) -> int:
-        """Spill r0 to the frame; return its place below r10.
+        """Spill r0 to the frame, and return its offset from r10.
 
         Raises:
             ProgramError: the frame is full.
@@ -230,7 +239,7 @@ class BlockWriter(ABC):
             _STATEMENTS[type(statement)](self, statement)
 
     def _line(self, span: Span) -> None:
-        """Have the next instructions be of a line of the script."""
+        """Note the line of the script that the following instructions are made of."""
         lines = self._source.text.split("\n")
         self.asm.line(CodeLine(self._source.name, span.line, span.column, lines[span.line - 1]))
 
@@ -259,7 +268,7 @@ class BlockWriter(ABC):
             self.place(node)
 
     def _branches(self, node: tree.Conditional) -> None:
-        """Write `if` for what it does."""
+        """Write an `if` whose value is not used."""
         asm = self.asm
         chosen = self._chosen(node)
         if chosen is not None:
@@ -277,7 +286,11 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _chosen(self, node: tree.Conditional) -> list[Expression] | None:
-        """Return the branch of a condition that was known at compile time; None: it was not."""
+        """Return the branch of a condition that was known at compile time, as a list.
+
+        Returns:
+            The list is empty where `else` is missing; None: the condition was not known.
+        """
         if not isinstance(node.condition, tree.CompileTime):
             return None
         if node.then in self.typing.of:
@@ -320,7 +333,11 @@ class BlockWriter(ABC):
         return any(isinstance(one, tree.Variable) and one.name == name for one in tree.walk(node))
 
     def facts(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
-        """Return what is known of the map that is meant."""
+        """Return the types of the map that is read or written.
+
+        Args:
+            target: the map, or the map with a key.
+        """
         return self.typing.maps[
             target.name if isinstance(target, tree.MapName) else target.map.name
         ]
@@ -610,14 +627,18 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _output(self, size: int) -> None:
-        """Write the record at r2, of `size` bytes, into the ring; r0 is 0, or an error."""
+        """Write the record that r2 points at into the ring; r0 is 0, or an error.
+
+        Args:
+            size: bytes of the record.
+        """
         self.asm.map(1, RING)
         self.asm.set(3, size)
         self.asm.set(4, 0)
         self.asm.call("ringbuf_output")
 
     def wake(self) -> None:
-        """Have Python read the ring now, by a line of trace_printk."""
+        """Have Python read the ring at once: a line of trace_printk calls it."""
         text = self.storage.constant(b"wake\0")
         self.point(1, text)
         self.asm.set(2, 5)
@@ -672,7 +693,12 @@ class BlockWriter(ABC):
         self.asm.set(0, int(node.value))
 
     def _load(self, area: Area, kind: ValueType) -> None:
-        """Load the number in an area into r0."""
+        """Load the number in an area into r0.
+
+        Args:
+            area: where it lies.
+            kind: its type.
+        """
         bits, signed = layout.width(kind)
         self.point(1, area)
         self.asm.load(0, 1, 0, bits // 8, signed)
@@ -712,7 +738,12 @@ class BlockWriter(ABC):
         asm.place(missing)
 
     def lookup(self, facts: MapFacts, key: Area) -> None:
-        """Load the address of a map's value into r0; 0 where there is no such key."""
+        """Load the address of a map's value into r0; 0 where there is no such key.
+
+        Args:
+            facts: the map.
+            key: where the key lies.
+        """
         self.asm.map(1, self.storage.keyed[facts.name])
         self.point(2, key)
         self.asm.call("map_lookup_elem")
@@ -756,7 +787,7 @@ class BlockWriter(ABC):
                 asm.compute("^", 0, 1)
 
     def _count(self, node: tree.Unary) -> None:
-        """Write `++` or `--`; r0 is the value before or after it."""
+        """Write `++` or `--` of a variable or map; r0 is the value before or after it."""
         asm, operand = self.asm, node.operand
         step = -1 if "-" in node.operator else 1
         before = node.operator.startswith("x")
@@ -859,7 +890,11 @@ class BlockWriter(ABC):
         self.pop(place, 0)
 
     def _divide(self, node: tree.Binary) -> None:
-        """Divide r0 by r2; Python is told of a division by zero, which gives 1."""
+        """Divide r0 by r2; a division by zero gives 1, and Python gets a warning.
+
+        Args:
+            node: the division, or the remainder.
+        """
         asm = self.asm
         if isinstance(node.right, tree.Number) and node.right.value:
             asm.compute(node.operator, 0, 2)
@@ -1038,7 +1073,7 @@ class BlockWriter(ABC):
             self.asm.extend(register, self.world.bits, False)
 
     def in_guest(self, node: Expression) -> bool:
-        """Return True for an expression that is a place in the guest's memory."""
+        """Return True for an expression whose value is in the guest's memory."""
         if isinstance(node, tree.Unary) and node.operator == "*":
             return True
         if isinstance(node, tree.FieldAccess):
@@ -1111,9 +1146,7 @@ class BlockWriter(ABC):
         self.asm.place(inside)
 
     def _elements(self, node: tree.Index) -> int:
-        """Return the number of elements of what is indexed; 0: it is not known, as behind a
-        pointer.
-        """
+        """Return the number of elements of an indexed array or string; 0 behind a pointer."""
         of = self.type(node.of)
         if isinstance(of, types.Array):
             return of.count
@@ -1318,7 +1351,10 @@ class BlockWriter(ABC):
     # --- values that lie in memory
 
     def place(self, node: Expression) -> Area:
-        """Return where an expression's value lies; its type is the expression's own."""
+        """Return the area where an expression's value lies, in its own type.
+
+        A value that lies nowhere is computed into a temporary area.
+        """
         kind = self.type(node)
         if isinstance(node, tree.Variable):
             slot = self.typing.slots[node]
@@ -1339,7 +1375,7 @@ class BlockWriter(ABC):
         return area
 
     def _element(self, node: tree.Index) -> Area:
-        """Return where an element of an array in the program's own memory lies."""
+        """Return the area of an array's element, in the program's own memory."""
         of = self.type(node.of)
         if not isinstance(of, types.Array) or not isinstance(node.index, tree.Number):
             raise ProgramError("an element that is no number is found by a constant index only",
@@ -1617,7 +1653,13 @@ class BlockWriter(ABC):
                 at += width
 
     def copy(self, source: Area, to: Area, size: int) -> None:
-        """Copy an area; r1, r2 and r3 are overwritten."""
+        """Copy bytes from one area to another; r1, r2 and r3 are overwritten.
+
+        Args:
+            source: where they are copied from.
+            to: where they are copied to.
+            size: how many.
+        """
         self.point(2, source)
         self.copy_from(2, to, size)
 

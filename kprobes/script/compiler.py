@@ -66,13 +66,14 @@ class Compiled:
     """A script's programs.
 
     Attributes:
-        typing: the types of everything.
-        programs: one for each block and kind of attach points, in the order of the text.
+        typing: types of all expressions, variables and maps.
+        programs: (block, program), one for each block and kind of attach points, in the order of
+            the text.
         maps: the script's maps with keys, by name.
-        ring: the map through which programs speak to Python.
-        variables: the map of scratch variables.
-        globals: the map of the script's maps without keys.
-        storage: what is where.
+        ring: the map through which programs send records to Python.
+        variables: the map that holds the scratch variables.
+        globals: the map that holds the script's maps without keys.
+        storage: where everything lies in these maps.
     """
 
     typing: Typing
@@ -159,7 +160,7 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
 
 
 def speaks(probes: list[TypedProbe]) -> bool:
-    """Return True for a script that has Python do something, or that has timers."""
+    """Return True where a script's programs may have Python do something, or there are timers."""
     return has_timers(probes) or any(
         isinstance(node, tree.Call | tree.Name) and node.name in ASYNCHRONOUS
         for probe in probes
@@ -203,7 +204,13 @@ def _linked(
 
 
 def _array(name: str, size: int, data: bytes = b"") -> Map:
-    """Return an array with one value of `size` bytes; with `data`, a constant one."""
+    """Make an array with one value.
+
+    Args:
+        name: its name.
+        size: bytes of the value.
+        data: the value's first bytes; with these, programs cannot write it.
+    """
     made = kinds.create(
         Spec(
             type=MapType.ARRAY,

@@ -34,9 +34,7 @@ class Deduction(Inference):
         return signatures.call(self, node)
 
     def constant(self, node: Expression) -> str | int | None:
-        """Return what an expression is at compile time; None: it is known only when the script
-        runs.
-        """
+        """Return the value that an expression has at compile time; None: it has none."""
         return signatures.constant(self, node)
 
 

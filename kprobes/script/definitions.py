@@ -63,8 +63,13 @@ class Definitions:
         self.macros: dict[str, str] = {}
 
     def type(self, name: str) -> ValueType | None:
-        """Return a type by its name: `struct foo`, a typedef, a C integer type; None: it is not
-        here.
+        """Return a type that the script defines, or a C integer type.
+
+        Args:
+            name: `struct foo`, a typedef, `unsigned int`.
+
+        Returns:
+            None: the script defines none of this name.
         """
         return self._types.get(name) or world.integer(name, self._bits)
 
@@ -102,7 +107,12 @@ class _Wrong(Exception):
     """Why a definition is not understood."""
 
     def __init__(self, reason: str, *hints: str) -> None:
-        """Make an exception. reason: as a clause. hints: what to do."""
+        """Make an exception.
+
+        Args:
+            reason: what is wrong, as a clause.
+            hints: what to do.
+        """
         super().__init__(reason)
         self.hints = hints
 
@@ -193,7 +203,12 @@ class _Constant:
     }
 
     def __init__(self, tokens: Sequence[str], known: dict[str, int]) -> None:
-        """Begin at the first token."""
+        """Begin at the first token.
+
+        Args:
+            tokens: of the text.
+            known: constants by name.
+        """
         self.tokens = tokens
         self.known = known
         self.at = 0
@@ -203,8 +218,13 @@ class _Constant:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def expression(self, least: int) -> int:
-        """Return the value of an expression whose operators bind closer than rank `least`. Raises
-        _Wrong.
+        """Read an expression, and return its value.
+
+        Args:
+            least: an operator of this rank or below ends it.
+
+        Raises:
+            _Wrong: it is no constant expression.
         """
         value = self.operand()
         while (rank := self.RANKS.get(self.peek(), -1)) > least:
@@ -230,7 +250,11 @@ class _Constant:
         return value
 
     def operand(self) -> int:
-        """Return the value of an operand. Raises _Wrong."""
+        """Read an operand, and return its value.
+
+        Raises:
+            _Wrong: it is no constant.
+        """
         token = self.peek()
         self.at += 1
         if token == "(":
@@ -253,7 +277,7 @@ class _Constant:
 
 
 class _Reader:
-    """A reader of declarations."""
+    """A reader of declarations, which moves on token by token."""
 
     def __init__(self, text: str, out: Definitions, bits: int) -> None:
         """Split the text into tokens.
@@ -269,7 +293,11 @@ class _Reader:
         self._bits = bits
 
     def all(self) -> None:
-        """Read all declarations. Raises _Wrong."""
+        """Read all declarations, and enter what they define.
+
+        Raises:
+            _Wrong: one of them is wrong, or has what is not supported.
+        """
         while self._peek():
             if self._take(";"):
                 continue
@@ -287,19 +315,23 @@ class _Reader:
     # --- tokens
 
     def _peek(self, ahead: int = 0) -> str:
-        """Return a token ahead; "" behind the end."""
+        """Return the next token, or one that is `ahead` of it; "" behind the end."""
         at = self._at + ahead
         return self._tokens[at] if at < len(self._tokens) else ""
 
     def _take(self, token: str) -> bool:
-        """Pass a token if it is the next; False: another one is."""
+        """Move on if the next token is this one; return whether it was."""
         if self._peek() == token:
             self._at += 1
             return True
         return False
 
     def _expect(self, token: str) -> None:
-        """Pass a token. Raises _Wrong where another one is next."""
+        """Move on behind the next token, which must be this one.
+
+        Raises:
+            _Wrong: it is another one.
+        """
         if not self._take(token):
             raise _Wrong(f"expected '{token}' where '{self._peek() or 'the end'}' stands")
 
@@ -323,7 +355,7 @@ class _Reader:
     # --- types
 
     def _specifier(self) -> tuple[ValueType, bool]:
-        """Read the type before declarators; return it, and whether it was defined here."""
+        """Read the type before declarators; return (the type, True where it was defined here)."""
         while self._peek() in _QUALIFIERS:
             self._at += 1
         word = self._peek()
@@ -345,8 +377,7 @@ class _Reader:
         return found, False
 
     def _tagged(self, kind: str) -> tuple[ValueType, bool]:
-        """Read what follows struct, union or enum; return the type, and whether it was defined
-        here.
+        """Read what follows struct, union or enum; return (type, True where it was defined here).
         """
         packed, _ = self._attributes()
         name = ""
@@ -370,7 +401,7 @@ class _Reader:
         return made, True
 
     def _enumeration(self, name: str) -> ValueType:
-        """Read the enumerators; return the type."""
+        """Read the enumerators, enter them as constants, and return the type."""
         members = dict[int, str]()
         value = 0
         while not self._take("}"):
@@ -538,7 +569,12 @@ def placed(
 
 
 def alignment(type: ValueType, bits: int) -> int:
-    """Return C's alignment of a type in bytes. bits: of an address."""
+    """Return C's alignment of a type in bytes.
+
+    Args:
+        type: the type.
+        bits: bits of an address.
+    """
     if isinstance(type, types.Array):
         return alignment(type.element, bits)
     if isinstance(type, types.String):

@@ -98,7 +98,10 @@ def is_builtin(name: str) -> bool:
 
 
 class ExpressionParser(Scanner):
-    """The parser of expressions, which raises ScriptError where the text is wrong."""
+    """The parser of expressions. Methods read from the present position on, and return a node.
+
+    They raise ScriptError where the text is wrong.
+    """
 
     def expression(self) -> Expression:
         """Read an expression; its weakest operator is `?:`."""
@@ -112,7 +115,11 @@ class ExpressionParser(Scanner):
         return self._conditional(self._binary(0, left), start)
 
     def _conditional(self, condition: Expression, start: int) -> Expression:
-        """Read `? b : c` behind a condition, if it stands there. start: where the condition begins.
+        """Read `? b : c` behind a condition; return the condition alone where none follows.
+
+        Args:
+            condition: the condition.
+            start: index where it begins.
         """
         behind = self.at
         if not self.take("?"):
@@ -130,7 +137,7 @@ class ExpressionParser(Scanner):
         return self._starts[node.span.line - 1] + node.span.column - 1
 
     def _operator(self) -> str:
-        """Return the binary operator that stands here, without passing it; "": there is none."""
+        """Return the binary operator at this position, without moving on; "": there is none."""
         at = self.beyond(self.at)
         if self.text.startswith(_OTHERS, at):
             return ""
@@ -175,7 +182,11 @@ class ExpressionParser(Scanner):
         return self.postfix(self.primary())
 
     def _countable(self, operand: Expression) -> None:
-        """Check that `++` or `--` has a variable or a map. Raises ScriptError."""
+        """Check that `++` or `--` is applied to a variable or a map.
+
+        Raises:
+            ScriptError: it is not.
+        """
         if not isinstance(operand, tree.Variable | tree.MapName | tree.MapAccess):
             raise self.fail("increment/decrement requires a variable or map", operand.span)
 
@@ -217,7 +228,7 @@ class ExpressionParser(Scanner):
                 return operand
 
     def word_digits(self) -> int:
-        """Pass decimal digits; return the number: a tuple's index."""
+        """Move on behind decimal digits, and return the number: a tuple's index."""
         start = self.at
         while self.peek().isdigit():
             self.at += 1
@@ -257,7 +268,12 @@ class ExpressionParser(Scanner):
         return tree.Name(span=span, name=word)
 
     def _keyword(self, word: str, start: int) -> Expression:
-        """Read an expression that begins with a keyword. start: where it begins."""
+        """Read an expression that begins with a keyword, which was read already.
+
+        Args:
+            word: the keyword.
+            start: index where it begins.
+        """
         if word == "if":
             return self._if(start)
         if word == "comptime":
@@ -285,7 +301,11 @@ class ExpressionParser(Scanner):
         return self.unary()
 
     def _if(self, start: int) -> Expression:
-        """Read what follows `if`. start: where it begins."""
+        """Read what follows `if`.
+
+        Args:
+            start: index where the `if` begins.
+        """
         condition = self.condition()
         then = self.block(True)
         behind = self.at
@@ -340,7 +360,12 @@ class ExpressionParser(Scanner):
         return tree.Variable(span=self.since(start), name=name)
 
     def _call(self, name: str, start: int) -> Expression:
-        """Read a call's arguments. start: where the name begins."""
+        """Read a call's arguments, behind its name.
+
+        Args:
+            name: the function's name.
+            start: index where the name begins.
+        """
         self.expect("(")
         arguments: list[Expression] = []
         if not self.take(")"):
@@ -369,7 +394,14 @@ class ExpressionParser(Scanner):
         return self._record(start) or self._cast(start) or self._group(start)
 
     def _record(self, start: int) -> Expression | None:
-        """Read a record, `(name=value, ...)`; None, and nothing is read: it is none."""
+        """Read a record, `(name=value, ...)`.
+
+        Args:
+            start: index where it begins.
+
+        Returns:
+            None, without moving on: it is none.
+        """
         at = self.beyond(self.at)
         word = self.word_at(at)
         behind = self.beyond(at + len(word))
@@ -393,7 +425,14 @@ class ExpressionParser(Scanner):
         return tree.Record(span=self.since(start), fields=fields)
 
     def _cast(self, start: int) -> Expression | None:
-        """Read a cast, `(type)operand`; None, and nothing is read: it is none."""
+        """Read a cast, `(type)operand`.
+
+        Args:
+            start: index where it begins.
+
+        Returns:
+            None, without moving on: it is none.
+        """
         behind = self.at
         type_name = self._type_before(")")
         if type_name is None:
@@ -452,8 +491,13 @@ class ExpressionParser(Scanner):
                 )
 
     def _type_before(self, ends: str) -> TypeName | None:
-        """Read a type that one of some characters follows; None, and nothing is read: something
-        else stands there.
+        """Read a type that one of some characters must follow.
+
+        Args:
+            ends: these characters.
+
+        Returns:
+            None, without moving on: something else is written there.
         """
         behind = self.at
         word = self.word_ahead()

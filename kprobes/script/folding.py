@@ -66,7 +66,7 @@ def fold(
 
 
 def number_of(text: str) -> int | None:
-    """Return the number that a parameter's text is; None: it is none."""
+    """Return the number that the text of a parameter is; None: it is no number."""
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
     value = integer(digits) if digits else ""
     return sign * value if isinstance(value, int) else None
@@ -74,11 +74,13 @@ def number_of(text: str) -> int | None:
 
 @define
 class _Folder:
-    """The folding of one script.
+    """The folding of one script: what is known at compile time becomes a literal.
+
+    Methods return the literal, or the node as it was where it is known only when the script runs.
 
     Attributes:
         parameters: what was given behind the script.
-        settings: the script's.
+        settings: the script's settings.
         found: where errors and warnings go.
     """
 
@@ -94,7 +96,7 @@ class _Folder:
         return evolve(point, text=text)
 
     def fold(self, value: Any) -> Any:
-        """Return a node, or a list of nodes, folded from the leaves up."""
+        """Return a copy of a node, or of a list of nodes, folded from the leaves up."""
         if isinstance(value, (list, tuple)):
             return type(value)(self.fold(one) for one in value)
         if not isinstance(value, Node):
@@ -133,7 +135,8 @@ class _Folder:
         return tree.Number(span=value.span, value=number)
 
     def _string(self, call: tree.Call) -> Expression | None:
-        """Return the literal that `str($1)` or `str($1 + 2)` is; None: it is none."""
+        """Return the literal that `str($1)` or `str($1 + 2)` is; None: the call is something else.
+        """
         of, skip = call.arguments[0], 0
         if isinstance(of, tree.Binary) and of.operator == "+":
             parts = (
@@ -257,7 +260,12 @@ class _Folder:
         return value
 
     def _number(self, at: Expression, value: int) -> Expression:
-        """Return a number as a literal; note an error where it has more than 64 bits."""
+        """Return a number as a literal; more than 64 bits are noted as an error.
+
+        Args:
+            at: the expression that it replaces.
+            value: the number.
+        """
         if not _LEAST <= value <= _MOST:
             self.found.error(_FLOW, at.span)
             value = 0

@@ -89,7 +89,7 @@ def _values(
 
 
 def _format(g: BlockWriter, node: tree.Call) -> None:
-    """Write printf() and its like."""
+    """Write the call `node` of printf() and its like, with `g`: an action with the values."""
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     g.act(node.name, node.span, _values(g, node.arguments[1:]),
@@ -116,7 +116,7 @@ def _print(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _of_map(g: BlockWriter, node: tree.Call) -> None:
-    """Write clear() or zero()."""
+    """Write the call `node` of clear() or zero(), with `g`: an action with the map's name."""
     first = node.arguments[0]
     assert isinstance(first, tree.MapName)
     g.act(node.name, node.span, map=first.name)
@@ -171,7 +171,7 @@ def _assert(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _override(g: BlockWriter, node: tree.Call) -> None:
-    """Write override()."""
+    """Write the call `node` of override(), with `g`: the function returns a number at once."""
     g.number(node.arguments[0])
     g.asm.move(2, 0)
     g.asm.move(1, _CONTEXT)
@@ -310,7 +310,13 @@ def _argument_number(g: BlockWriter, name: str, kind: ValueType) -> None:
 
 
 def argument_store(g: BlockWriter, node: tree.FieldAccess, area: Area) -> None:
-    """Store `args.name`, which is no number, in an area of its type."""
+    """Store `args.name`, which is no number, in an area of its type.
+
+    Args:
+        g: writes the program.
+        node: the access.
+        area: where it is stored.
+    """
     g.clear(area, layout.room_of(g.type(node)))
     _argument_bytes(g, _source(g, node.name), layout.held(g.type(node), g.world.bits // 8), area)
 
@@ -361,7 +367,11 @@ def _pid(g: BlockWriter, node: tree.Name) -> None:
 
 
 def _helper(name: str) -> Callable[[BlockWriter, tree.Name], None]:
-    """Return what writes the call of a helper."""
+    """Return a function (g, node) that writes the call of a helper without arguments.
+
+    Args:
+        name: the helper's name without `bpf_`.
+    """
 
     def write(g: BlockWriter, node: tree.Name) -> None:
         g.asm.call(name)
@@ -369,7 +379,7 @@ def _helper(name: str) -> Callable[[BlockWriter, tree.Name], None]:
 
 
 def _constant(value: int) -> Callable[[BlockWriter, tree.Name], None]:
-    """Return what loads a constant into r0."""
+    """Return a function (g, node) that writes a load of a constant into r0."""
 
     def write(g: BlockWriter, node: tree.Name) -> None:
         g.asm.set(0, value)
@@ -385,7 +395,7 @@ def _elapsed(g: BlockWriter, node: tree.Name) -> None:
 
 
 def _jiffies(g: BlockWriter, node: tree.Name) -> None:
-    """Load the time in ticks into r0."""
+    """Load the time in Linux's ticks of 4 ms into r0."""
     g.asm.call("ktime_get_ns")
     g.asm.compute_with("/", 0, _TICK)
 
@@ -479,7 +489,7 @@ def _has_key(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _is_set(g: BlockWriter) -> None:
-    """Replace r0, an address, by 1, or by 0 where it is 0."""
+    """Write code that replaces r0 by 1, or leaves it 0."""
     missing = g.asm.label()
     done = g.asm.label()
     g.asm.jump_if_number("==", 0, 0, missing)
@@ -593,7 +603,12 @@ def _is_error(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _place_of(g: BlockWriter, node: tree.Expression) -> tuple[Area, int]:
-    """Return where a string lies, and the bytes that its type has."""
+    """Return (the area where a string lies, bytes of its type).
+
+    Args:
+        g: writes the program.
+        node: the string.
+    """
     kind = g.type(node)
     assert isinstance(kind, types.String)
     return g.place(node), kind.size
@@ -635,7 +650,12 @@ def _contains(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _begins(g: BlockWriter, node: tree.Call) -> None:
-    """Compare the beginnings of two strings (strncmp())."""
+    """Load 1 into r0 where the beginnings of two strings differ, else 0: strncmp().
+
+    Args:
+        g: writes the program.
+        node: the call: two strings, and how many bytes are compared.
+    """
     most = node.arguments[2]
     assert isinstance(most, tree.Number)
     texts.differs(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]), most.value)
@@ -732,7 +752,14 @@ def _every_argument(g: BlockWriter, node: tree.Name, kind: types.Structure, area
 
 
 def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
-    """Store the task's name."""
+    """Store the name of the guest's task: comm.
+
+    Args:
+        g: writes the program.
+        node: the name or call.
+        kind: type of the string.
+        area: where it is stored.
+    """
     g.point(1, area)
     g.asm.set(2, 16)
     g.asm.call("get_current_comm")
@@ -913,7 +940,14 @@ def _bytes_at(
 
 
 def _symbol(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
-    """Store an address, which is shown as a symbol."""
+    """Store an address, which Python shows as a symbol: ksym() and usym().
+
+    Args:
+        g: writes the program.
+        node: the call.
+        kind: type of the value.
+        area: where it is stored.
+    """
     g.number(node.arguments[0])
     g.point(1, area)
     g.asm.store(1, 0, 0, 8)
@@ -995,7 +1029,14 @@ def _inet(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
 
 
 def _pton(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
-    """Store the bytes of a literal Internet address."""
+    """Store the bytes of a literal Internet address: pton().
+
+    Args:
+        g: writes the program.
+        node: the call.
+        kind: type of the array.
+        area: where it is stored.
+    """
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
     packed = ipaddress.ip_address(text.value.decode("utf-8", "replace")).packed
@@ -1039,7 +1080,14 @@ def _strftime(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> N
 
 
 def _concatenation(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
-    """Store several strings as one."""
+    """Store the strings of a call one behind the other: str_concat().
+
+    Args:
+        g: writes the program.
+        node: the call.
+        kind: type of the string.
+        area: where it is stored.
+    """
     g.clear(area, layout.room_of(kind))
     texts.join(g, area, kind.size, [_place_of(g, argument) for argument in node.arguments])
 
@@ -1114,7 +1162,12 @@ def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
 
 
 def _text_place(g: BlockWriter, node: tree.Expression) -> Area:
-    """Return where a string that is compared lies; a literal becomes a constant."""
+    """Return the area where a string that is compared lies; a literal becomes a constant.
+
+    Args:
+        g: writes the program.
+        node: the string.
+    """
     if isinstance(node, tree.Text):
         kind = g.type(node)
         return g.storage.constant(node.value.partition(b"\0")[0].ljust(layout.room_of(kind), b"\0"))

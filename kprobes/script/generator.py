@@ -26,7 +26,11 @@ class Generator(BlockWriter):
         functions.store(self, node, kind, area)
 
     def comparison(self, node: tree.Binary, label: str) -> None:
-        """Go on at a label if `==` or `!=` of two values in memory does not hold; see `functions`.
+        """Write a jump to a label where `==` or `!=` of two values in memory does not hold.
+
+        Args:
+            node: the comparison.
+            label: the label.
         """
         functions.compare(self, node, label)
 
@@ -41,7 +45,13 @@ class Generator(BlockWriter):
     def aggregate_update(
         self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression
     ) -> None:
-        """Write `@x[key] = count()` and its like; see `aggregates`."""
+        """Write `@x[key] = count()` and its like: the update of an aggregate.
+
+        Args:
+            target: the map, or the map with a key.
+            facts: the map's types.
+            value: the call of count() or its like.
+        """
         aggregates.update(self, target, facts, value)
 
     def aggregate_read(self, kind: ValueType) -> None:

@@ -61,7 +61,8 @@ class GuestWorld:
     # --- types
 
     def type(self, name: str) -> ValueType | None:
-        """Return a type of the guest's debug information; None: there is none of this name."""
+        """Return a type of the guest, given by its name, as scripts have it; None: there is none.
+        """
         if name not in self._types:
             self._types[name] = None
             try:
@@ -71,7 +72,12 @@ class GuestWorld:
         return self._types[name]
 
     def converted(self, type: CType, depth: int = 0) -> ValueType:
-        """Return a type of debug information as scripts have it. depth: types around it."""
+        """Return a type of debug information in the script's types.
+
+        Args:
+            type: the C type.
+            depth: how many types are around it.
+        """
         if type.kind in ("int", "char"):
             size = type.size if type.size in (1, 2, 4, 8) else 8
             return types.Integer(8 * size, type.signed)
@@ -146,9 +152,11 @@ class GuestWorld:
         return None if found is None else (found.address | found.mode, found.size)
 
     def describe(self, address: int) -> tuple[str | None, int, str]:
-        """Return (name, bytes behind it, image) of the symbol at an address.
+        """Return the symbol at an address.
 
-        The name is None where there is no symbol; the image is its file's path where that is known.
+        Returns:
+            (its name, bytes from it to the address, image). The name is None where there is no
+            symbol; the image is its file's path where that is known.
         """
         symbols = self.machine.symbols
         found = symbols.covering(address)
@@ -167,7 +175,7 @@ class GuestWorld:
                 for frame in self.debug.frames(address)]
 
     def register(self, name: str) -> int | None:
-        """Return the word of a program's context that a register is; None: there is none."""
+        """Return the number of the context's word that has a register; None: no such register."""
         regs = self.machine.arch.regs
         if name in ("ip", "pc"):
             return PC
@@ -272,9 +280,14 @@ class GuestWorld:
         )
 
     def arguments(self, address: int) -> tuple[types.Structure, dict[str, ArgumentSource]] | None:
-        """Return a function's arguments: a structure with names and types, and where each is.
+        """Return a function's arguments, from debug information.
 
-        None: debug information has nothing of the function.
+        Args:
+            address: of the function.
+
+        Returns:
+            (a structure with their names and types, name -> where it is at the entry); None: debug
+            information has nothing of the function.
         """
         if self.debug.parameters(address) is None:
             return None
@@ -310,8 +323,13 @@ class GuestWorld:
         return self._in_parts(arrival.parts) if arrival.kind == "parts" else None
 
     def _in_parts(self, parts: Sequence[ParameterPart]) -> ArgumentSource | None:
-        """Return where a parameter is that the calling convention passes in parts; None: programs
-        cannot read it.
+        """Return where a parameter is that the calling convention passes in several parts.
+
+        Args:
+            parts: registers and memory, in the order of the parameter's bytes.
+
+        Returns:
+            None: programs cannot read it.
         """
         first = parts[0]
         if first.kind == "stack":
@@ -327,7 +345,7 @@ class GuestWorld:
         return ArgumentSource(known[0][0], parts=tuple(known)) if first.kind == "register" else None
 
     def result(self, address: int) -> ValueType | None:
-        """Return the type of what a function returns; None: it is not known."""
+        """Return the type of a function's result; None: it is not known."""
         found = self.debug.result(address)
         return None if found is None else self.converted(found)
 

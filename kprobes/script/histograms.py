@@ -14,7 +14,8 @@ _SUFFIXES = ("", "K", "M", "G", "T", "P", "E")
 
 
 def single(number: float) -> float:
-    """Round to single precision, in which bpftrace computes the length of its bars."""
+    """Return a number rounded to single precision, in which bpftrace computes the length of bars.
+    """
     rounded: float = struct.unpack("f", struct.pack("f", number))[0]
     return rounded
 
@@ -79,7 +80,7 @@ def _linear_bound(number: int, step: int) -> Bound:
 
 
 def _shown(counts: Sequence[int]) -> range:
-    """Return the indices from the first count that is not 0 to the last."""
+    """Return the indices of the counts that are shown: from the first that is not 0 to the last."""
     used = [index for index, count in enumerate(counts) if count > 0]
     return range(used[0], used[-1] + 1) if used else range(0)
 
@@ -125,7 +126,7 @@ def _header(lower: Bound | None, upper: Bound | None) -> str:
 
 
 def _bounds(shown: Rows) -> list[tuple[Bound | None, Bound | None]]:
-    """Return the ends of each row; None: it has none on that side."""
+    """Return (beginning, end) of each row; None: it has none on that side."""
     upper: list[Bound | None] = list(shown.upper)
     upper += [None] * (len(shown.counts) - len(upper))
     return list(zip([shown.lower, *upper[:-1]], upper, strict=True)) if upper else []

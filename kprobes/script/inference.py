@@ -150,15 +150,19 @@ class Typing:
 class Inference(ABC):
     """The inference of types, one walk after the other through a script.
 
+    Methods named after a kind of node walk through it, note errors, and return its type; None where
+    it is not known yet, or wrong.
+
     Attributes:
-        typing: what is found out.
+        typing: types found so far.
         definitions: C types and constants of the script.
         world: the guest.
-        settings: the script's.
-        unsafe: functions that change the guest, or run programs of the host, are allowed.
+        settings: the script's settings.
+        unsafe: True where functions that change the guest, or run programs of the host, are
+            allowed.
         found: where errors and warnings go.
-        final: the last walk, whose errors count.
-        changed: a type has changed in this walk.
+        final: True in the last walk, whose errors count.
+        changed: True once a type has changed in this walk.
         probe: the block that is walked.
     """
 
@@ -171,7 +175,17 @@ class Inference(ABC):
         unsafe: bool,
         found: Diagnostics,
     ) -> None:
-        """Begin; see the class for what the arguments are."""
+        """Begin before the first walk.
+
+        Args:
+            typing: takes the types.
+            definitions: C types and constants of the script.
+            world: the guest.
+            settings: the script's settings.
+            unsafe: True where functions that change the guest, or run programs of the host, are
+                allowed.
+            found: where errors and warnings go.
+        """
         self.typing = typing
         self.definitions = definitions
         self.world = world
@@ -201,9 +215,7 @@ class Inference(ABC):
 
     @abstractmethod
     def constant(self, node: Expression) -> str | int | None:
-        """Return what an expression is at compile time; None: it is known only when the script
-        runs.
-        """
+        """Return the value that an expression has at compile time; None: it has none."""
 
     # --- messages
 
@@ -212,7 +224,12 @@ class Inference(ABC):
         self.found.error(text, at if isinstance(at, Span) else at.span, *hints)
 
     def warn(self, text: str, at: tree.Node, *hints: str) -> None:
-        """Note a warning, once the types are final."""
+        """Note a warning, if this is the last walk.
+
+        Args:
+            text: the warning.
+            at: the node that it is about.
+        """
         if self.final:
             self.found.warn(text, at.span, *hints)
 
@@ -232,7 +249,8 @@ class Inference(ABC):
         facts.entries = declaration.entries
 
     def walk(self) -> None:
-        """Walk through all blocks once."""
+        """Walk through all blocks once, and widen types; `changed` tells whether any has changed.
+        """
         for probe in self.typing.probes:
             self.probe = probe
             self._scopes = [{}]
@@ -242,7 +260,11 @@ class Inference(ABC):
             self.block(probe.probe.body)
 
     def default(self) -> bool:
-        """Give a type to maps that only count themselves up; True if there was one."""
+        """Give an integer type to maps to which nothing is assigned but values of their own.
+
+        Returns:
+            True where there was such a map.
+        """
         some = False
         for facts in self.typing.maps.values():
             if facts.value is None and facts.keyed is not None and facts.name in self._known:
@@ -251,7 +273,7 @@ class Inference(ABC):
         return some
 
     def block(self, block: tree.Block) -> ValueType | None:
-        """Walk through a block; return the type of its value."""
+        """Walk through a block, with a scope of its own; return the type of its value."""
         self._scopes.append({})
         left = False
         for statement in block.statements:
@@ -377,7 +399,7 @@ class Inference(ABC):
             self._set(slot, together)
 
     def _set(self, slot: Slot, value: ValueType) -> None:
-        """Set a variable's type, and note if that is a change."""
+        """Set a variable's type, and `changed` where it is another one."""
         if slot.type != value:
             slot.type = value
             self.changed = True
@@ -464,19 +486,34 @@ class Inference(ABC):
             self.changed = True
 
     def map(self, name: str, span: Span) -> MapFacts:
-        """Return what is known of a map, which is entered if it is new."""
+        """Return what is known of a map; a new one is entered.
+
+        Args:
+            name: with its `@`.
+            span: where it is named.
+        """
         facts = self.typing.maps.get(name)
         if facts is None:
             facts = self.typing.maps[name] = MapFacts(name, span)
         return facts
 
     def _facts(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
-        """Return what is known of the map that is meant."""
+        """Return what is known of the map that is read or written.
+
+        Args:
+            target: the map, or the map with a key.
+        """
         named = target if isinstance(target, tree.MapName) else target.map
         return self.map(named.name, named.span)
 
     def key(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
-        """Widen the type of a map's keys by an access; return the map."""
+        """Widen the type of a map's keys so that it holds that of an access; return the map.
+
+        It is an error where the map is used with keys here and without keys elsewhere.
+
+        Args:
+            target: the map, or the map with a key.
+        """
         facts = self._facts(target)
         self._known.setdefault(facts.name, 1)
         keyed = isinstance(target, tree.MapAccess)
@@ -701,7 +738,8 @@ class Inference(ABC):
         return None
 
     def condition(self, node: Expression) -> None:
-        """Walk through a condition, which is a number, a pointer or a truth value."""
+        """Walk through a condition; it is an error unless it is a number, a pointer or a boolean.
+        """
         result = self.type(node)
         if (
             result is None
@@ -1027,7 +1065,7 @@ class Inference(ABC):
         return together
 
     def known(self, node: Expression) -> bool | None:
-        """Return what a condition is at compile time; None: it is not known."""
+        """Return what a condition is at compile time, True or False; None: it is not known."""
         if isinstance(node, tree.Number | tree.Truth):
             return bool(node.value)
         if isinstance(node, tree.Unary) and node.operator == "!":
@@ -1090,7 +1128,7 @@ class Inference(ABC):
         return self.complete(of) if isinstance(of, types.Structure) else of
 
     def complete(self, of: types.Structure) -> types.Structure:
-        """Return a structure with its fields, where only its name was known."""
+        """Return a structure with its fields, looked up where only its name was known."""
         if of.fields:
             return of
         found = self.definitions.type(of.name) or self.world.type(of.name)
@@ -1278,8 +1316,7 @@ class Inference(ABC):
     # --- types as written
 
     def written(self, name: tree.TypeName) -> ValueType | None:
-        """Return the type that a script writes; None, and an error is noted: there is no such type.
-        """
+        """Return the type that a script writes; None after an error: there is no such type."""
         base = self._base(name)
         if base is None:
             return None

@@ -57,15 +57,16 @@ def held(type: ValueType, word: int) -> int:
 
 
 def room_of(type: ValueType) -> int:
-    """Return the bytes that are kept for a value in the program's own memory; strings end at a
-    multiple of 8.
+    """Return the bytes that are kept for a value in the program's memory.
+
+    Strings take a multiple of 8.
     """
     size = size_of(type)
     return size if is_number(type) else _up(size, 8)
 
 
 def _aggregate(type: ValueType) -> int:
-    """Return the bytes of an aggregate."""
+    """Return the bytes of an aggregate in a map."""
     if isinstance(type, types.Histogram):
         return 8 * rows(type)
     if isinstance(type, types.LinearHistogram):

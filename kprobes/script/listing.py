@@ -53,7 +53,7 @@ class MachineNames:
         self._machine = machine
 
     def functions(self) -> Sequence[tuple[str, int]]:
-        """Return name and address of each function."""
+        """Return (name, address) of each function."""
         return [
             (symbol.name, symbol.address)
             for symbol in self._machine.symbols
@@ -127,7 +127,7 @@ def lines(probes: Iterable[ListedProbe], verbose: bool) -> Iterator[str]:
 
 
 class Listing:
-    """Finds the probes of a guest, and of files that a search names."""
+    """Lists the probes of a guest, and of files that a search names."""
 
     def __init__(
         self,

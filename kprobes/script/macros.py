@@ -21,7 +21,12 @@ DEEPEST: Final = 64
 
 
 def expand(script: tree.Script, found: Diagnostics) -> tree.Script:
-    """Return a script without macros. found: where errors go."""
+    """Return a script in which calls of macros are replaced by blocks.
+
+    Args:
+        script: the script.
+        found: where errors go.
+    """
     macros: dict[str, list[Macro]] = {}
     for macro in script.macros:
         signatures = [_signature(other.parameters) for other in macros.get(macro.name, [])]

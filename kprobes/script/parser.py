@@ -45,10 +45,18 @@ def parse_expression(source: Source, found: Diagnostics) -> Expression:
 
 
 class _Parser(ExpressionParser):
-    """The parser of statements, and of what stands outside of them."""
+    """The parser of statements, and of what is outside of blocks.
+
+    Methods read from the present position on, and return a node. They raise ScriptError where the
+    text is wrong.
+    """
 
     def script(self) -> tree.Script:
-        """Read the whole script. Raises ScriptError."""
+        """Read the whole script, and return it.
+
+        Raises:
+            ScriptError: the text is wrong.
+        """
         if self.text.startswith("#!"):
             self.at = self.text.find("\n") if "\n" in self.text else len(self.text)
         script = tree.Script(
@@ -81,7 +89,11 @@ class _Parser(ExpressionParser):
     # --- before the probes
 
     def _definition(self, script: tree.Script) -> bool:
-        """Read a preprocessor line or a C definition; False: none stands here."""
+        """Read a preprocessor line or a C definition into the script.
+
+        Returns:
+            False, with nothing read: none is here.
+        """
         start = self.at
         if self.peek() == "#":
             end = self.text.find("\n", start)
@@ -97,7 +109,7 @@ class _Parser(ExpressionParser):
         return True
 
     def _braces(self) -> None:
-        """Pass a C definition up to its semicolon."""
+        """Move on behind a C definition and its semicolon."""
         depth = 0
         while not self.ended:
             self.at = self.beyond(self.at)
@@ -112,7 +124,7 @@ class _Parser(ExpressionParser):
         raise self.fail("expected '}' to close a definition")
 
     def _behind_braces(self) -> None:
-        """Pass attributes, the names of a typedef, and a semicolon."""
+        """Move on behind attributes, the names of a typedef, and a semicolon."""
         while self.word_ahead() == "__attribute__":
             self.expect("__attribute__")
             self.expect("(")
@@ -294,8 +306,7 @@ class _Parser(ExpressionParser):
         return tree.Block(span=self.since(start), statements=statements)
 
     def _statement(self) -> Statement | Expression:
-        """Read a statement; or an expression, which stands last in its block, without a semicolon.
-        """
+        """Read a statement, or an expression without a semicolon that ends its block."""
         self.skip()
         start = self.at
         word = self.word_at(start)
@@ -327,7 +338,12 @@ class _Parser(ExpressionParser):
         return self._evaluated(self.expression(), start)
 
     def _jump(self, word: str, start: int) -> Statement:
-        """Read `break`, `continue` or `return`, whose word stands here. start: where it begins."""
+        """Read `break`, `continue` or `return`.
+
+        Args:
+            word: which of them begins here.
+            start: index where it begins.
+        """
         self.at += len(word)
         value = None
         if word == "return" and self.text[self.beyond(self.at):][:1] not in (";", "}"):
@@ -336,7 +352,7 @@ class _Parser(ExpressionParser):
         return tree.Jump(span=self.between(start, start + len(word)), kind=word, value=value)
 
     def _end(self) -> None:
-        """Pass a semicolon; before a closing brace none is needed."""
+        """Move on behind a semicolon; none is needed before a closing brace."""
         if self.text[self.beyond(self.at):][:1] != "}":
             self.expect(";")
         else:
@@ -364,7 +380,11 @@ class _Parser(ExpressionParser):
         return tree.Evaluate(span=span, expression=expression)
 
     def _let(self, start: int) -> Statement:
-        """Read a declaration of a variable. start: where it begins."""
+        """Read a declaration of a variable.
+
+        Args:
+            start: index where it begins.
+        """
         self.at += len("let")
         self.skip()
         if self.peek() != "$":
@@ -388,8 +408,10 @@ class _Parser(ExpressionParser):
         return tree.Declare(span=span, variable=variable, type=written, value=value)
 
     def _assignment(self, start: int) -> Statement | Expression:
-        """Read what begins with a variable or map: an assignment, or an expression. start: where it
-        begins.
+        """Read an assignment, or an expression, that begins with a variable or map.
+
+        Args:
+            start: index where it begins.
         """
         target: Expression
         if self.peek() == "@":
@@ -436,7 +458,11 @@ class _Parser(ExpressionParser):
         return self._evaluated(self.continued(expression), start)
 
     def _for(self, start: int) -> Statement:
-        """Read a for loop. start: where it begins."""
+        """Read a for loop.
+
+        Args:
+            start: index where it begins.
+        """
         self.at += len("for")
         parentheses = self.take("(")
         self.skip()

@@ -55,7 +55,7 @@ class Performer:
         self._formats: dict[int, Format] = {}
 
     def drain(self) -> None:
-        """Do what the records in the ring ask for."""
+        """Do what the records in the ring ask for, and remove them from the ring."""
         ring: Ring = self._compiled.ring  # type: ignore[assignment]
         actions = self._compiled.storage.actions
         for record in ring:
@@ -72,13 +72,15 @@ class Performer:
         ]
 
     def _place(self, span: Span) -> list[SourceReference]:
-        """Return a part of the script as messages name it."""
+        """Return a part of the script in the form in which messages name it, in a list."""
         return [SourceReference(self._source.mark(span), self._source.name, span.line, span.column,
                                 tuple(self._source.excerpt(span)))]
 
     def _places(self, action: Action) -> list[SourceReference]:
-        """Return where a message comes from: in the library, in the script, and where its macros
-        were called.
+        """Return the parts of the script that a message names.
+
+        They are: the call in bpftrace's library, if it is one; the call in the script; and where
+        the macros were called that it comes from.
         """
         places = [
             place for span in (action.span, *action.data["expanded"]) for place in self._place(span)
@@ -125,7 +127,7 @@ class Performer:
     def _print(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write the value of print()."""
+        """Write the value of print(): (type, value) is the first of `values`."""
         self._output.value(*values[0])
 
     def _print_map(
@@ -172,7 +174,7 @@ class Performer:
 
     @staticmethod
     def _zero_all(table: Any) -> None:
-        """Zero all values of a map with keys."""
+        """Zero all values of a map with keys; the keys stay."""
         at = 0
         zero = bytes(table.value_size)
         while True:
@@ -260,20 +262,20 @@ class Performer:
     # --- maps
 
     def names(self) -> list[str]:
-        """Return the names of the maps that have a type."""
+        """Return the names of the maps whose type is known."""
         return [
             name for name, facts in self._compiled.typing.maps.items() if facts.value is not None
         ]
 
     def _scalar(self, name: str) -> tuple[memoryview, int]:
-        """Return a scalar map's memory from its flag on, and the bytes of its value."""
+        """Return (memory from its flag on, bytes of the value) of a map without keys."""
         area = self._compiled.storage.scalars[name]
         kind = self._compiled.typing.maps[name].value
         assert kind is not None
         return self._compiled.globals.block.view[area.offset:], layout.room_of(kind)
 
     def items(self, name: str) -> list[tuple[Any, Any]]:
-        """Return keys and values of a map; of a scalar one that is set, [(None, value)]."""
+        """Return (key, value) of each entry of a map; without keys (None, value), if it is set."""
         facts = self._compiled.typing.maps[name]
         assert facts.value is not None
         if name not in self._compiled.maps:
@@ -315,8 +317,13 @@ class Performer:
         )
 
     def contents(self, name: str) -> Any:
-        """Return a map as Python has it: a dictionary, or the value of a scalar one (None where it
-        is not set).
+        """Return a map as Python shows it.
+
+        Args:
+            name: with its `@`.
+
+        Returns:
+            A dictionary; of a map without keys its value, None where it is not set.
 
         Raises:
             KeyError: there is no such map.

@@ -45,11 +45,30 @@ class Probed(Protocol):
         maxactive: int = 0,
         printed: Callable[[str], None] | None = None,
     ) -> Attachment:
-        """Attach a program, as Kprobes.attach() does."""
+        """Attach a program to a probe; see Kprobes.attach() for `where` to `printed`.
+
+        Args:
+            program: the program.
+            where: a symbol's name or an address.
+            offset: bytes behind it.
+            retprobe: True to run the program when the function returns.
+            cookie: returned by get_attach_cookie.
+            clock: what ktime_get_ns returns: a name, or a function that gives ns.
+            engine: name of the engine that runs the program; None: the best.
+            maxactive: calls that are followed at once at most, of a return probe.
+            printed: called with each line of trace_printk.
+        """
     def watchpoint(
         self, where: str | int, size: int, access: str = "w", handler: Any = None
     ) -> Watchpoint:
-        """Watch memory, as Kprobes.watchpoint() does."""
+        """Call a handler at accesses to memory; see Kprobes.watchpoint().
+
+        Args:
+            where: a symbol's name or an address.
+            size: bytes.
+            access: "r", "w" or "rw".
+            handler: called with (watchpoint, registers).
+        """
     def stack_trace(self, regs: Any, limit: int = 64) -> list[int]:
         """Return the pc and return addresses of a hit, innermost first, `limit` at most."""
 

@@ -72,7 +72,7 @@ class Point:
 
     Attributes:
         kind: `kprobe`, `begin`, ...
-        span: where it stands.
+        span: the part of the script that it is.
         text: as bpftrace shows it, its name written out.
         image: the file or module that is meant; "" for any.
         function: the function's name, which may be a glob; "" where an address is given.
@@ -80,13 +80,13 @@ class Point:
         address: in place of a function; None otherwise.
         line: (file, line number) in place of a function; None otherwise.
         provider: of a USDT marker.
-        period: nanoseconds, or how often in a second for `hz`.
-        unit: `ms`, `s`, `us`, `hz` ... as written.
+        period: of a timer, nanoseconds between two runs.
+        unit: of a timer: `ms`, `s`, `us`, `hz` ... as written.
         size: bytes of a watchpoint.
         access: of a watchpoint: letters of `rwx`.
         signal: of `self:signal`.
         operands: of a USDT marker, as the compiler wrote them.
-        semaphore: address of 16 bits that count who looks at a USDT marker; 0: there are none.
+        semaphore: address of 16 bits that count the tracers of a USDT marker; 0: there are none.
     """
 
     kind: str
@@ -172,7 +172,16 @@ def _split(text: str) -> list[str]:
 
 
 def _plain(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Parse a probe without arguments; arguments and result as of _self()."""
+    """Parse a probe without arguments.
+
+    Args:
+        point: kind, text and place in the script.
+        words: what stands behind the kind, between colons.
+        found: where errors go.
+
+    Returns:
+        The point; None: it is wrong.
+    """
     if words and any(words):
         found.error(f"{point.kind} probe type requires 0 arguments, found {len(words)}", point.span)
         return None

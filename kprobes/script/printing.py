@@ -49,7 +49,7 @@ def decode(data: bytes) -> str:
 
 
 def divide(dividend: int, divisor: int) -> int:
-    """Divide as C does: the quotient is cut off towards zero."""
+    """Return a quotient as C computes it, truncated towards zero."""
     quotient = abs(dividend) // abs(divisor)
     return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
@@ -140,7 +140,14 @@ def text(type: ValueType, value: Any, div: int = 1) -> str:
 
 
 def _number_pieces(type: Any, value: int, plus: bool, div: int) -> list[str]:
-    """Return the text of a number; arguments as of pieces()."""
+    """Return the text of a number, in pieces: one.
+
+    Args:
+        type: the number's type.
+        value: the number.
+        plus: True where a signed number that is not negative gets a plus sign.
+        div: divides it.
+    """
     number = divide(value, div)
     signed = getattr(type, "signed", False)
     return [f"{number:+d}" if plus and signed else str(number)]
@@ -183,7 +190,14 @@ def _named_pieces(parts: Sequence[tuple[str, list[str]]]) -> list[str]:
 
 
 def _fields_pieces(type: Any, value: Mapping[str, Any], plus: bool, div: int) -> list[str]:
-    """Return the text of a structure or record; arguments as of pieces()."""
+    """Return the text of a structure or record, in pieces.
+
+    Args:
+        type: its type.
+        value: name -> value.
+        plus: True where numbers get a plus sign.
+        div: divides numbers.
+    """
     return _named_pieces(
         [(field.name, pieces(field.type, value[field.name], plus, div)) for field in type.fields]
     )

@@ -66,7 +66,7 @@ def integer(text: str) -> int | str:
 
 
 class Scanner:
-    """A place in the text that moves forward.
+    """A position in the text that moves forward.
 
     Attributes:
         text: the script.
@@ -84,7 +84,7 @@ class Scanner:
     # --- positions
 
     def _place(self, at: int) -> tuple[int, int]:
-        """Return (line, column) of an index, from 1."""
+        """Return (line, column), from 1, of an index in the text."""
         import bisect
 
         line = bisect.bisect_right(self._starts, at)
@@ -118,13 +118,13 @@ class Scanner:
     # --- looking
 
     def skip(self) -> None:
-        """Pass blanks and comments."""
+        """Move on behind blanks and comments."""
         match = _LAYOUT.match(self.text, self.at)
         assert match is not None
         self.at = match.end()
 
     def beyond(self, at: int) -> int:
-        """Return the index of what stands behind blanks and comments from an index on."""
+        """Return the index of the next character from an index on that is no blank or comment."""
         match = _LAYOUT.match(self.text, at)
         assert match is not None
         return match.end()
@@ -139,7 +139,7 @@ class Scanner:
         return self.at >= len(self.text)
 
     def word_at(self, at: int) -> str:
-        """Return the identifier at an index; "" for none."""
+        """Return the identifier that begins at an index; "": there is none."""
         match = _WORD.match(self.text, at)
         return match.group() if match else ""
 
@@ -150,7 +150,11 @@ class Scanner:
     # --- taking
 
     def take(self, symbol: str) -> bool:
-        """Pass a symbol or a whole word, if it stands there; False: it does not."""
+        """Move on behind a symbol or whole word, if it comes next; blanks are skipped in any case.
+
+        Returns:
+            False: it does not come next.
+        """
         self.skip()
         if not self.text.startswith(symbol, self.at):
             return False
@@ -160,10 +164,10 @@ class Scanner:
         return True
 
     def expect(self, symbol: str) -> None:
-        """Pass a symbol or word.
+        """Move on behind a symbol or word, which must come next.
 
         Raises:
-            ScriptError: something else stands there.
+            ScriptError: it does not.
         """
         if not self.take(symbol):
             raise self.fail(f"expected '{symbol}'")
@@ -185,7 +189,11 @@ class Scanner:
         return word
 
     def sigil(self) -> str:
-        """Pass `$name` or `@name`, and return it; `@` alone is a name too. Raises ScriptError."""
+        """Read `$name` or `@name`, and return it; `@` alone is a name too.
+
+        Raises:
+            ScriptError: there is none.
+        """
         word = self.word_at(self.at + 1)
         sign = self.peek()
         if not word and sign == "$":
@@ -194,7 +202,14 @@ class Scanner:
         return sign + word
 
     def number(self) -> tuple[int, str]:
-        """Pass an integer literal; return its value, and how it is written. Raises ScriptError."""
+        """Read an integer literal.
+
+        Returns:
+            (its value, its text).
+
+        Raises:
+            ScriptError: there is none, or it is too large.
+        """
         self.skip()
         start = self.at
         match = _NUMBER.match(self.text, start)
@@ -216,7 +231,11 @@ class Scanner:
         return value, text
 
     def string(self) -> bytes:
-        """Pass a string literal, and return its bytes. Raises ScriptError."""
+        """Read a string literal, whose opening quote is next, and return its bytes.
+
+        Raises:
+            ScriptError: there is none, or it does not end.
+        """
         out = bytearray()
         self.at += 1
         while True:
@@ -229,7 +248,7 @@ class Scanner:
             out += self._escape() if char == "\\" else char.encode("utf-8", "surrogateescape")
 
     def _escape(self) -> bytes:
-        """Pass what follows a backslash, and return the byte that it stands for."""
+        """Read what follows a backslash, and return the bytes that it stands for."""
         start = self.at - 1
         char = self.peek()
         self.at += 1

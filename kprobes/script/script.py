@@ -39,7 +39,7 @@ _LEAST: Final = 0.001
 
 
 class Outside:
-    """Where begin, end and interval probes run: at no place of the guest (a call.RunPlace).
+    """The place of begin, end and interval probes, which are not in the guest (a call.RunPlace).
 
     Attributes:
         cpu: always 0.
@@ -52,7 +52,7 @@ class Outside:
 
         Args:
             read: reads guest memory; None: there is no guest.
-            clock: what nsecs is.
+            clock: returns what nsecs is.
         """
         self._read = read
         self.clock = clock
@@ -99,14 +99,14 @@ class Outside:
 
 
 class Pace:
-    """A thread that sets a byte from time to time, so that programs call Python."""
+    """A thread that sets a byte to 1 at intervals, on which programs in the guest call Python."""
 
     def __init__(self, tick: memoryview, seconds: float) -> None:
-        """Begin.
+        """Start the thread.
 
         Args:
             tick: the byte.
-            seconds: between two times.
+            seconds: the interval.
         """
         self._tick = tick
         self._seconds = seconds
@@ -114,7 +114,7 @@ class Pace:
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
-        """Set the byte until the end."""
+        """Set the byte at intervals until end() is called."""
         while not self._over.wait(self._seconds):
             self._tick[0] = 1
 
@@ -124,15 +124,16 @@ class Pace:
 
 
 def chosen(points: list[list[Point]], probe_filter: str, mode: str | None) -> list[list[Point]]:
-    """Return the attach points that a regular expression is found in, and those of begin and end.
+    """Return the attach points in which a regular expression is found, and those of begin and end.
 
     Args:
         points: of each block.
         probe_filter: the expression.
-        mode: `test` or `bench`, whose probes are left out in another mode.
+        mode: `test` or `bench`; probes of the other mode are left out, without a mode those of
+            both.
 
     Raises:
-        BadArgument: it is none.
+        BadArgument: `probe_filter` is no regular expression.
     """
     try:
         pattern = re.compile(probe_filter)
@@ -162,9 +163,9 @@ class Script:
         source: its text.
         settings: from its config block and the environment.
         warnings: as bpftrace writes them.
-        status: what exit() was given; 0.
-        ended: exit() was called.
-        attachments: of its programs in the guest.
+        status: the status that exit() was given; 0.
+        ended: True once exit() was called.
+        attachments: attachments and watchpoints of its programs in the guest.
     """
 
     def __init__(
@@ -256,7 +257,7 @@ class Script:
     # --- making it
 
     def _clock(self) -> Callable[[], int]:
-        """Return the function that gives the script's time."""
+        """Return the function that returns the script's time in ns, or in instructions."""
         if callable(self._ticks):
             return self._ticks
         if (
@@ -269,7 +270,7 @@ class Script:
         return time.monotonic_ns
 
     def _decoder(self) -> values.Decoder:
-        """Return what decodes the script's values."""
+        """Make the decoder of the script's values."""
         guest = self._world if isinstance(self._world, GuestWorld) else None
         symbols = guest.describe if guest is not None else values.nowhere
         sources = guest.sources if guest is not None else values.unknown
@@ -297,10 +298,10 @@ class Script:
         self.finish()
 
     def start(self) -> None:
-        """Attach the probes and run `begin`.
+        """Attach the probes, run `begin`, and start the timers.
 
         Raises:
-            KprobeError: a probe cannot be where it should; nothing is attached.
+            KprobeError: a probe cannot be attached; then nothing is.
         """
         self._begun = self._clock()()
         self._compiled.variables.block.view[:8] = self._begun.to_bytes(8, sys.byteorder)
@@ -323,9 +324,7 @@ class Script:
         self._wind_timers()  # the first period begins behind `begin`, however long that took
 
     def _attached(self) -> int:
-        """Return the number of probes that are attached; a marker is one, at however many places it
-        stands.
-        """
+        """Return the number of attached probes; a USDT marker at several addresses counts once."""
         markers = {
             (id(probe.probe), point.text)
             for probe, _ in self._compiled.programs
@@ -343,8 +342,9 @@ class Script:
     def _in_order(self) -> list[tuple[TypedProbe, Program]]:
         """Return the programs in the order in which they are attached.
 
-        Of those at one instruction the newest runs first, and the script's first block is to. At
-        returns the oldest runs first.
+        Of the programs at one instruction the one that was attached last runs first, and the
+        script's first block is to run first: so entries come in reverse. At returns the first
+        attached runs first.
         """
         entries = [
             one
@@ -354,7 +354,7 @@ class Script:
         return [*reversed(entries), *(one for one in self._compiled.programs if one not in entries)]
 
     def _look(self, points: list[Point]) -> None:
-        """Tell the guest which USDT markers are traced."""
+        """Add 1 to the semaphores of USDT markers in guest memory, until _detach()."""
         assert self._kprobes is not None
         for point in points:
             if point.semaphore:
@@ -362,7 +362,7 @@ class Script:
                 self._looked.append(point)
 
     def _detach(self) -> None:
-        """Detach all programs, and tell the guest that its markers are not traced any more."""
+        """Detach all programs, and take 1 off the markers' semaphores."""
         while self._looked:
             assert self._kprobes is not None
             # the guest has ended, or unmapped it
@@ -375,14 +375,20 @@ class Script:
                 one.remove()
 
     def _fire(self, kind: str) -> None:
-        """Run the programs of all probes of a kind that is outside of the guest."""
+        """Run the programs of all probes of a kind that is not in the guest.
+
+        After exit() only those of `end` run.
+        """
         for probe, program in self._compiled.programs:
             for point in probe.points:
                 if point.kind == kind and (kind == "end" or not self.ended):
                     self.run(program)
 
     def run(self, program: Program) -> int:
-        """Run one program outside of the guest, and do what it asks for.
+        """Run one program without a hit, then do what it asks for.
+
+        Args:
+            program: one of the script's.
 
         Returns:
             What a test's block returns.
@@ -427,12 +433,12 @@ class Script:
 
     @property
     def alone(self) -> bool:
-        """True where only begin and end probes are used."""
+        """True where the script has begin, end and self probes only."""
         return all(point.kind in ("begin", "end", "self") for probe, _ in self._compiled.programs
                    for point in probe.points)
 
     def _fire_due(self) -> None:
-        """Run timers whose time has come by the script's clock."""
+        """Run the programs of timers whose time has come by the script's clock, once each."""
         now = self._place.clock()
         for number, (point, program) in enumerate(self._timers):
             if now >= self._due[number] and not self.ended:
@@ -441,12 +447,13 @@ class Script:
                 self.run(program)
 
     def _wind_timers(self) -> None:
-        """Have each timer's time come a period from now, by the script's clock."""
+        """Set the time of each timer to a period from now, by the script's clock."""
         now = self._place.clock()
         self._due = [now + point.period for point, _ in self._timers]
 
     def _set_timers(self) -> None:
-        """Have programs in the guest call Python from time to time."""
+        """Set the timers' times, and have programs in the guest call Python at intervals if needed.
+        """
         self._wind_timers()
         if self._kprobes is None or not compiler.speaks(
             [probe for probe, _ in self._compiled.programs]
@@ -460,7 +467,11 @@ class Script:
         self._pace = Pace(tick, max(_LEAST, min([_NAP, *periods])))
 
     def wait(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Run timers by the host's clock until the script ends, or `until` returns True."""
+        """Sleep, and run timers, until the script ends or `until` returns True.
+
+        Args:
+            until: asked between timers.
+        """
         listens = any(
             point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points
         )
@@ -526,7 +537,7 @@ class Script:
         return ScriptMaps(self._performer)
 
     def json(self) -> str:
-        """All maps as bpftrace writes them with `-f json`."""
+        """Return all maps as bpftrace writes them with `-f json`."""
         out = io.StringIO()
         shown = JsonOutput(out.write, out.write)
         for name in sorted(self._compiled.typing.maps, key=str.encode):

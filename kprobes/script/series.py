@@ -150,7 +150,7 @@ def series_text(type: TimeSeries, shown: Points) -> str:
 
 
 def series_json(shown: Points) -> str:
-    """Return an array of objects; intervals without a number are left out. Times are UTC."""
+    """Return a JSON array of objects; intervals without a number are left out. Times are UTC."""
     found = []
     for start, number in shown.values:
         if number is None:

@@ -359,7 +359,10 @@ def _series(
 # --- functions
 
 def _nothing(inference: Inference, node: tree.Call) -> ValueType:
-    """Walk through the arguments of a function that gives nothing."""
+    """Walk through the arguments of the call `node` of a function that gives no value.
+
+    Errors are noted in `inference`.
+    """
     for argument in node.arguments:
         inference.type(argument)
     return _NOTHING
@@ -861,7 +864,10 @@ def _numbers(
 
 
 def _predicate(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check a call of a builtin that asks about a type (PREDICATES): one argument, a Boolean."""
+    """Return the type of a builtin that asks about a type (PREDICATES), a boolean.
+
+    It takes one argument. Errors in the call `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 1, 1):
         return None
     inference.type(node.arguments[0])
@@ -904,7 +910,10 @@ def _fail(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _function(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check func."""
+    """Return the type of func: an address that is shown by its symbol.
+
+    Errors of `node` are noted in `inference`.
+    """
     if not _counted(inference, node, 0, 0):
         return None
     return types.Symbol(all(point.user for point in inference.probe.points))
@@ -929,7 +938,10 @@ def _result(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _probe(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check probe."""
+    """Return the type of probe, a string.
+
+    Errors of `node` are noted in `inference`.
+    """
     longest = max((len(point.text.encode()) for point in inference.probe.points), default=0)
     return types.String(longest + 1)
 
@@ -993,7 +1005,7 @@ def _unsafe_number(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _refused(reason: str) -> Callable[[Inference, tree.Call], ValueType | None]:
-    """Return the check of a function that is not supported, for a reason."""
+    """Return the check of a function that is not supported: it notes an error with the reason."""
 
     def refuse(inference: Inference, node: tree.Call) -> None:
         inference.error(f"{node.name}() is not supported here: {reason}", node)

@@ -76,9 +76,9 @@ class Message:
     Attributes:
         kind: "ERROR" or "WARNING".
         text: what is wrong.
-        span: where; None: nowhere in particular.
+        span: the part of the text that it is about; None: none in particular.
         hints: what to do, a line each.
-        source: whose text; None: the script's.
+        source: the text that `span` is of; None: the script's.
     """
 
     kind: str
@@ -109,7 +109,12 @@ class ScriptError(KprobeError):
     """
 
     def __init__(self, messages: Iterable[Message], source: Source) -> None:
-        """Make an exception of messages. source: the script's text."""
+        """Make an exception of messages.
+
+        Args:
+            messages: what is wrong.
+            source: the script's text.
+        """
         self.messages = tuple(messages)
         self.shown = "\n".join(message.shown(source) for message in self.messages)
         first = next((message for message in self.messages if message.kind == "ERROR"), None)
@@ -159,7 +164,7 @@ class Diagnostics:
         return [message for message in self.messages if message.kind == "WARNING"]
 
     def check(self) -> None:
-        """Raise what was found.
+        """Raise the errors that were noted, if there are any.
 
         Raises:
             ScriptError: there is an error.
@@ -170,6 +175,7 @@ class Diagnostics:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return a hint with the known name that is nearest to `name`; none if none is near."""
+    """Return a hint with the known name that is nearest to `name`, as a list; empty: none is near.
+    """
     near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
     return (f"did you mean {near[0]}?",) if near else ()

@@ -94,7 +94,7 @@ class Storage:
     _known: dict[bytes, int] = field(factory=dict)
 
     def take(self, facts: MapFacts) -> None:
-        """Make room for a script's map."""
+        """Reserve a number or an area for a script's map."""
         assert facts.value is not None
         if facts.keyed:
             self.keyed[facts.name] = KEYED + len(self.keyed)
@@ -109,14 +109,17 @@ class Storage:
         return area
 
     def slot(self, slot: Slot) -> Area:
-        """Return the area of a scratch variable."""
+        """Return the area of a scratch variable, which is reserved at the first call."""
         if slot not in self._slots:
             assert slot.type is not None
             self._slots[slot] = self.variable(layout.room_of(slot.type))
         return self._slots[slot]
 
     def constant(self, data: bytes) -> Area:
-        """Return where bytes lie that no program changes, with zeros up to a multiple of 8."""
+        """Return the area of bytes that no program changes, padded with zeros to a multiple of 8.
+
+        The same bytes are stored once.
+        """
         data = data.ljust(_up(len(data)), b"\0")
         if data not in self._known:
             self._known[data] = len(self.constants)
@@ -124,7 +127,7 @@ class Storage:
         return Area(CONSTANTS, self._known[data])
 
     def action(self, action: Action) -> int:
-        """Enter an action; return its number."""
+        """Enter an action of Python, and return its number."""
         self.actions.append(action)
         return len(self.actions) - 1
 

@@ -30,7 +30,13 @@ def _byte(g: BlockWriter, register: int, text: Area, size: int, index: int, behi
 
 
 def _top(g: BlockWriter, top: str, out: str) -> None:
-    """Write the beginning of a loop's round, which engines count. out: label behind the loop."""
+    """Write the beginning of a loop's round, which engines count.
+
+    Args:
+        g: writes the program.
+        top: label that is placed there.
+        out: label behind the loop, gone to after too many rounds.
+    """
     g.asm.place(top)
     g.asm.call("may_loop")
     g.asm.jump_if_number("==", 0, 0, out)

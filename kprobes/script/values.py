@@ -156,7 +156,12 @@ class Decoder:
         return text + self.settings.str_trunc_trailer.encode() if cut and text else text
 
     def _member(self, one: types.Field, raw: bytes) -> Any:
-        """Return the value of a structure's member. raw: the structure."""
+        """Return the value of a structure's member.
+
+        Args:
+            one: the member.
+            raw: the structure's bytes.
+        """
         word = self.bits // 8
         part = raw[one.offset:one.offset + layout.held(one.type, word)]
         if one.bit_size is None:
@@ -167,7 +172,7 @@ class Decoder:
         return number >> shift & (1 << one.bit_size) - 1  # without a sign, as in bpftrace
 
     def _symbol(self, address: int) -> str:
-        """Return the name of an address, or its number."""
+        """Return the name of the symbol at an address; without one, the address as 0x1234."""
         name, _, _ = self.symbols(address)
         return name if name is not None else f"0x{address:x}"
 

@@ -38,9 +38,7 @@ class World(Protocol):
         """Return (address, size) of a symbol; None: there is none."""
 
     def register(self, name: str) -> int | None:
-        """Return the word of a program's context that a register is; None: there is no such
-        register.
-        """
+        """Return the number of the context's word that has a register; None: no such register."""
 
     def registers(self) -> Sequence[str]:
         """Return the names of registers, for messages."""

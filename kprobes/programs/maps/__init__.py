@@ -59,7 +59,11 @@ class ByAddress(dict[int, Map]):
     """Maps by the address that LDDW loads, those that maps of maps hold at the moment included."""
 
     def __init__(self, maps: Iterable[Map]) -> None:
-        """Enter maps."""
+        """Enter maps by their addresses.
+
+        Args:
+            maps: the program's.
+        """
         super().__init__({m.address: m for m in maps})
         self.holders = [m for m in self.values() if isinstance(m, Maps)]
 
@@ -71,7 +75,7 @@ class ByAddress(dict[int, Map]):
         raise KeyError(address)
 
     def get(self, address: int, default: Any = None) -> Any:
-        """Return the map at an address, or something else."""
+        """Return the map at an address; `default` where there is none."""
         try:
             return self[address]
         except KeyError:

@@ -166,17 +166,18 @@ class Spec:
     """The definition of a map.
 
     Attributes:
-        type: Linux's number.
+        type: Linux's number of the map's type.
         name: as in the object.
-        key_size: bytes.
-        value_size: bytes.
-        max_entries: of RINGBUF, bytes.
-        flags: map_flags.
-        cpus: values of a per-CPU map.
+        key_size: bytes of a key.
+        value_size: bytes of a value.
+        max_entries: how many entries it has at most; of RINGBUF, bytes.
+        flags: Linux's map_flags.
+        cpus: how many values each entry of a per-CPU map has.
         key: how Python shows keys; None: Plain.
         value: how Python shows values; None: Plain.
-        readonly: programs may not write its values (.rodata).
-        inner: a map like those that a map of maps holds.
+        readonly: True where programs may not write its values (.rodata).
+        inner: a map like those that a map of maps holds; None: it is no map of maps.
+        order: byte order of the program's memory: "little" or "big".
     """
 
     type: int
@@ -198,12 +199,13 @@ class Map:
 
     Attributes:
         spec: its definition; the fields are attributes of the map, too.
-        address: of its memory; what LDDW of the map loads.
+        address: of its memory, in this process; LDDW of the map loads it.
         block: its memory.
-        span: (first address, size) of the memory in which there are values that programs may
-            access; size 0: there are none.
-        frozen: read-only data that a program has been verified with; it stays as it is.
-        copies: each brings over what a copy in a guest has by now.
+        span: (first address, size) of the memory with the values that programs may access; size 0:
+            there are none.
+        frozen: True for read-only data that a program has been verified with: they stay as they
+            are.
+        copies: functions, each of which copies what a guest's copy has into Python's map.
     """
 
     address: int

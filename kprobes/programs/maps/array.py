@@ -16,7 +16,11 @@ class Array(Map, MutableMapping[int, Any]):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an array of zeros. Raises ProgramError where the sizes are none of an array."""
+        """Make an array of zeros.
+
+        Raises:
+            ProgramError: the sizes are none of an array.
+        """
         super().__init__(spec)
         self.percpu = self.type is MapType.PERCPU_ARRAY
         if not self.percpu:
@@ -31,7 +35,12 @@ class Array(Map, MutableMapping[int, Any]):
         self._order = "little" if spec.order == "little" else "big"
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
-        """Return the address of an index's value; 0: it is beyond the end."""
+        """Return the address of an index's value, in this process; 0: the index is beyond the end.
+
+        Args:
+            key: the index, 4 bytes.
+            cpu: number of the CPU whose value it is, in a per-CPU array.
+        """
         at = self._index(key)
         return self.address + self._at(at, cpu) if at < self.max_entries else 0
 
@@ -58,7 +67,14 @@ class Array(Map, MutableMapping[int, Any]):
         return 0
 
     def extent(self, address: int) -> tuple[int, int] | None:
-        """Return the value that an address lies in, as Map.extent() does."""
+        """Return (first address, address behind) of the value that an address lies in.
+
+        Args:
+            address: an address in this process, within `span`.
+
+        Returns:
+            None: the address lies in the padding behind a value.
+        """
         start = address - (address - self.address) % self.stride
         return (start, start + self.value_size) if address < start + self.value_size else None
 
@@ -112,7 +128,12 @@ class Array(Map, MutableMapping[int, Any]):
         return self.max_entries
 
     def _check(self, index: int) -> None:
-        """Check that the array has an index. Raises KeyError, BadArgument."""
+        """Check that the array has an index, given by Python.
+
+        Raises:
+            KeyError: it has not.
+            BadArgument: the index is no integer.
+        """
         look(f"map {self.name}: index", index)
         if not 0 <= index < self.max_entries:
             raise KeyError(index)

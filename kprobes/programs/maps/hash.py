@@ -45,10 +45,10 @@ class Hash(Map, MutableMapping[Any, Any]):
     The order of its keys is that of the entries' memory.
 
     Attributes:
-        lost: how often all entries went, since a guest had written over its copy of them.
+        lost: how often all entries were removed, since a guest had written over its copy of them.
         made: the header of the new table.
-        lru: the entry that was not looked up for longest gives way to a new one.
-        slots: of the index.
+        lru: True where a full table evicts the entry that was not looked up for longest.
+        slots: slots of the index.
         entries: bytes from the header to the entries.
         value_at: bytes from an entry to its first value.
         entry_size: bytes of an entry.

@@ -91,7 +91,7 @@ class Maps(Map, MutableMapping[Any, Map]):
 
 
 class Programs(Map, MutableMapping[int, Any]):
-    """PROG_ARRAY: programs that others go on with (bpf_tail_call), by an index. In Python index ->
+    """PROG_ARRAY: programs that others continue with (bpf_tail_call), by index. In Python index ->
     Program.
     """
 

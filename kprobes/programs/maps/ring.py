@@ -36,13 +36,14 @@ OVERWRITE: Final = 1 << 19  #: map_flags, BPF_F_RB_OVERWRITE
 
 
 class Ring(Map):
-    """A ring buffer of records. Iterating gives the complete ones as bytes, oldest first, and
-    consumes them.
+    """A ring buffer of records.
+
+    Iterating gives the complete ones as bytes, oldest first, and consumes them.
 
     Attributes:
         size: bytes, a power of two; of RINGBUF, max_entries rounded up to one, at least a page.
-        overwrites: new records take the place of the oldest.
-        fence: reserved records before this position belong to runs of programs that wait in a
+        overwrites: True where new records take the place of the oldest.
+        fence: position; reserved records before it belong to runs of programs that wait in a
             helper.
     """
 
@@ -102,7 +103,11 @@ class Ring(Map):
         return self.address + HEADER + at + 8
 
     def _make_room(self, total: int) -> None:
-        """Drop the oldest complete records until one of `total` bytes, its head included, fits."""
+        """Drop the oldest complete records until a new one fits.
+
+        Args:
+            total: bytes of the new one, its head included.
+        """
         head = self._head
         while total <= self.size < head[PRODUCER] + total - head[CONSUMER]:
             length = struct.unpack_from("I", self._data, head[CONSUMER] & self.size - 1)[0]

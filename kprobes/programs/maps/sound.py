@@ -17,7 +17,13 @@ Row = tuple[int, ...]  # an entry's home, state, and words of its key
 
 
 def sound(m: Hash) -> bool:
-    """Return True if every entry in use is found by its key, and all others are free."""
+    """Return True where programs may have left a hash table as it is.
+
+    Each entry in use is found by its key then, and all others are free.
+
+    Args:
+        m: the table, with what a guest's copy had.
+    """
     view = m.block.view
     head = struct.unpack_from("=8Q", view)
     old = struct.unpack_from("=8Q", m.made)

@@ -41,7 +41,7 @@ class Ext:
                 self.relocations.setdefault(section, {})[at] = made
 
     def _records(self, data: bytes) -> list[tuple[str, tuple[int, ...]]]:
-        """(section, words) of each record of a subsection."""
+        """Yield (section, words) of each record of a subsection."""
         out: list[tuple[str, tuple[int, ...]]] = []
         if not data:
             return out

@@ -45,13 +45,13 @@ class Known:
 
 
 class CalledBack(Assembler):
-    """An assembler whose code calls a function of the program's, and has loops that the verifier
-    need not walk.
+    """An assembler of functions that call a function of the program's in a loop.
+
+    The verifier need not walk all rounds of the loop.
     """
 
     def call_back(self) -> None:
-        """Call the callback, whose place is put in later: the call is one of slot 0 behind itself.
-        """
+        """Append the call of the callback: one of slot 0 behind itself, as its slot comes later."""
         self._put(isa.CALL | isa.JMP, src=isa.LOCAL, imm=0)
 
     def next_of(self, register: int, base: int, offset: int) -> None:
@@ -68,8 +68,9 @@ class CalledBack(Assembler):
 
 
 def loop() -> CalledBack:
-    """Return the code of bpf_loop(r1 rounds, r2 callback, r3 context, r4 flags): the rounds that
-    were made.
+    """Return the code of bpf_loop(r1 rounds, r2 callback, r3 context, r4 flags).
+
+    It returns the rounds that were made.
     """
     a = CalledBack()
     head, done, large, flags = (a.label() for _ in range(4))
@@ -299,7 +300,7 @@ def registers_at(
 
 
 def name_of(number: int) -> str:
-    """Return the name of a helper that takes a callback, as programs call it."""
+    """Return the name of a helper that takes a callback, as programs write it."""
     return {LOOP: "bpf_loop", FOR_EACH: "bpf_for_each_map_elem"}.get(
         number
     ) or f"bpf_{HELPERS[number].name}"

@@ -57,9 +57,9 @@ class Section:
         index: its number.
         name: its name.
         data: its bytes; zeros where the file has none.
-        executable: as its flags say.
-        writable: as its flags say.
-        allocated: as its flags say.
+        executable: True where its flags say so.
+        writable: True where its flags say so.
+        allocated: True where its flags say so.
     """
 
     index: int
@@ -96,9 +96,9 @@ class ObjectRelocation:
     """A relocation of an object.
 
     Attributes:
-        offset: of the instruction, in its section.
-        symbol: what it refers to.
-        type: the machine's number.
+        offset: bytes from the section's beginning to the instruction.
+        symbol: the symbol that the instruction refers to.
+        type: the BPF machine's number of the relocation's kind.
     """
 
     offset: int
@@ -187,7 +187,7 @@ class ObjectFile:
         ]
 
     def _relocations(self, elf: Any) -> dict[int, dict[int, ObjectRelocation]]:
-        """Return the relocations by section and offset; those of debug information are left out."""
+        """Return section index -> offset -> relocation; those of debug information are left out."""
         out: dict[int, dict[int, ObjectRelocation]] = {}
         for s in elf.iter_sections():
             if s["sh_type"] in ("SHT_REL", "SHT_RELA") and not elf.get_section(

@@ -269,7 +269,10 @@ def _license(file: ObjectFile) -> str:
 
 
 def _entries(obj: _Object) -> list[ObjectSymbol]:
-    """Return the entry functions, which are those in sections of their own.
+    """Return the entry functions, in order: those that are in another section than .text.
+
+    Args:
+        obj: the object.
 
     Raises:
         ProgramError: there is none, or one is static.
@@ -338,7 +341,11 @@ class _Linker:
     made: dict[int, str] = field(factory=dict)
 
     def link(self) -> Code:
-        """Return the program. Raises ProgramError."""
+        """Put the program together, and return it.
+
+        Raises:
+            ProgramError: something that it refers to is not there.
+        """
         self._append(self.entry)
         done = 0
         while done < len(self.code):
@@ -377,7 +384,8 @@ class _Linker:
                 yield pc, found
 
     def _so_far(self) -> Code:
-        """Return the program as it is now, for errors about it."""
+        """Return the program as far as it is linked: a begin for link(), and for errors about it.
+        """
         obj = self.obj
         section = obj.file.sections[self.entry.section].name
         return Code(
@@ -392,7 +400,11 @@ class _Linker:
         )
 
     def _append(self, function: ObjectSymbol) -> int:
-        """Append a function of the object; return its first slot."""
+        """Append a function of the object to the program, and return its first slot.
+
+        Raises:
+            ValueError: the function is empty, or not in its section.
+        """
         obj, section = self.obj, self.obj.file.sections[function.section]
         behind = (
             value for s, value in obj.functions if s == function.section and value > function.value
@@ -423,7 +435,20 @@ class _Linker:
         return start
 
     def _resolve(self, pc: int) -> int:
-        """Resolve what one instruction refers to; return the slot of the next."""
+        """Link one instruction: put in the map, variable or function that its relocation names.
+
+        A function that is new is appended. A call of something that is not there is noted in
+        `missing`.
+
+        Args:
+            pc: its slot.
+
+        Returns:
+            The slot of the next instruction.
+
+        Raises:
+            ProgramError: what it refers to is not defined.
+        """
         i, (section, offset) = self.code[pc], self.origins[pc]
         relocation = self.obj.file.relocations.get(section, {}).get(offset)
         if i.wide and section >= 0:
@@ -500,7 +525,15 @@ class _Linker:
         return self._place((s.section, s.value + 8 * (i.imm + 1)), pc)
 
     def _kernel_function(self, pc: int, s: ObjectSymbol) -> Instruction:
-        """Return the call of a function that the object does not define.
+        """Return the call that stands for a call of a function that the object does not define.
+
+        Some of a kernel's functions are helpers here, others are appended to the program. The call
+        of another one is refused by the verifier where a path leads to it, if it is weak or the
+        kernel's.
+
+        Args:
+            pc: slot of the call.
+            s: the function's symbol.
 
         Raises:
             ProgramError: there is no such function.
@@ -534,7 +567,7 @@ class _Linker:
         return start
 
     def _call_back(self) -> None:
-        """Turn calls of helpers that take a callback into calls of loops that call it."""
+        """Replace calls of helpers that take a callback by calls of appended loops that call it."""
         starts = sorted([*self.starts.values(), *self.made])
         loops: dict[tuple[int, int, int], int] = {}
         for start, end in zip(starts, [*starts[1:], len(self.code)], strict=True):

@@ -92,7 +92,16 @@ def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> tuple[
 
 
 def _described(symbol: ObjectSymbol, btf: Btf, values: Values) -> Spec:
-    """Return the definition of a map in section `.maps`. Raises ProgramError."""
+    """Return the definition of a map in section `.maps`, from its type.
+
+    Args:
+        symbol: the map's symbol.
+        btf: the object's types.
+        values: codecs of these types.
+
+    Raises:
+        ProgramError: the type does not describe a map.
+    """
     number = btf.variables().get(symbol.name)
     if number is None or btf.plain(number).kind != b.STRUCT:
         raise ProgramError(f"map {symbol.name}: its type is not in BTF", hint="compile with -g")
@@ -146,7 +155,17 @@ def _inner(name: str, kind: int, btf: Btf, values: Values) -> Map | None:
 
 
 def _once(known: dict[str, Any], name: str, value: int, map_name: str) -> None:
-    """Note a number of a map's definition. Raises ProgramError where it was another one before."""
+    """Enter a number of a map's definition.
+
+    Args:
+        known: what is known so far: name -> number; changed.
+        name: what the number is.
+        value: the number.
+        map_name: names the map in the error.
+
+    Raises:
+        ProgramError: it was another number before.
+    """
     if known.setdefault(name, value) != value:
         raise ProgramError(f"map {map_name}: {name} is {known[name]} and {value}")
 
@@ -167,7 +186,7 @@ def _legacy(symbol: ObjectSymbol, section: Section, obj: ObjectFile) -> Spec:
 
 
 def _checked(spec: Spec) -> Spec:
-    """Complete a definition as libbpf does where something was left out."""
+    """Return a definition, completed as libbpf does where something was left out."""
     if spec.type == MapType.PERF_EVENT_ARRAY:
         return evolve(spec, key=None, value=None)
     changes: dict[str, Any] = {}

@@ -14,7 +14,7 @@ _ADDRESS: Final = 8  # bytes of a row before the name
 
 
 def named(file: ObjectFile) -> Mapping[tuple[int, int], str]:
-    """Return what code names registers: (section, offset) -> architecture, underscore, register."""
+    """Return the registers that code names: (section, offset) -> such as "arm64_x19"."""
     section = file.section(SECTION)
     if section is None:
         return {}

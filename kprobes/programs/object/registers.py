@@ -54,7 +54,7 @@ class KernelsContext:
     """A kernel's structure of registers that a program takes its context for.
 
     Attributes:
-        name: of the structure and whose it is, as "x86's struct pt_regs".
+        name: the structure's name with its architecture, as "x86's struct pt_regs".
         members: offset -> member, as `di` or `regs[3]`.
     """
 
@@ -121,8 +121,9 @@ def _pointed_at(btf: Btf, prototype: BtfType) -> Iterator[BtfType]:
 
 
 def _is_ours(structure: BtfType) -> bool:
-    """Tell whether each member is where the context has it. A structure that is only declared has
-    none.
+    """Return True where each member is at the offset that it has in the context here.
+
+    False for a structure that is only declared.
     """
     return all(_OURS.get(name) == (where & 0xFFFFFF if structure.flag else where) / 64
                for name, _, where in structure.items)

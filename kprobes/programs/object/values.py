@@ -90,8 +90,10 @@ class TypedCodec:
         return self._show(self.kind.from_buffer_copy(raw))
 
     def store(self, value: Any) -> bytes:
-        """Return the bytes of an instance, of bytes, of members in their order, or of a mapping of
-        members.
+        """Return the bytes of a structure: given as an instance, bytes, or the members' values.
+
+        Args:
+            value: an instance, bytes, members in their order, or a mapping name -> value.
 
         Raises:
             ValueError: they are of another size.
@@ -132,7 +134,11 @@ class NumberCodec:
         return self._show(self._struct.unpack(raw)[0])
 
     def store(self, value: Any) -> bytes:
-        """Return the bytes of a number. Raises BadArgument, struct.error."""
+        """Return the bytes of a number.
+
+        Raises:
+            BadArgument, struct.error: it does not fit.
+        """
         if isinstance(value, float):
             return self._struct.pack(value)
         return Plain(self._size, self._order).store(int(value) if isinstance(value, int) else value)
@@ -160,8 +166,10 @@ class Values:
         return TypedCodec(kind, _elements if t.kind == b.ARRAY else _same)
 
     def structure(self, name: str) -> Any:
-        """Return the ctypes structure (or union) of a name; None: there is none. ValueError:
-        damaged.
+        """Return the ctypes structure (or union) of a name; None: the object has none of this name.
+
+        Raises:
+            ValueError: its description is damaged.
         """
         numbers = (
             n
@@ -190,7 +198,12 @@ class Values:
         return _INTEGERS[8 if t.kind == b.PTR else t.size, sign]
 
     def _ctype(self, number: int, depth: int) -> Any:
-        """Return the ctypes type of a type; None: it is shown as bytes. depth: types around it."""
+        """Return the ctypes type of a type; None: it is shown as bytes.
+
+        Args:
+            number: the type's number.
+            depth: how many types are around it.
+        """
         if depth > _DEEP:
             raise ValueError("BTF types contain each other in a ring")
         t = self._btf.plain(number)
@@ -300,11 +313,12 @@ def _scalar(form: str, order: str) -> Any:
 
 
 class Types(Mapping[str, Any]):
-    """Name -> ctypes structure of an object; `types["event"].from_buffer_copy(record)` reads a
-    record.
+    """Name -> ctypes structure of an object.
 
-    An object has those that its variables, maps and functions' parameters refer to. ProgramError:
-    their description is damaged.
+    `types["event"].from_buffer_copy(record)` reads a record.
+
+    An object has those that its variables, maps and functions' parameters refer to. Where their
+    description is damaged, looking them up raises ProgramError.
     """
 
     def __init__(self, values: Values | None = None) -> None:

@@ -19,10 +19,10 @@ class GlobalVariable:
 
     Attributes:
         map: the map of its section.
-        at: offset in the map's value.
+        at: offset in the map's value, in bytes.
         size: bytes.
-        codec: between its bytes and what Python shows.
-        pointer: it holds an address.
+        codec: translates between its bytes and what Python shows.
+        pointer: True where it holds an address.
     """
 
     map: Map
@@ -58,8 +58,10 @@ class Variables(MutableMapping[str, Any]):
         v.map.block.view[v.at:v.at + v.size] = stored(name, v.codec, value)
 
     def counts(self, name: str) -> bool:
-        """Return True for a variable that programs change and that is no address. KeyError: there
-        is none of this name.
+        """Return True for a variable that programs change and that is no address.
+
+        Raises:
+            KeyError: there is no variable of this name.
         """
         found = self._find(name)
         return not found.map.readonly and not found.pointer
@@ -74,7 +76,11 @@ class Variables(MutableMapping[str, Any]):
         return len(self._known)
 
     def _find(self, name: str) -> GlobalVariable:
-        """Return a variable. Raises KeyError, which says what there is."""
+        """Return a variable, given by its name.
+
+        Raises:
+            KeyError: there is none; the error names those that there are.
+        """
         look("name", name, SORTS["str"])
         if name not in self._known:
             near = difflib.get_close_matches(name, self._known, 3)

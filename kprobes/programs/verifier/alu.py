@@ -19,7 +19,12 @@ SMOD: Final = isa.MOD | 1
 
 
 def _arc(lo: int, span: int, ring: int) -> tuple[int, int]:
-    """Return an arc (first number, numbers behind it) on a circle; all of it where it goes around.
+    """Return an arc on a circle, at most all of it: (first number, numbers behind it).
+
+    Args:
+        lo: where it begins, any integer.
+        span: numbers behind that.
+        ring: the greatest number on the circle.
     """
     return (lo & ring, span) if span <= ring else (0, ring)
 
@@ -229,7 +234,12 @@ def arsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
 
 
 def div(a: Scalar, b: Scalar) -> Scalar:
-    """Return the unsigned quotients; 0 for division by zero."""
+    """Return the unsigned quotients; 0 for division by zero.
+
+    Args:
+        a: the dividends.
+        b: the divisors.
+    """
     if b.umin:
         return between(a.umin // b.umax, a.umax // b.umin)
     return between(0, a.umax) if b.umax else const(0)

@@ -34,7 +34,10 @@ class Budget:
         return time.thread_time() > self._until
 
     def rounds(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items, and look at the clock at every 256th.
+        """Yield the items, and check the time at every 256th.
+
+        Args:
+            items: what is yielded.
 
         Raises:
             ProgramError: the time is over.
@@ -45,7 +48,7 @@ class Budget:
                 self.check()
 
     def check(self) -> None:
-        """Look at the clock.
+        """Check the time.
 
         Raises:
             ProgramError: the time is over.

@@ -67,7 +67,12 @@ class _Arguments:
     """
 
     def __init__(self, path: Path, helper: Helper) -> None:
-        """Begin."""
+        """Begin the check of a call's arguments.
+
+        Args:
+            path: the path with the call.
+            helper: the helper.
+        """
         self.path = path
         self.helper = helper
         self.map: Map | None = None
@@ -128,8 +133,14 @@ class _Arguments:
             assert kind in _SIZES, kind
 
     def _context(self, register: int, name: str) -> None:
-        """Check that a register holds the context's address, unchanged. name: the argument, for the
-        error.
+        """Check that a register holds the context's address, unchanged.
+
+        Args:
+            register: its number.
+            name: names the argument in the refusal.
+
+        Raises:
+            ProgramError: it does not.
         """
         value = self.path.read(register)
         if (
@@ -142,7 +153,15 @@ class _Arguments:
                                    "pass on what the program was called with")
 
     def _map(self, register: int, name: str) -> Map:
-        """Return the map whose address a register holds. name: the argument, for the error."""
+        """Return the map whose address a register holds.
+
+        Args:
+            register: its number.
+            name: names the argument in the refusal.
+
+        Raises:
+            ProgramError: it holds none, or one that the helper does not take.
+        """
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != MAP or value.region.map is None:
             raise self.path.refuse(f"{name} is a map, but {value} is given",
@@ -166,7 +185,15 @@ class _Arguments:
         return of
 
     def _constant(self, value: Scalar, name: str) -> int:
-        """Return a size that is constant, 1 or more. name: the argument, for the error."""
+        """Return a size that must be constant, 1 or more.
+
+        Args:
+            value: the register's value.
+            name: names the argument in the refusal.
+
+        Raises:
+            ProgramError: it is not.
+        """
         if value.mask or not 0 < value.value < 1 << 31:
             raise self.path.refuse(
                 f"{name} is a constant size of 1 byte or more, but it is {value}",

@@ -60,15 +60,25 @@ class Checkpoints:
     """The checkpoints of a program."""
 
     def __init__(self, flow: ProgramFlow) -> None:
-        """Begin without checkpoints. flow: the program's shape."""
+        """Begin without checkpoints.
+
+        Args:
+            flow: the program's shape.
+        """
         self._flow = flow
         self._places: dict[tuple[int, ...], _MeetingPlace] = {}
 
     def meet(self, path: Path) -> bool:
-        """Compare a path, at a place where ways meet, with what was verified there.
+        """Compare a path, where ways meet, with the states that were verified there.
+
+        Args:
+            path: the path; its state is kept for later comparisons.
 
         Returns:
-            True: what follows was verified, and the path has ended.
+            True: all that follows was verified, and the path has ended.
+
+        Raises:
+            ProgramError: the path comes back to a state that it had: a loop without an end.
         """
         state = path.state
         where = (path.pc, *[f.back for f in state.frames[1:]])
@@ -111,7 +121,7 @@ class Checkpoints:
         return insn.is_helper_call and insn.imm == MAY_LOOP
 
     def end(self, path: Path) -> None:
-        """Note that a path has ended well, and which of its checkpoints are done by that."""
+        """Note that a path has ended well; checkpoints from which all paths have ended are done."""
         at, reads = path.checkpoint, path.reads
         while at is not None:
             at.reads |= reads

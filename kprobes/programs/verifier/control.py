@@ -84,7 +84,17 @@ def _call(path: Path, to: int) -> bool:
 
 
 def _exit(path: Path) -> bool:
-    """Return to the caller's frame; False: the program has ended."""
+    """Return from a function: go on in the caller's frame with the result in r0.
+
+    Args:
+        path: the path with the exit.
+
+    Returns:
+        False: the program has ended.
+
+    Raises:
+        ProgramError: the result is an address that nobody may have, or a record is still held.
+    """
     state = path.state
     result = path.read(0)
     depth = len(state.frames) - 1
@@ -160,7 +170,15 @@ def _branch(insn: Instruction, to: int) -> Control:
 
 
 def _learn(state: PathState, a: Scalar, b: Scalar, new_a: Scalar, new_b: Scalar) -> None:
-    """Tell the state what a comparison has told of both numbers."""
+    """Replace two numbers in a state by what a comparison has told of them.
+
+    Args:
+        state: the state; copies and relatives of the numbers are replaced, too.
+        a: the first number.
+        b: the second.
+        new_a: the first, as it is known now.
+        new_b: the second, as it is known now.
+    """
     state.learn(a, new_a)
     if b is not a:
         state.learn(b, new_b)
@@ -284,7 +302,16 @@ def _within(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> b
 
 
 def _both_ways(path: Path, to: int, jump: PathState) -> bool:
-    """Go on behind a jump; the state `jump` is walked later, from its target."""
+    """Go on behind a jump, and keep a path from its target, to be walked later.
+
+    Args:
+        path: the path with the jump.
+        to: the target.
+        jump: the state of the path that is kept.
+
+    Returns:
+        True: the path goes on.
+    """
     path.fork(to, jump)
     path.pc += 1
     return True

@@ -73,13 +73,17 @@ class Exploration:
                 self._steps[pc] = step(code, insn, regions)
 
     def run(self) -> None:
-        """Walk everything. Raises ProgramError where something is wrong on one path."""
+        """Walk all paths.
+
+        Raises:
+            ProgramError: something is wrong on one of them, or there are too many.
+        """
         self._walk()
         while self._path.resume():
             self._walk()
 
     def _walk(self) -> None:
-        """Walk a path to its end."""
+        """Walk a path to its end, keeping those that branch off for later."""
         path = self._path
         steps = self._steps
         controls = self._controls
@@ -110,14 +114,19 @@ class Exploration:
 
     @property
     def doubtful(self) -> frozenset[int]:
-        """Branches that the path walked last did not decide: an error may be due to them."""
+        """Slots of branches that the path walked last did not decide: an error may be due to them.
+        """
         path, found = self._path, self.findings
         if self._impatient:
             return frozenset(found.assumed or found.untold)
         return path.assumed or path.untold
 
     def _check_budget(self) -> None:
-        """Check how many instructions were walked, and the time. Raises ProgramError."""
+        """Check how many instructions were walked, and the time.
+
+        Raises:
+            ProgramError: there were too many, or it has taken too long.
+        """
         if self.visited > LIMIT:
             raise self._path.refuse(
                 f"{LIMIT:,} instructions were walked, and there are more: a loop without a bound, "

@@ -21,11 +21,11 @@ class Access:
     """The memory that a load, store or atomic operation accesses, on every path that comes there.
 
     Attributes:
-        kind: "ctx", "stack", "map value", "record", or "any": several of the last three.
+        kind: "ctx", "stack", "map value", "record"; or "any" where several of stack, map value and
+            record come there.
         size: bytes.
-        offset: from the region's begin (of a stack: from r10, negative), the instruction's own
-            offset included; None:
-            it varies.
+        offset: bytes from the region's beginning (of a stack: from r10, negative), the
+            instruction's own offset included; None: it varies.
         map: of a map value or record; None where several come there.
         frame: of "stack": 0 is the frame of the running function, 1 its caller's ..; None where it
             varies.
@@ -38,7 +38,7 @@ class Access:
     frame: int | None = None
 
     def joined(self, other: Access) -> Access:
-        """Return the access that describes both."""
+        """Return the access that describes this one and another path's."""
         if self == other:
             return self
         same = self.kind == other.kind
@@ -66,7 +66,12 @@ class HelperCall:
     texts: Mapping[int, int] = field(factory=dict)
 
     def joined(self, map: Map | None, texts: Mapping[int, int]) -> HelperCall:
-        """Return the call that describes this and another path's."""
+        """Return the call that describes this one and another path's.
+
+        Args:
+            map: the map that the other path gives.
+            texts: the other path's texts.
+        """
         both = {
             n: _joined(self.texts.get(n), texts.get(n)) for n in self.texts.keys() | texts.keys()
         }

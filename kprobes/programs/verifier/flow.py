@@ -157,8 +157,13 @@ class ProgramFlow:
         return tuple(sorted(starts))
 
     def _target(self, pc: int) -> int:
-        """Return the slot that a jump or a call leads to. Raises ProgramError where no instruction
-        is there.
+        """Return the slot that a jump or a call leads to.
+
+        Args:
+            pc: its slot.
+
+        Raises:
+            ProgramError: no instruction begins there.
         """
         to = self._insns[pc].target(pc)
         if to not in self._heads:
@@ -182,8 +187,12 @@ class ProgramFlow:
         return owners
 
     def following(self, pc: int) -> Iterator[int]:
-        """Yield the slots where an instruction may go on within its function; a call goes on behind
-        itself.
+        """Yield the slots where an instruction may go on within its function.
+
+        A call goes on behind itself.
+
+        Args:
+            pc: slot of the instruction.
         """
         insn = self._insns[pc]
         if insn.is_exit:
@@ -194,7 +203,7 @@ class ProgramFlow:
             yield pc + (2 if insn.wide else 1)
 
     def _walk(self) -> set[int]:
-        """Reach everything that can be reached, and check each step.
+        """Check that every instruction is reached, and that no jump leaves its function.
 
         Returns:
             The slots that several ways lead to.
@@ -293,9 +302,7 @@ class ProgramFlow:
         return of(0)
 
     def _leaving(self) -> frozenset[int]:
-        """Return the conditional jumps that may leave a loop: within one, and one of their ways
-        leads out.
-        """
+        """Return the slots of conditional jumps within a loop one of whose ways leads out of it."""
         before: dict[int, list[int]] = {}
         for pc in self._heads:
             for to in self.following(pc):
@@ -320,11 +327,10 @@ class ProgramFlow:
     # ---- registers that matter
 
     def _flow_back(self, slots: Sequence[int]) -> None:
-        """Find liveness in one function, whose callees are done, from its end to its begin until
-        nothing changes.
+        """Set `live` and `exact` of one function's instructions, when those of its callees are set.
 
         Args:
-            slots: the function's instructions, the last first.
+            slots: the function's instructions, the last first; walked until nothing changes.
         """
         changed = True
         while changed:
@@ -340,12 +346,12 @@ class ProgramFlow:
                     changed = True
 
     def _before(self, pc: int, live: int, exact: int) -> tuple[int, int]:
-        """Compute the registers that matter before an instruction from those that do behind it.
+        """Return (live, exact) before an instruction, as bits of registers.
 
         Args:
             pc: its slot.
-            live: bit set of the registers that are read later.
-            exact: bit set of those whose numbers matter.
+            live: bits of the registers that are live behind it.
+            exact: bits of those of them whose exact values matter.
         """
         insn = self._insns[pc]
         dst = 1 << insn.dst
@@ -395,7 +401,7 @@ class ProgramFlow:
 
 
 def _popped(todo: list[int]) -> Iterator[int]:
-    """Yield items from the end of a list, to which more may be added meanwhile."""
+    """Yield and remove items from the end of a list, to which more may be added meanwhile."""
     while todo:
         yield todo.pop()
 

@@ -19,16 +19,16 @@ _PENDING: Final = 8192
 
 
 class PathFindings:
-    """Findings of all paths so far: see `facts.Facts`.
+    """Findings of all paths so far. Those without a description are as in facts.Facts.
 
     Attributes:
-        accesses: see Facts.
-        calls: see Facts.
-        stack: see Facts.
-        cleared: see Facts.
-        frames: see Facts.
-        whole_context: see Facts.
-        stores: some path stores to the stack by another register than r10.
+        accesses: slot -> what the instruction accesses.
+        calls: slot -> what is given to the helper.
+        stack: first slot of a function -> bytes of stack.
+        cleared: first slot of a function -> bytes below r10 that must be zero as it begins.
+        frames: functions active at a time, at most.
+        whole_context: True where the context's address is used at an offset that varies.
+        stores: True where some path stores to the stack by another register than r10.
         assumed: slots that are in some path's `assumed`.
         untold: slots that are in some path's `untold`.
     """
@@ -50,14 +50,15 @@ class Checkpoint:
     """A state where ways meet.
 
     Attributes:
-        where: its place.
-        state: as it was there.
+        where: slot, and the slots where the callers go on.
+        state: what was known there.
         parent: the checkpoint before, on the same path.
         before_reads: Path.reads between the parent and here.
         before_writes: Path.writes between the parent and here.
         rounds: Path.rounds as it was there.
         open: number of paths from here that have not ended.
-        reads: what they have read of the stack before they wrote it.
+        reads: halves of stack slots that those paths have read before they wrote them, as
+            Path.reads.
     """
 
     __slots__ = (
@@ -72,7 +73,12 @@ class Checkpoint:
     )
 
     def __init__(self, where: tuple[int, ...], path: Path) -> None:
-        """Keep the state of a path."""
+        """Keep a copy of a path's state.
+
+        Args:
+            where: slot, and the slots where the callers go on.
+            path: the path.
+        """
         self.where = where
         self.state = path.state.copy()
         self.parent = path.checkpoint

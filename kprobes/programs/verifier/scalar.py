@@ -27,24 +27,26 @@ SIGN: Final = 1 << 63
 
 
 class Scalar:
-    """A set of numbers: see the module's docstring. `mask` 0 means the constant `value`.
+    """A set of numbers, described thrice: see the module's docstring.
+
+    With `mask` 0 it is the constant `value`.
 
     Attributes:
-        value: bits that are known.
-        mask: bits that are not known.
-        lo: where the arc begins.
-        span: numbers on the arc behind that.
+        value: the bits that are known.
+        mask: the bits that are not known.
+        lo: where the arc of 64 bits begins.
+        span: numbers on that arc behind `lo`.
         lo32: where the arc of lower halves begins.
-        span32: numbers on that arc behind it.
+        span32: numbers on that arc behind `lo32`.
         root: scalars with the same root, less their `delta`, are one number; None: there are no
             others.
-        delta: what this number is more than its root.
+        delta: how much more than its root this number is, modulo 2**64.
     """
 
     __slots__ = ("delta", "lo", "lo32", "mask", "root", "span", "span32", "value")
 
     def __init__(self, value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> None:
-        """Make a set; its descriptions must agree."""
+        """Make a set. Its descriptions must not contradict each other: see settled()."""
         self.value = value
         self.mask = mask
         self.lo = lo
@@ -56,24 +58,24 @@ class Scalar:
 
     @property
     def umin(self) -> int:
-        """The smallest as unsigned numbers."""
+        """The smallest number, unsigned."""
         return self.lo if self.lo + self.span <= M64 else 0
 
     @property
     def umax(self) -> int:
-        """The largest as unsigned numbers."""
+        """The largest number, unsigned."""
         end = self.lo + self.span
         return end if end <= M64 else M64
 
     @property
     def smin(self) -> int:
-        """The smallest as signed numbers."""
+        """The smallest number, signed."""
         lo = self.lo ^ SIGN
         return lo - SIGN if lo + self.span <= M64 else -SIGN
 
     @property
     def smax(self) -> int:
-        """The largest as signed numbers."""
+        """The largest number, signed."""
         end = (self.lo ^ SIGN) + self.span
         return end - SIGN if end <= M64 else SIGN - 1
 
@@ -89,8 +91,9 @@ class Scalar:
                 and (number - self.lo32 & M32) <= self.span32)
 
     def contains(self, other: Scalar) -> bool:
-        """Return True where each description of `other` lies within this one's; then all its
-        numbers do.
+        """Return True where each description of `other` lies within this one's.
+
+        Then all its numbers are in this set.
         """
         return (
             not (self.value ^ other.value) & ~self.mask
@@ -100,7 +103,7 @@ class Scalar:
         )
 
     def relate(self, other: Scalar, by: int) -> None:
-        """Note that this number is `other` + by."""
+        """Note that this number is `other` plus `by`: what is learnt of one holds for the other."""
         if self.mask and other.mask:
             if other.root is None:
                 other.root = other
@@ -126,9 +129,9 @@ _CONSTANTS: Final = {
 
 
 def const(number: int) -> Scalar:
-    """Return the scalar of a single number, unsigned.
+    """Return the scalar of a single number, given unsigned.
 
-    It may be shared: there is nothing left to learn of a constant.
+    It may be a shared object: there is nothing left to learn of a constant.
     """
     return _CONSTANTS.get(number) or Scalar(number, 0, number, 0, number & M32, 0)
 
@@ -139,7 +142,7 @@ def unknown() -> Scalar:
 
 
 def between(low: int, high: int) -> Scalar:
-    """Return the numbers low .. high: both unsigned or both signed."""
+    """Return the numbers low .. high, both unsigned or both signed."""
     return settled(0, M64, low & M64, min(high - low, M64), 0, M32)
 
 

@@ -25,17 +25,18 @@ NAMES: Final = {CTX: "the context", STACK: "the stack", MAP: "a map", VALUE: "a 
 
 
 class MemoryRegion:
-    """Memory that pointers point into; two lookups give two regions, though they may be the same
-    value.
+    """Memory that pointers point into.
+
+    Two lookups give two regions, though they may be of one value.
 
     Attributes:
-        kind: CTX .. RECORD.
+        kind: CTX, STACK, MAP, VALUE or RECORD.
         low: offset of the first byte that may be accessed.
         high: offset behind the last one.
-        writable: by programs.
-        map: of MAP, VALUE, RECORD.
-        frame: of STACK, from 0.
-        plain: a context that is memory as any other, of a test run.
+        writable: True where programs may write it.
+        map: the map, of MAP, VALUE and RECORD; None of others.
+        frame: number of the frame from 0, of STACK.
+        plain: True for a context that is memory as any other, in a test run.
     """
 
     __slots__ = ("frame", "high", "kind", "low", "map", "plain", "writable")
@@ -70,8 +71,8 @@ class Pointer:
 
     Attributes:
         region: what it points into.
-        offset: signed, from where the region begins; STACK: from where the frame ends.
-        null: it may be 0 instead.
+        offset: signed, from where the region begins; in a STACK, from r10.
+        null: True where it may be 0 instead.
     """
 
     __slots__ = ("null", "offset", "region")

@@ -221,7 +221,11 @@ _ALU_FORMS: Final = {isa.MOV: _move, isa.NEG: _negate, isa.END: _swap}
 # ---- memory
 
 def _load(insn: Instruction) -> Step:
-    """Return the function of a load."""
+    """Return the function of a load.
+
+    Args:
+        insn: the instruction.
+    """
     dst = insn.dst
     src = insn.src
     offset = insn.offset
@@ -234,7 +238,11 @@ def _load(insn: Instruction) -> Step:
 
 
 def _store(insn: Instruction) -> Step:
-    """Return the function of a store."""
+    """Return the function of a store.
+
+    Args:
+        insn: the instruction.
+    """
     imm = const(insn.imm & M64) if insn.cls == isa.ST else None
 
     def store(path: Path) -> None:
@@ -248,7 +256,11 @@ def _store(insn: Instruction) -> Step:
 
 
 def _atomic(insn: Instruction) -> Step:
-    """Return the function of an atomic operation."""
+    """Return the function of an atomic operation.
+
+    Args:
+        insn: the instruction.
+    """
     size = insn.size
 
     def atomic(path: Path) -> None:
