@@ -236,6 +236,14 @@ def test_stack_traces():
     assert m.delete_elem(word(0)) == 0 and m.delete_elem(word(0)) == ENOENT and not m
 
 
+def test_a_stack_trace_is_deleted_by_its_number_in_the_program_s_byte_order():
+    m = make(MapType.STACK_TRACE, value=32, entries=1024, order="big")
+    number = m.number([1, 2, 3], 0)
+    assert 0 < number < 1024
+    assert m.delete_elem(number.to_bytes(4, "little")) == ENOENT
+    assert m.delete_elem(number.to_bytes(4, "big")) == 0 and not m
+
+
 @pytest.mark.parametrize("spec, reason", [
     ({"type": 15}, "no maps of type 15 here; use one of ARRAY,.* HASH"), ({"type": MapType.ARRAY, "key": 8}, "4-byte keys"),
     ({"type": MapType.ARRAY, "value": 0}, "4-byte keys"), ({"type": MapType.HASH, "entries": 0}, "at least one entry"),

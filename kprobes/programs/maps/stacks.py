@@ -64,7 +64,8 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
 
     def delete_elem(self, key: bytes) -> int:
         """Forget the trace of a number; return 0, or ENOENT."""
-        return 0 if self._traces.pop(int.from_bytes(key, "little"), None) is not None else ENOENT
+        number = int.from_bytes(key, self.spec.order)  # type: ignore[arg-type]
+        return 0 if self._traces.pop(number, None) is not None else ENOENT
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
         """Return 0: programs cannot read traces."""
