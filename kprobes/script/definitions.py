@@ -14,6 +14,7 @@ from typing import Final
 from attrs import evolve
 
 from . import layout, types, world
+from .printing import divide
 from .scanner import integer
 from .source import Diagnostics, Span
 from .types import ValueType
@@ -244,8 +245,8 @@ class _Constant:
                 "*": value * other,
                 "<<": value << other if operator == "<<" else 0,
                 ">>": value >> other if operator == ">>" else 0,
-                "/": value // other if other else 0,
-                "%": value % other if other else 0,
+                "/": divide(value, other) if other else 0,
+                "%": value - other * divide(value, other) if other else 0,
             }[operator]
         return value
 

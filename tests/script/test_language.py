@@ -160,6 +160,15 @@ def test_c_definitions() -> None:
     assert made.output.splitlines()[:4] == ["(16, 32, 2, 16)", "GREEN", "BLUE 6", "1"]
 
 
+def test_quotients_of_constants_are_cut_toward_zero_as_in_c() -> None:
+    made = run("""
+        #define HALF (-7 / 2)
+        #define REST (-7 % 3)
+        enum signs { BELOW = 7 / -2, LEFT = 7 % -3 };
+        begin { print((HALF, REST, (int64)BELOW, (int64)LEFT)); }""")
+    assert made.output.splitlines()[0] == "(-3, -1, -3, 1)"
+
+
 def test_config_and_the_environment() -> None:
     text = 'config = { max_strlen = 64; print_maps_on_exit = 0 } begin { @ = 1; print(sizeof(str(0))); }'
     assert run(text).output == "65\n\n\n"
