@@ -65,7 +65,14 @@ class Kprobes(Uncopied):
     """
 
     def __init__(self, machine: Machine) -> None:
-        """Raises AlreadyRegistered where the machine has one."""
+        """Take part in the runs of a machine, until close().
+
+        Args:
+            machine: the guest's.
+
+        Raises:
+            AlreadyRegistered: the machine has a Kprobes already.
+        """
         self.machine = machine
         self._listener = Listener(machine)
         self._registry = registry = self._listener.registry
@@ -85,10 +92,23 @@ class Kprobes(Uncopied):
     # --- registration
 
     def register(self, probe: Probe) -> None:
-        """Register a probe of any kind. A refusal changes nothing.
+        """Register a probe of any kind, and arm it unless it is disabled. A refusal changes
+        nothing.
 
-        Raises BadLocation, UnknownSymbol, AmbiguousSymbol, AlreadyRegistered, NotText, Blacklisted, NotAnInstruction,
-        Unprobeable, NotFunctionEntry, JprobeExists, TooBig, Unsupported, OutOfReach, NoMemory.
+        Args:
+            probe: a Kprobe, Kretprobe or Jprobe.
+
+        Raises:
+            BadLocation: the probe's fields make no sense, or this Kprobes is closed.
+            UnknownSymbol, AmbiguousSymbol: there is no such symbol, or there are several.
+            AlreadyRegistered: this object is registered.
+            NotText, NotAnInstruction, NotFunctionEntry: the place is no code, or no place for this
+                kind.
+            Blacklisted, Unprobeable: no probe may be there.
+            JprobeExists: another jprobe is there.
+            TooBig: the probe asks for too much memory.
+            Unsupported: the architecture or machine cannot do it.
+            OutOfReach, NoMemory: there is no room for the code that it needs.
         """
         if self._listener.closing:
             raise BadLocation("this Kprobes is closed", symbol=typed(probe, Probe).place(),
@@ -126,7 +146,15 @@ class Kprobes(Uncopied):
         self.unregister(typed(j, Jprobe))
 
     def register_all(self, probes: Sequence[Probe]) -> None:
-        """Register a batch: all or none; raises what the first refused one raises, and BadLocation for an empty one."""
+        """Register several probes, all or none.
+
+        Args:
+            probes: the probes, in the order in which they are registered.
+
+        Raises:
+            BadLocation: there is none.
+            Others: what register() has raised for the first that it has refused.
+        """
         probes = _batch(probes)
         if not probes:
             raise BadLocation("the batch is empty", hint="pass at least one probe")
@@ -142,7 +170,11 @@ class Kprobes(Uncopied):
             raise
 
     def unregister_all(self, probes: Iterable[Probe]) -> None:
-        """Unregister a batch to its end; then raises the first NotRegistered, if any."""
+        """Unregister several probes; those behind one that is not registered, too.
+
+        Raises:
+            NotRegistered: one was not registered; the first such error.
+        """
         first: Exception | None = None
         for probe in _batch(probes):
             try:
@@ -164,8 +196,12 @@ class Kprobes(Uncopied):
         self._registry.disable(probe)
 
     def enable(self, probe: Probe) -> None:
-        """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded, or the guest has
-        overwritten it."""
+        """Call a probe's handlers again.
+
+        Raises:
+            NotRegistered: the probe is not registered here.
+            Gone: its text was unloaded, or the guest has overwritten it.
+        """
         self._registry.enable(probe)
 
     disable_kprobe = disable_kretprobe = disable_jprobe = disable
@@ -218,14 +254,21 @@ class Kprobes(Uncopied):
         return self._registry.rearmed
 
     def get_kprobe(self, addr: int) -> Probepoint | None:
-        """The probepoint at an address, or None."""
+        """Return the probepoint at an address; None: there is no probe."""
         point = self._points.get(addr)
         return point if point is not None and point.probes else None
 
     def check(self, where: str | int) -> Verdict:
-        """Return what would happen to a kprobe at a symbol ("f", "f+0x10") or address; registers nothing.
+        """Return what would happen to a kprobe at a place; nothing is registered.
 
-        Raises BadLocation, UnknownSymbol and AmbiguousSymbol; every other refusal is in the verdict.
+        Args:
+            where: symbol ("f", "f+0x10") or address.
+
+        Returns:
+            The verdict, which also tells why a probe would be refused.
+
+        Raises:
+            BadLocation, UnknownSymbol, AmbiguousSymbol: there is no such place.
         """
         name, addr = (where, None) if isinstance(where, str) else (None, where)
         place = locate(self.machine, self._text, name, addr, 0)
@@ -354,11 +397,16 @@ class Kprobes(Uncopied):
         )
 
     def event(self, text: str, filter: str = "", stack: bool = False) -> TraceEvent:
-        """Arm a kprobe event, as Linux writes them: "p:crc crc32 len=$arg3:u32"; its hits become records. The place may
-        be a glob, or a /regular expression/.
+        """Arm a kprobe event, as Linux writes them: its hits become records.
 
-        filter: which hits are recorded, in ftrace's language. stack: records have stacks. Raises EventError, and
-        nothing is armed.
+        Args:
+            text: the definition: "p:crc crc32 len=$arg3:u32". The place may be a glob, or a
+                /regular expression/.
+            filter: which hits are recorded, in ftrace's language; "": all.
+            stack: True: records have stacks.
+
+        Raises:
+            EventError: the definition or the filter is wrong; nothing is armed.
         """
         return self.events.add(text, filter, stack)
 
@@ -405,11 +453,17 @@ class Kprobes(Uncopied):
 
     def coverage(self, modules: str | Sequence[str] = (), functions: str | Sequence[str] = (),
                  edges: bool = False) -> Coverage:
-        """Count every block that the guest executes from now on, until its close().
+        """Count every block that the guest executes from now on, until the result's close().
 
-        modules, functions: globs; only blocks in such are counted. edges: edges are counted one by one, too, and not
-        in the bitmap only. Raises Unsupported where the engine tells of no blocks, MachineBusy while another thread
-        runs the machine, BadArgument and UnknownSymbol where there is no such module or function.
+        Args:
+            modules: a glob of modules, or several; only blocks in these are counted. (): all.
+            functions: a glob of functions, or several; only blocks in these are counted. (): all.
+            edges: True: count each edge by itself, too, not in the bitmap only.
+
+        Raises:
+            Unsupported: the engine tells of no blocks.
+            MachineBusy: another thread runs the machine.
+            BadArgument, UnknownSymbol: there is no such module or function.
         """
         from .tracing.coverage import Coverage
 
@@ -496,26 +550,49 @@ class Kprobes(Uncopied):
         )
 
     def program_calls(self, begins: bool) -> None:
-        """For programs that a machine runs at a call site: one calls Python, or that is done. Meanwhile a hit is going
-        on."""
+        """Note that a program at a call site begins to call Python, or has done so: until then a
+        hit is going on.
+
+        Args:
+            begins: True where the call begins, False where it is done.
+        """
         self._driver.blocks[0].state = HitState.HIT_ACTIVE if begins else HitState.IDLE
 
     def is_entry(self, addr: int) -> bool:
-        """True where an address is a function's entry."""
+        """Return True where an address is a function's entry."""
         return locate(self.machine, self._text, None, addr, 0).entry
 
     def original(self, addr: int, size: int) -> bytes:
-        """`size` bytes of guest memory as they are without probes; GuestFault where memory is not mapped."""
+        """Return guest memory as it is without probes.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+
+        Raises:
+            GuestFault: it is not mapped.
+        """
         return self._text.read(addr, size)
 
     def stack_trace(self, regs: Regs, limit: int = 64) -> Stack:
-        """pc and the return addresses above it, innermost first, at most `limit`; return probes are seen through.
+        """Return pc and the return addresses above it, innermost first; return probes are seen
+        through.
 
-        By call frame information (.eh_frame, .debug_frame), SFrame or ORC where the code at pc has it. Else by the
-        calls that return
-        probes follow, as far as these are without a gap, and by frame pointers: right at a function entry and in return
-        handlers, and elsewhere in code that keeps them. Unsupported where the architecture has no such convention
-        either. Where the outermost caller was not reached the list's `incomplete` is True.
+        Where the code at pc has call frame information (.eh_frame, .debug_frame), SFrame or ORC,
+        the stack is walked by that. Elsewhere the calls that return probes follow tell it, as far
+        as these are without a gap, and then frame pointers: these are right at a function's entry,
+        in return handlers, and in code that keeps them.
+
+        Args:
+            regs: the registers of a handler.
+            limit: the most addresses, pc included.
+
+        Returns:
+            The addresses; `incomplete` of the list is True where the outermost caller was not
+            reached.
+
+        Raises:
+            Unsupported: only pc is known, and the architecture has no convention of frame pointers.
         """
         return self._stacks.of(regs, limit)
 
@@ -556,7 +633,11 @@ class Kprobes(Uncopied):
 
     # --- guest tasks and modules
     def flush_task(self, task: Any) -> None:
-        """A guest task has ended: its followed calls are recycled without calling handlers."""
+        """Forget the followed calls of a guest task that has ended, without calling handlers.
+
+        Args:
+            task: what machine.cpu_task has returned for it.
+        """
         self._calls.flush(key("task", task))
         self._listener.finish()
 

@@ -76,7 +76,17 @@ class Regs:
 
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
                  memory: Memory | None = None, cells: Mapping[str, tuple[memoryview, int]] | None = None) -> None:
-        """memory: the machine's, where that is a part of it; None: the machine itself. cells: see cell()."""
+        """Make the registers of a CPU.
+
+        Args:
+            machine: the machine.
+            readers: name -> () -> the register's value; pc is among them.
+            writers: name -> (value): writes the register.
+            cpu: the CPU's index.
+            memory: the guest's memory, where it is a part of the machine; None: the machine itself.
+            cells: name -> (words, index) of registers that are words of this process's memory, as
+                cell() returns them.
+        """
         self.machine = machine
         self._memory = memory = machine if memory is None else memory
         self.arch = arch = machine.arch
@@ -142,7 +152,11 @@ class Regs:
         return self.live_pc() if pc is None else pc
 
     def go(self, target: int) -> None:
-        """Move the guest to `target`, mode bits included (ARM: bit 0 selects Thumb). For simulation and the core."""
+        """Send the guest to an address when this report is over. For simulation and the core.
+
+        Args:
+            target: the address, mode bits included (ARM: bit 0 selects Thumb).
+        """
         try:
             self.reported = target & self._strip
         except TypeError as error:
@@ -150,7 +164,15 @@ class Regs:
         self.target = target
 
     def at(self, pc: int | None) -> None:
-        """For engines: a report at `pc` begins (None: it is over, the engine's own pc counts again)."""
+        """Begin or end a report, in which pc is shown as another one than the engine's. For
+        engines.
+
+        An address that go() has set is forgotten.
+
+        Args:
+            pc: address that is shown, without mode bits; None: the report is over, the engine's pc
+                counts.
+        """
         self.reported = pc
         self.target = None
 
@@ -196,8 +218,10 @@ class Regs:
     # --- calling convention
 
     def arg(self, n: int) -> int:
-        """The n-th (from 0) integer argument, valid at function entry: register or stack word;
-        regs_get_kernel_argument."""
+        """Return the n-th integer argument (from 0), a register or a word of the stack.
+
+        It is right at a function's entry. Linux: regs_get_kernel_argument().
+        """
         try:
             read = self._args[n]
         except (KeyError, TypeError):
@@ -205,7 +229,7 @@ class Regs:
         return read()
 
     def set_arg(self, n: int, value: int) -> None:
-        """Replace the n-th (from 0) integer argument, valid at function entry."""
+        """Replace the n-th integer argument (from 0). It is right at a function's entry."""
         look("value", value)
         self._abi().set_argument(self, count_or_index("n", n), value)
 
@@ -246,24 +270,41 @@ class Regs:
         return found
 
     def local(self, name: str) -> Any:
-        """A parameter or local variable here, as C sees it: a number, or a view; None where the compiler has not kept
-        it.
+        """Return a parameter or local variable as C sees it at pc: a number, or a view of guest
+        memory.
 
-        Raises UnknownSymbol (none of this name, or the guest was built without -g), Unsupported.
+        None: the compiler has not kept it there.
+
+        Args:
+            name: of the variable.
+
+        Raises:
+            UnknownSymbol: there is none of this name, or the guest was built without -g.
+            Unsupported: this machine knows nothing of files, or such a variable cannot be shown.
         """
         return self.debug.local(self, name)
 
     # --- memory
 
     def stack(self, n: int) -> int:
-        """The n-th (from 0) word above the stack pointer; below it, where the stack grows upwards."""
+        """Return the n-th word (from 0) above the stack pointer; below it, where the stack grows
+        upwards.
+        """
         try:
             return self.word(self.sp + n * self._step)
         except TypeError as error:
             raise blame(error, n=n) from None
 
     def word(self, addr: int, size: int = 0) -> int:
-        """Unsigned integer of `size` bytes (default: one word) at guest address `addr`, in the guest's byte order."""
+        """Return an unsigned integer of guest memory, in the guest's byte order.
+
+        Args:
+            addr: address of its first byte; it is cut to the architecture's width.
+            size: bytes; 0: a word of the architecture's.
+
+        Raises:
+            GuestFault: the memory is not mapped.
+        """
         try:
             if not size and self._load_word is not None:
                 return self._load_word(addr & self._mask)
@@ -272,7 +313,16 @@ class Regs:
             raise blame(error, addr=addr, size=size) from None
 
     def set_word(self, addr: int, value: int, size: int = 0) -> None:
-        """Store an integer of `size` bytes (default: one word) at guest address `addr`."""
+        """Store an integer in guest memory, in the guest's byte order.
+
+        Args:
+            addr: address of its first byte; it is cut to the architecture's width.
+            value: the integer, cut to `size` bytes.
+            size: bytes; 0: a word of the architecture's.
+
+        Raises:
+            GuestFault: the memory is not mapped.
+        """
         try:
             if not size and self._store_word is not None:
                 self._store_word(addr & self._mask, value & self._mask)
@@ -283,19 +333,43 @@ class Regs:
             raise blame(error, addr=addr, value=value) from None
 
     def _store_bytes(self, addr: int, value: int) -> None:
-        """A word's worth, where the machine has nothing for words."""
+        """Store a word of the architecture's width, where the machine has no function for words."""
         self._store(addr & self._mask, (value & self._mask).to_bytes(self._word, self._order))
 
     def read(self, addr: int, size: int) -> bytes:
-        """`size` bytes of guest memory; GuestFault where it is not mapped."""
+        """Return guest memory, breakpoints included.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+
+        Raises:
+            GuestFault: it is not mapped.
+        """
         return self._memory.read(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory; GuestFault where it is not mapped."""
+        """Write guest memory.
+
+        Args:
+            addr: address of the first byte.
+            data: what to write.
+
+        Raises:
+            GuestFault: it is not mapped.
+        """
         self._memory.write(addr, data)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Bytes up to (not including) the first NUL, at most `limit`; GuestFault where memory ends before either."""
+        """Return the bytes of guest memory up to the first NUL, which is left out.
+
+        Args:
+            addr: address of the first byte.
+            limit: the most bytes to return.
+
+        Raises:
+            GuestFault: memory ends before a NUL or the limit.
+        """
         return read_cstr(self._memory, addr, limit)
 
     @property
@@ -305,23 +379,32 @@ class Regs:
         return self.cpu if chooser is None else chooser(self)
 
     def accessors(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
-        """(read, write) of one register: what regs[name] calls, for whoever uses it on every hit. Raises
-        UnknownRegister."""
+        """Return (read, write) of one register: what regs[name] calls. For code that uses it on
+        every hit.
+
+        Raises:
+            UnknownRegister: the machine shows no such register.
+        """
         try:
             return self._read[name], self._write[name]
         except KeyError:
             raise self.arch.regs.unknown(name) from None
 
     def cell(self, name: str) -> tuple[memoryview, int] | None:
-        """(words, index) of a register that is read as a word of this process's memory, for whoever reads several at
-        once on every hit; None where it is none."""
+        """Return (words, index) of a register that is a word of this process's memory; None: it is
+        none.
+
+        For code that reads several registers at once on every hit.
+        """
         return self._cells.get(self.arch.regs.aliases.get(name, name))
 
     def words(self) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
-        """(load, store, swap) of one word of guest memory: what word() and set_word() call, for addresses and values of
-        its width.
+        """Return functions that access one word of guest memory, for addresses and values of its
+        width.
 
-        swap: store, and what was there.
+        Returns:
+            load(addr) -> word, as word() does; store(addr, word), as set_word() does; swap(addr,
+            word) -> the word that was there before.
         """
         load, store = self._load_word or self.word, self._store_word or self.set_word
 
@@ -333,7 +416,9 @@ class Regs:
         return load, store, getattr(self._memory, "swap_word", swap)
 
     def argument(self, n: int) -> Callable[[], int]:
-        """A function that reads the n-th argument: what arg(n) does, for whoever does it on every hit."""
+        """Return a function that reads the n-th argument as arg(n) does. For code that reads it on
+        every hit.
+        """
         return self._args.get(n) or partial(self.arg, n)
 
     def on_copies(self, function: Callable[..., Any], args: Iterable[Any]) -> None:
@@ -364,7 +449,8 @@ class Regs:
 
 
 class _Copies(dict[str, "Writer"]):
-    """Writers of registers that remember what was there: whoever asks for one is about to use it."""
+    """Writers of registers that remember what was there. Looking one up notes the register's value.
+    """
 
     def __init__(self, read: Mapping[str, Reader], write: dict[str, Writer], store_word: Callable[[int, int], None],
                  load: Callable[[int], int]) -> None:
@@ -382,12 +468,12 @@ class _Copies(dict[str, "Writer"]):
         return self.write[name]
 
     def store(self, addr: int, value: int) -> None:
-        """Store a word."""
+        """Store a word, and remember the word that was there first."""
         self.words.setdefault(addr, self.load(addr))
         self.store_word(addr, value)
 
     def put_back(self) -> None:
-        """Put back what was there first."""
+        """Write all registers and words back that were there first, and forget them."""
         for name, value in self.old.items():
             self.write[name](value)
         for addr, value in self.words.items():
@@ -420,25 +506,31 @@ def read_cstr(memory: Memory, addr: int, limit: int = 4096) -> bytes:
 
 
 def instruction_pointer(regs: Regs) -> int:
-    """Linux's name for regs.pc."""
+    """Return regs.pc; Linux's name for it."""
     return regs.pc
 
 
 def kernel_stack_pointer(regs: Regs) -> int:
-    """Linux's name for regs.sp."""
+    """Return regs.sp; Linux's name for it."""
     return regs.sp
 
 
 def regs_return_value(regs: Regs) -> int:
-    """Linux's name for regs.return_value."""
+    """Return regs.return_value; Linux's name for it."""
     return regs.return_value
 
 
 def override_function_with_return(regs: Regs) -> None:
-    """At a function entry: go back to the caller without running the function; set regs.return_value too.
+    """Send the guest from a function's entry back to its caller; the function does not run.
 
-    For a pre_handler, which then returns DIVERTED (Linux: error injection). Return probes of the function still see the
-    return.
+    For a pre_handler, which then returns DIVERTED (Linux: error injection); it sets
+    regs.return_value, too. Return probes of the function still see the return.
+
+    Args:
+        regs: the registers at the function's entry.
+
+    Raises:
+        Unsupported: nothing is known of calls on this architecture.
     """
     linkage = regs.arch.linkage
     if linkage is None:
@@ -450,5 +542,5 @@ def override_function_with_return(regs: Regs) -> None:
 
 
 def regs_get_kernel_argument(regs: Regs, n: int) -> int:
-    """Linux's name for regs.arg(n)."""
+    """Return regs.arg(n), the n-th integer argument (from 0); Linux's name for it."""
     return regs.arg(n)

@@ -76,7 +76,8 @@ class Symbols:
         return symbol
 
     def add_all(self, symbols: Iterable[Symbol]) -> None:
-        """Add symbols that are made already, as add() does: of a large library there are tens of thousands.
+        """Add many symbols that are made already, of a large library say. Those that are there are
+        left out.
 
         Raises:
             BadArgument: one of them is no Symbol. None is added then.
@@ -97,15 +98,22 @@ class Symbols:
         self._sorted = False
 
     def load(self, path: str | os.PathLike[str], bias: int = 0, format: str | None = None, module: str = "") -> int:
-        """Add the functions and objects that a file names, `bias` bytes above what it says; how many were new.
+        """Add the functions and objects that a file names, and return how many were new.
 
-        format: "elf" (the same code, with symbols), "nm" (also System.map and /proc/kallsyms, whose modules are kept),
-        "btf" (types and prototypes of a kernel, such as /sys/kernel/btf/vmlinux: names no address, adds none),
-        "map" (of GNU ld or lld), "ida" (its map file), "table" (lines or columns of names and addresses: what Ghidra
-        and IDA export);
-        "idc" (a script of IDA's that sets names), "json" (a list of objects with name and address);
-        None: as it looks. module: that they are to belong to. Where bias is 0 and a file of the same build is loaded,
-        it is that one's. Raises ImageError: unreadable, damaged, nothing in it.
+        Args:
+            path: of the file.
+            bias: bytes that guest memory is above the file's addresses. Where it is 0, and a file
+                of the same build is loaded, that file's bias is taken.
+            format: "elf" (the same code, with symbols), "nm" (also System.map and /proc/kallsyms,
+                whose modules are kept), "btf" (types and prototypes of a kernel, such as
+                /sys/kernel/btf/vmlinux: names no address, adds none), "map" (of GNU ld or lld),
+                "ida" (its map file), "table" (lines or columns of names and addresses: what Ghidra
+                and IDA export), "idc" (a script of IDA's that sets names), "json" (a list of
+                objects with name and address); None: as the file looks.
+            module: that the symbols are to belong to; "": the one that the file tells.
+
+        Raises:
+            ImageError: the file cannot be read, is damaged, or has nothing in it.
         """
         before = len(self)
         names, data = read_names(path, format)
@@ -172,11 +180,11 @@ class Symbols:
             self.add(s.name, address, s.size, module or s.module, mode, s.kind)
 
     def export(self, format: str, pattern: str = "*") -> str:
-        """The table as other tools read it.
+        """Return the table as other tools read it.
 
         Args:
-            format: "ghidra" (for its ImportSymbolsScript), "ida" (a script in IDC), "binja" (JSON), "map" (as nm -S
-                prints it).
+            format: "ghidra" (for its ImportSymbolsScript), "ida" (a script in IDC), "binja" (JSON),
+                "map" (as nm -S prints it).
             pattern: a shell glob of the names wanted.
 
         Raises:
@@ -185,13 +193,24 @@ class Symbols:
         return write_names((s for s in self if fnmatch.fnmatchcase(s.name, pattern)), format)
 
     def add_file(self, data: bytes, bias: int, module: str = "", path: str = "") -> None:
-        """An ELF file whose code is in guest memory `bias` bytes above its link addresses: for stacks, types and
-        lines."""
+        """Add an ELF file whose code is in guest memory: for stacks, types and lines. It adds no
+        names.
+
+        Args:
+            data: the file; b"": nothing is added.
+            bias: bytes that guest memory is above the file's link addresses.
+            module: the image's name; "" for the main one.
+            path: of the file.
+        """
         if data:
             self.files = (*self.files, LoadedFile(data, bias, module, path))
 
     def add_layout(self, layout: CodeLayout) -> None:
-        """Note where an image has code, at its addresses in guest memory. Raises BadArgument: it is no CodeLayout."""
+        """Note where an image has code, at its addresses in guest memory.
+
+        Raises:
+            BadArgument: `layout` is no CodeLayout.
+        """
         if not isinstance(layout, CodeLayout):
             raise BadArgument(f"layout is {shown(layout)}", hint="pass a CodeLayout, as Image.layout.moved() gives one")
         self.layouts = (*self.layouts, layout)
@@ -251,18 +270,30 @@ class Symbols:
         return min([symbol.address + FARTHEST, *itertools.islice(others, 1)])
 
     def in_file(self, module: str, offset: int) -> int | None:
-        """The address of a byte of a loaded file; None where it is not loaded."""
+        """Return the guest address of a byte of a loaded file; None: that byte is not loaded.
+
+        Args:
+            module: the image's name.
+            offset: of the byte in the file.
+        """
         parts = self._loaded.get("" if module == self.main else module, ())
         return next((address + offset - start for start, address, size in parts if start <= offset < start + size),
                     None)
 
     def add_data(self, start: int, end: int, module: str = "") -> None:
-        """[start, end) is data amid code (a literal pool, a jump table): nothing there is an instruction."""
+        """Mark [start, end) as data amid code (a literal pool, a jump table): no probe may be
+        there.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+            module: the image's name; "" for the main one.
+        """
         bisect.insort(self._data, (start, end, module))
         self.changes += 1
 
     def data_end(self, addr: int) -> int:
-        """End of the data amid code that `addr` lies in; 0 where it does not."""
+        """Return the end of the data amid code that `addr` lies in; 0: it lies in none."""
         try:
             at = bisect.bisect_right(self._data, (addr, math.inf, "")) - 1
         except TypeError as error:
@@ -270,7 +301,7 @@ class Symbols:
         return self._data[at][1] if at >= 0 and addr < self._data[at][1] else 0
 
     def remove_module(self, module: str) -> None:
-        """Forget every symbol of a module."""
+        """Forget every symbol of a module, and all that is known of its file."""
         self._data = [data for data in self._data if data[2] != module]
         self._images = [part for part in self._images if part[2] != module]
         self.files = tuple(file for file in self.files if file.module != module)
@@ -287,9 +318,11 @@ class Symbols:
         self.changes += 1
 
     def __getitem__(self, name: str) -> Symbol:
-        """The symbol of this name, or of `module:name`.
+        """Return the symbol of a name, or of `module:name`.
 
-        Raises UnknownSymbol (with near names) or AmbiguousSymbol (several addresses).
+        Raises:
+            UnknownSymbol: there is none; the hint has names that are like it.
+            AmbiguousSymbol: several addresses have the name.
         """
         found = self._by_name.get(name) or self._elsewhere(name)
         if len(found) == 1:
@@ -302,7 +335,9 @@ class Symbols:
         return found[0]
 
     def place(self, name: str) -> Symbol:
-        """The symbol of a name; of an address as "0x8000020" the one that begins there, or one without a size.
+        """Return the symbol of a name, or of an address that is written as "0x8000020".
+
+        For an address it is the symbol that begins there, or a new one without a size.
 
         Raises:
             UnknownSymbol: there is no such name.
@@ -360,7 +395,11 @@ class Symbols:
         return sum(map(len, self._by_name.values()))
 
     def at(self, addr: int) -> tuple[Symbol, int]:
-        """(symbol, offset) of the symbol that `addr` lies in; raises UnknownSymbol where there is none."""
+        """Return the symbol that an address lies in, and the offset in it: (symbol, bytes).
+
+        Raises:
+            UnknownSymbol: it lies in none.
+        """
         found = self.covering(addr)
         if found is None:
             raise UnknownSymbol("lies in no symbol", address=addr,
@@ -368,7 +407,10 @@ class Symbols:
         return found, addr - found.address
 
     def covering(self, addr: int) -> Symbol | None:
-        """The symbol that `addr` lies in, or None."""
+        """Return the symbol that `addr` lies in; None: it lies in none.
+
+        A symbol without a size reaches to the next one, or to the end of its image.
+        """
         if not self._sorted:
             self._addresses = sorted(self._at)
             ends = (max(self._reach(s) for s in self._at[address]) for address in self._addresses)
@@ -388,12 +430,15 @@ class Symbols:
         return None
 
     def starts(self, addr: int) -> bool:
-        """True if a symbol that is no object has this address."""
+        """Return True where a symbol that is no object has this address."""
         return any(s.kind != "object" for s in self._at.get(addr, ()))
 
     def extent(self, symbol: Symbol) -> int:
-        """End address of a symbol: address + size, or the next symbol's address where the size is unknown, or the end
-        of its image if that comes first (0: nobody knows)."""
+        """Return the address behind a symbol; 0: it is not known.
+
+        That is address + size; without a size, the next symbol's address or the end of its image,
+        whichever comes first.
+        """
         if symbol.size:
             return symbol.address + symbol.size
         self.covering(symbol.address)
@@ -404,7 +449,8 @@ class Symbols:
         return min(filter(None, (following, image)), default=0)
 
     def describe(self, addr: int) -> str:
-        """`name+0xOFF`, or the bare address where no symbol covers it."""
+        """Return an address as text: `name+0xOFF`, or the bare address where no symbol covers it.
+        """
         found = self.covering(addr)
         return f"{addr:#x}" if found is None else f"{found.name}+{addr - found.address:#x}"
 
@@ -432,7 +478,7 @@ def where_names_are(symbols: Iterable[Any]) -> str:
 
 
 def address_of(name: str) -> int | None:
-    """The address that a name is, as in "0x8000020"; None where it is none."""
+    """Return the address that a text is, as "0x8000020"; None: it is no address."""
     digits = name[2:]
     if name[:2] not in ("0x", "0X") or not 0 < len(digits) <= 16 or not set(digits) <= set("0123456789abcdefABCDEF"):
         return None
@@ -440,6 +486,9 @@ def address_of(name: str) -> int | None:
 
 
 def _preference(symbol: Symbol) -> tuple[bool, bool, bool, int]:
-    """Of several names for an address: a function first, then a sized one, then without leading underscores, then
-    short."""
+    """Return a key by which the best of several symbols at an address is the largest.
+
+    A function comes before an object, then one with a size, one without leading underscores, a
+    short name.
+    """
     return symbol.kind != "object", symbol.size > 0, not symbol.name.startswith("_"), -len(symbol.name)
