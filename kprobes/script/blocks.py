@@ -300,7 +300,8 @@ class BlockWriter(ABC):
     def _declare(self, statement: tree.Declare) -> None:
         """Write `let $x = value`."""
         slot = self.typing.slots[statement.variable]
-        assert slot.type is not None
+        if slot.type is None:
+            return  # it is never assigned to
         area = self.storage.slot(slot)
         if statement.value is None:
             self.clear(area, layout.room_of(slot.type))

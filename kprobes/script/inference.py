@@ -26,6 +26,7 @@ from .world import World
 
 _COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
 _BOOLEAN: Final = types.Boolean()
+_COUNTING = ("++x", "--x", "x++", "x--")
 _INT64 = Integer(64, True)
 _UINT64 = Integer(64, False)
 
@@ -39,12 +40,16 @@ class Slot:
         span: where it was first.
         type: found so far.
         fixed: True where a declaration says the type.
+        assigned: True where it gets a value somewhere.
+        filled: False between its declaration and its first value, as the walk goes.
     """
 
     name: str
     span: Span
     type: ValueType | None = None
     fixed: bool = False
+    assigned: bool = False
+    filled: bool = True
 
 
 @define(eq=False)
@@ -195,7 +200,7 @@ class Inference(ABC):
         self.final = self.changed = False
         self.probe: TypedProbe
         self._scopes: list[dict[str, Slot]] = []
-        self._loops = 0
+        self._loops = self._measured = 0
         self._known: dict[str, int] = {}
 
     # --- what builtins and functions are: see Deduction
@@ -301,12 +306,9 @@ class Inference(ABC):
                        f"@ = {expression.name}({'...' if expression.arguments else ''})")
             return
         result = self.type(expression)
-        useful = isinstance(
-            expression,
-            tree.Number | tree.Text | tree.Truth | tree.Variable | tree.Binary | tree.Name,
-        )
-        named = isinstance(expression, tree.Name) and isinstance(result, types.Nothing)
-        if useful and not statement.discarded and result is not None and not named:
+        counted = isinstance(expression, tree.Unary) and expression.operator in _COUNTING
+        nothing = result is None or isinstance(result, types.Nothing)
+        if not (counted or nothing or statement.discarded):
             self.warn("Return value discarded.", expression)
 
     def _declare(self, statement: tree.Declare) -> None:
@@ -322,6 +324,9 @@ class Inference(ABC):
         self._scopes[-1][variable.name] = slot
         self.typing.slots[variable] = slot
         value = self.type(statement.value) if statement.value is not None else None
+        slot.filled = statement.value is not None
+        if statement.value is None and not slot.assigned:
+            self.warn(f"Variable {variable.name} was never assigned to.", statement)
         if statement.type is not None:
             written = self.written(statement.type)
             if written is not None and _sized(written):
@@ -414,16 +419,19 @@ class Inference(ABC):
                 slot = self.typing.slots.get(target) or Slot(target.name, target.span)
                 self._scopes[-1][target.name] = slot
             self.typing.slots[target] = slot
+            slot.assigned = slot.filled = True
             if value is not None:
                 self.assign(slot, value, statement)
                 if slot.fixed:
                     self._fits(slot, value, statement.value, statement)
                 self.typing.of[target] = slot.type or value
+                self._warn_of_sign(statement.value, value, slot.type)
             return
         self.key(target)
         value = self._assigned(statement.value)
         if value is not None:
             self.assign_map(target, value, statement)
+            self._warn_of_sign(statement.value, value, self._facts(target).value)
 
     def _assigned(self, value: Expression) -> ValueType | None:
         """Return the type of what is assigned to a map; None: not known yet, or wrong."""
@@ -568,6 +576,10 @@ class Inference(ABC):
 
     def _while(self, statement: tree.While) -> None:
         """Walk through a while loop."""
+        self.warn("While loops are deprecated and may be removed in the future.", statement,
+                  "For loops support ranges (e.g. `for ($x : $start..$end) { ... }`), and can be "
+                  "used in place of while. These are more easily proven to be bounded by the "
+                  "verifier.")
         self.condition(statement.condition)
         self._loop(statement.body)
 
@@ -766,6 +778,8 @@ class Inference(ABC):
                        *did_you_mean(node.name, names))
             return None
         self.typing.slots[node] = slot
+        if not slot.filled and not self._measured:
+            self.warn(f"Variable used before it was assigned: {slot.name.partition('#')[0]}", node)
         if slot.type is None and self.final:
             self._set(slot, Integer(8, True))
         return slot.type
@@ -816,7 +830,7 @@ class Inference(ABC):
     def _unary(self, node: tree.Unary) -> ValueType | None:
         """Return the type of an operator with one operand."""
         operator = node.operator
-        if operator in ("++x", "--x", "x++", "x--"):
+        if operator in _COUNTING:
             return self._count(node)
         if operator == "&":
             result = self.type(node.operand)
@@ -917,7 +931,22 @@ class Inference(ABC):
         ):
             self._mismatch(node, left, right)
             return None
-        return self._arithmetic(node, a, b)
+        result = self._arithmetic(node, a, b)
+        self._warn_of_sign(node.left, left, result)
+        self._warn_of_sign(node.right, right, result)
+        return result
+
+    def _warn_of_sign(self, node: Expression, kind: ValueType, target: ValueType | None) -> None:
+        """Warn where an unsigned number of 64 bits becomes a signed one, which may not hold it.
+
+        Args:
+            node: the number; a literal is not warned of.
+            kind: its type.
+            target: the type that it gets.
+        """
+        if kind == _UINT64 and target == _INT64 and not isinstance(node, tree.Number):
+            self.warn("Expression of type: uint64 being cast to type: int64. This may cause "
+                      "unexpected results. Use an explicit cast to suppress this warning.", node)
 
     def _arithmetic(self, node: tree.Binary, a: Integer, b: Integer) -> ValueType:
         """Return the type of arithmetic on two integers; warn of divisions with mixed signs.
@@ -928,11 +957,11 @@ class Inference(ABC):
             b: type of its right operand.
         """
         if node.operator in ("/", "%"):
-            signed = [
-                isinstance(kind, Integer) and kind.signed and not isinstance(kind, Flexible)
-                for kind in (a, b)
-            ]
-            if any(signed) and a.signed != b.signed:
+            signs = [kind.signed for kind in (a, b)]
+            for at, kind in enumerate((a, b)):
+                if isinstance(kind, Flexible):
+                    signs[at] = signs[1 - at]
+            if any(signs) and (a.bits, signs[0]) != (b.bits, signs[1]):
                 self.warn(
                     f"signed operands for '{node.operator}' can lead to undefined behavior (cast "
                     "to unsigned to silence warning)",
@@ -999,6 +1028,10 @@ class Inference(ABC):
         numbers = [isinstance(kind, types.Pointer) or self.as_integer(kind, node) is not None
                    for kind in (left, right)]
         if all(numbers):
+            if isinstance(left, Integer) and isinstance(right, Integer):
+                together = both(left, right)
+                self._warn_of_sign(node.left, left, together)
+                self._warn_of_sign(node.right, right, together)
             return _BOOLEAN
         same = promoted(left, right) is not None
         texts = (types.String, types.Buffer, types.Array, types.Tuple, types.Record)
@@ -1317,7 +1350,9 @@ class Inference(ABC):
 
     def written(self, name: tree.TypeName) -> ValueType | None:
         """Return the type that a script writes; None after an error: there is no such type."""
+        self._measured += 1  # what has no value yet has a type
         base = self._base(name)
+        self._measured -= 1
         if base is None:
             return None
         for _ in range(name.pointers):

@@ -229,6 +229,16 @@ PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
 
 # --- aggregates
 
+#: Function -> what its arguments after the number are called where they are no literals.
+_LITERALS: Final = {
+    "hist": ("bits value, need integer literal",),
+    "lhist": ("min value (must be non-negative literal)",
+              "max value (must be non-negative literal)", "step value"),
+    "tseries": ("interval_ns value (must be non-negative literal)",
+                "num_intervals value (must be non-negative literal)"),
+}
+
+
 def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
     """Return the type of a map that is assigned by `count()` and its like.
 
@@ -257,12 +267,9 @@ def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
         inference.type(argument)
         if word == "tseries" and position == 3:
             continue
-        if not isinstance(argument, tree.Number):
-            kind = inference.type(argument)
-            if kind is not None:
-                inference.error(
-                    f"{word}: invalid argument {position + 1}: it is a literal", argument
-                )
+        if not isinstance(argument, tree.Number) or argument.value < 0:
+            if inference.type(argument) is not None:
+                inference.error(f"{word}: invalid {_LITERALS[word][position - 1]}", node)
             return None
         rest.append(argument.value)
     signed = number.signed
@@ -299,23 +306,22 @@ def _linear(
         high: where the last row ends.
         step: numbers in a row.
     """
+    rows = (high - low) // step if step > 0 else 0
+    wrong = []
     if step <= 0:
-        inference.error(f"lhist() step must be >= 1 ({step} provided)", node)
-    elif low < 0:
-        inference.error(f"lhist() min must be non-negative (provided min {low})", node)
-    elif high <= low:
-        inference.error(
-            f"lhist() max must be greater than min (provided min {low} and max {high})", node
-        )
-    elif (high - low) // step > 1000:
-        inference.error(
-            f"lhist() too many buckets, must be <= 1000 (would need {(high - low) // step})", node
-        )
-    elif max(high, low) >= 1 << 31:
-        inference.error("lhist() limits have 31 bits here", node)
-    else:
-        return types.LinearHistogram(low, high, step)
-    return None
+        wrong.append(f"lhist() step must be >= 1 ({step} provided)")
+    elif rows > 1000:
+        wrong.append(f"lhist() too many buckets, must be <= 1000 (would need {rows})")
+    if low > high:
+        wrong.append(f"lhist() min must be less than max (provided min {low} and max {high})")
+    if high - low < step:
+        wrong.append("lhist() step is too large for the given range (provided step "
+                     f"{step} for range {high - low})")
+    if not wrong and high >= 1 << 31:
+        wrong.append("lhist() limits have 31 bits here")
+    for text in wrong:
+        inference.error(text, node)
+    return None if wrong else types.LinearHistogram(low, high, step)
 
 
 def _series(
@@ -692,6 +698,8 @@ def _mac(inference: Inference, node: tree.Call) -> ValueType | None:
         inference.error(
             f"macaddr() only supports array or pointer arguments ({name_of(kind)} provided)", node
         )
+    if isinstance(node.arguments[0], tree.Text):
+        inference.error("macaddr() does not support literal string arguments", node)
     return types.Text("mac_address")
 
 

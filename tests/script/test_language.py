@@ -121,6 +121,56 @@ def test_division_by_zero_gives_one_and_warns() -> None:
     assert "stdin:1:23-29: WARNING: Divide or modulo by 0 detected." in made.errors
 
 
+_CAST = ("Expression of type: uint64 being cast to type: int64. This may cause unexpected results. Use an explicit "
+         "cast to suppress this warning.")
+_SIGNED = "signed operands for '%' can lead to undefined behavior (cast to unsigned to silence warning)"
+
+
+@pytest.mark.parametrize(
+    ("body", "warnings"),
+    [
+        # as real bpftrace 0.27 says it, tools/beside_bpftrace/answers.json
+        ("@[1] = 1; delete(@, 1);", {"19-31": "Return value discarded."}),
+        ("$a = (int32)7; print($a % 2);", {"30-36": _SIGNED}),
+        ("print((uint64)3 - 5);", {"15-23": _CAST}),
+        ("print(3 - 5); $x = (uint64)1; $x++; print($x > 3);", {}),
+        ("$x = (uint64)1; $x = (int64)2;", {"14-22": _CAST}),
+        ("@x = (uint64)1; @x = -2;", {"14-22": _CAST}),
+        ("let $u;", {"9-15": "Variable $u was never assigned to."}),
+        ("let $u; print($u); print(sizeof($u)); $u = 1;", {"23-25": "Variable used before it was assigned: $u"}),
+        ("let $u: int32; if (1) { $u = 2; } print($u);", {}),
+    ],
+)
+def test_warnings(body: str, warnings: dict[str, str]) -> None:
+    made = run(f"begin {{ {body} }}")
+    lines = [warning.splitlines()[0] for warning in made.warnings]
+    assert lines == [f"stdin:1:{place}: WARNING: {text}" for place, text in warnings.items()]
+
+
+def test_while_is_deprecated() -> None:
+    (warning,) = run("begin { while (@x < 3) { @x++; } }").warnings
+    lines = warning.splitlines()
+    assert lines[0] == "stdin:1:9-33: WARNING: While loops are deprecated and may be removed in the future."
+    assert lines[-1].startswith("HINT: For loops support ranges")
+
+
+@pytest.mark.parametrize(
+    ("call", "errors"),
+    [
+        ("lhist(1, -2, 4, 2)", ["lhist: invalid min value (must be non-negative literal)"]),
+        ("lhist(1, 5, 3, 1)", ["lhist() min must be less than max (provided min 5 and max 3)",
+                               "lhist() step is too large for the given range (provided step 1 for range -2)"]),
+        ("lhist(1, 0, 3, 10)", ["lhist() step is too large for the given range (provided step 10 for range 3)"]),
+        ("lhist(1, 0, 5, $x)", ["lhist: invalid step value"]),
+        ("tseries(1, -1, 5)", ["tseries: invalid interval_ns value (must be non-negative literal)"]),
+    ],
+)
+def test_limits_are_literals_that_go_together(call: str, errors: list[str]) -> None:
+    with pytest.raises(ScriptError) as caught:
+        run(f"begin {{ $x = 1; @ = {call}; }}")
+    assert [message.text for message in caught.value.messages if message.kind == "ERROR"] == errors
+
+
 def test_a_full_map_and_a_missing_key_warn() -> None:
     made = run("let @m = hash(1); begin { @m[1] = 1; @m[2] = 2; delete(@m, 5); }")
     assert "Map full; can't update element" in made.errors
