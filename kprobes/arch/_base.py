@@ -387,6 +387,6 @@ def displacement(frm: int, to: int, bits: int, scale: int, mask: int) -> int:
 
 
 def signed(value: int, bits: int) -> int:
-    """Two's complement value of a `bits`-wide field."""
+    """Return the two's complement value of the low `bits` bits of a number."""
     value &= (1 << bits) - 1
     return value - (value >> bits - 1 << bits)

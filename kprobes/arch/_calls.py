@@ -68,7 +68,9 @@ class Abi:
         return regs.word(self._slot(regs, n))
 
     def set_argument(self, regs: Regs, n: int, value: int) -> None:
-        """Replace the n-th integer argument at function entry."""
+        """Replace an integer argument, in a register or on the stack, as a function is entered; `n`
+        counts from 0.
+        """
         if n < len(self.args):
             regs[self.args[n]] = value
         else:
@@ -140,8 +142,14 @@ class Linkage:
 
     @classmethod
     def in_register(cls, name: str, **rest: Any) -> Linkage:
-        """A link register. At the trampoline the core puts it right where it still shows that: a
-        function may return by another.
+        """Return the linkage of a link register.
+
+        At the trampoline the register may still hold the trampoline's address: the core puts the
+        real one there, since a function may return by another register.
+
+        Args:
+            name: of the register.
+            rest: what else Linkage takes.
         """
         return cls(
             get=lambda regs: regs[name],
@@ -152,8 +160,12 @@ class Linkage:
 
     @classmethod
     def on_stack(cls, size: int, **rest: Any) -> Linkage:
-        """Pushed: a word of `size` bytes, which still stands below the stack pointer at the
-        trampoline.
+        """Return the linkage of calls that push the return address; at the trampoline it still
+        stands below the stack pointer.
+
+        Args:
+            size: bytes of the address on the stack.
+            rest: what else Linkage takes.
         """
         return cls(
             get=lambda regs: regs.stack(0),

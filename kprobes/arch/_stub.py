@@ -86,11 +86,11 @@ class StubFacts:
 
 
 def file_of(word: int, *groups: str) -> tuple[Slot, ...]:
-    """Number registers in order.
+    """Return the registers of a stub, numbered in order from 0.
 
     Args:
         word: bytes of a register whose group names no size.
-        groups: each "SIZE names", a size of 0 being the word's.
+        groups: each "SIZE NAME NAME ...": bytes of a register, 0 for `word`.
     """
     out: list[Slot] = []
     for group in groups:

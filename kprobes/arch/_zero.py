@@ -10,8 +10,10 @@ from ..regs import Regs
 def zero_first(
     names: Sequence[str],
 ) -> tuple[Callable[[Regs, int], int], Callable[[Regs, int, int], None]]:
-    """(read, write) of the general register of a number: the first one reads as zero, and what is
-    written to it is dropped.
+    """Return (read, write) of a general register by its number: register 0 reads as zero, and what
+    is written to it is dropped.
+
+    read(regs, number) returns a value; write(regs, number, value) returns nothing.
     """
 
     def read(regs: Regs, n: int) -> int:

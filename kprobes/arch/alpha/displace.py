@@ -59,7 +59,9 @@ def _link(insn: Insn, to: int, a: int) -> bytes:
 
 
 def br(insn: Insn, to: int, a: int, **_: int) -> bytes:
-    """The return address, or whatever it wants its own address for, then the jump."""
+    """Return code that puts the original return address into register `a`, then jumps to the
+    target.
+    """
     assert insn.target is not None
     link = _link(insn, to, a)
     return link + jump(to + len(link), insn.target)
@@ -76,7 +78,9 @@ def branch(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def jmp(insn: Insn, to: int, a: int, b: int, **_: int) -> bytes:
-    """The return address goes to Ra before the jump through Rb."""
+    """Return code that puts the original return address into register `a`, then jumps through
+    register `b`.
+    """
     if a == b != ZERO:
         raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr,
                          hint="it is simulated")

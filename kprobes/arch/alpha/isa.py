@@ -84,7 +84,9 @@ def unconditional(insn: Insn, a: int, i: int) -> Insn:
 
 
 def computed(returns: bool, insn: Insn, a: int, b: int) -> Insn:
-    """A jump through a register is a call where it links, and a return where its hint says so."""
+    """Say of a jump through a register that it is a call where it links, and a return where its
+    hint says so (`returns`).
+    """
     return evolve(
         insn, indirect=a == ZERO and not returns, links=a != ZERO, falls_through=a != ZERO
     )
@@ -99,6 +101,7 @@ def br(regs: Regs, insn: Insn, a: int, **_: int) -> int:
 
 
 def jmp(regs: Regs, insn: Insn, a: int, b: int, **_: int) -> int:
+    """Simulate a jump through register `b`: keep the next address in register `a`."""
     target = x(regs, b) & ~3  # first: Ra may be Rb
     set_x(regs, a, insn.next)
     return target

@@ -33,6 +33,7 @@ def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(simulate)
     def run(regs: Regs, insn: Insn, c: int, **fields: int) -> int:
+        """Simulate where condition `c` holds; else go to the next instruction."""
         return (
             simulate(regs, insn, **fields) if c == 14 or arm.holds(regs.flags, c) else after(insn)
         )
@@ -128,6 +129,7 @@ def short(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, offset: int) -
 def short_immediate(
     regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, i: int, **_: int
 ) -> int:
+    """Simulate LDRH and its kin with an immediate offset."""
     return short(regs, insn, u, f, t, o, i)
 
 

@@ -27,19 +27,23 @@ def bl(insn: Insn, to: int, c: int, **_: int) -> bytes:
 
 
 def blx(insn: Insn, to: int, **_: int) -> bytes:
-    """Only BLX changes to T32 without a register; LR is put right there."""
+    """Return BLX to the code behind it, which is T32 (no other instruction changes to that without
+    a register); it sets LR and branches.
+    """
     assert insn.target is not None
     code = a32(0xFAFFFFFF) + move_wide(LR, insn.next)  # BLX to the next word
     return code + b_wide(to + len(code), insn.target)
 
 
 def bx(insn: Insn, to: int, m: int, **_: int) -> bytes:
+    """Return BX as it is; OutOfReach for BX PC."""
     if m == PC:
         raise stays(insn)
     return insn.raw
 
 
 def blx_register(insn: Insn, to: int, c: int, m: int, **_: int) -> bytes:
+    """Return code that sets LR, then BX; OutOfReach for LR."""
     if m == LR:
         raise stays(insn)
     return move(LR, insn.next, c) + a32(c << 28 | 0x012FFF10 | m)
@@ -77,7 +81,7 @@ def process(
 
 
 def load(insn: Insn, to: int, f: int, n: int, **_: int) -> bytes:
-    """LDR to PC; the rules of its row refuse PC as the index."""
+    """Return LDR to PC as it is; OutOfReach where PC is its base, or it stores."""
     if n == PC or not f:
         raise stays(insn)
     return insn.raw

@@ -27,7 +27,9 @@ def use(insn: Insn) -> Use:
 
 
 def _vector(word: int) -> Use | None:
-    """VLDR, VSTR, VLDM, VSTM (A7.6), whose bits 27:0 are the same in both instruction sets."""
+    """Return the effect of VLDR, VSTR, VLDM, VSTM (A7.6), whose bits 27:0 are the same in both
+    instruction sets; None for others.
+    """
     n, low = word >> 16 & 15, word & 0xFF
     if word & 0x0F200E00 == 0x0D000A00:  # VLDR, VSTR
         return Use(n, 4 * low if word >> 23 & 1 else -4 * low, 8 if word >> 8 & 1 else 4)
@@ -37,7 +39,7 @@ def _vector(word: int) -> Use | None:
 
 
 def _elements(word: int) -> Use:
-    """VLD1, VST1 (A7.7); write-back unless Rm is PC."""
+    """Return the effect of VLD1 and VST1 (A7.7); they write the base back unless Rm is PC."""
     n = word >> 16 & 15
     return Use(n, 0, 8 * VECTORS.get(word >> 8 & 15, 1), () if word & 15 == 15 else (n,))
 
@@ -74,7 +76,9 @@ def _a32(insn: Insn, word: int) -> Use:
 
 
 def _sum(n: int, d: int, word: int) -> Use:
-    """Of a constant, rotated (A5.2.4)."""
+    """Return the effect of ADD or SUB of a rotated constant (A5.2.4): register `n` and the constant
+    go to `d`.
+    """
     turn, low = 2 * (word >> 8 & 15), word & 0xFF
     value = (low << 32 | low) >> turn & 0xFFFFFFFF
     return Use(n, value if word >> 23 & 1 else -value, into=(d,))

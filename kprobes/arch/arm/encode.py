@@ -38,19 +38,26 @@ def b_wide(frm: int, to: int) -> bytes:
 
 
 def move(d: int, value: int, c: int = ALWAYS) -> bytes:
-    """A32, MOVW (A2) and MOVT (A1)."""
+    """Return A32's MOVW (A2) and MOVT (A1): `value`, of 32 bits, into register `d` under condition
+    `c`.
+    """
     return b"".join(a32(c << 28 | opcode | half >> 12 << 16 | d << 12 | half & 0xFFF)
                     for opcode, half in _halves(0x03000000, 0x03400000, value))
 
 
 def move_wide(d: int, value: int) -> bytes:
-    """T32, MOVW (T3) and MOVT (T1). Not for SP."""
+    """Return T32's MOVW (T3) and MOVT (T1): `value`, of 32 bits, into register `d`, which is not
+    SP.
+    """
     assert d != SP
     return b"".join(t32(opcode | half >> 1 & 0x400 | half >> 12, half << 4 & 0x7000 | d << 8 | half & 0xFF)
                     for opcode, half in _halves(0xF240, 0xF2C0, value))  # fmt: skip
 
 
 def _halves(low: int, high: int, value: int) -> Iterator[tuple[int, int]]:
+    """Yield (opcode, 16 bits): `low` for the low half of a value, `high` for the upper one unless
+    that is 0.
+    """
     yield low, value & 0xFFFF
     if value >> 16:
         yield high, value >> 16

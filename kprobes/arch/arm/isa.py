@@ -153,8 +153,8 @@ def be8(flags: int, profile: str) -> Arch:
 
 
 def leave_block(regs: Regs, function: int) -> None:
-    """A function called from a handler does not start in the IT block that the handler's probe may
-    be in.
+    """Clear ITSTATE, so that a function called from a handler does not start in the IT block that
+    the handler's probe may be in.
     """
     regs.flags = with_it_state(regs.flags, 0)
 

@@ -24,7 +24,7 @@ SUMS = {2: (0, 1, 1), 3: (1, 0, 1), 4: (0, 0, 0), 5: (0, 0, None), 6: (0, 1, Non
 
 
 def add_with_carry(x: int, y: int, carry: int) -> tuple[int, int, int]:
-    """AddWithCarry (A2.2.1): result, carry, overflow."""
+    """Return (result, carry, overflow) of x + y + carry, in 32 bits (AddWithCarry, A2.2.1)."""
     total = x + y + carry
     result = total & MASK
     return result, total >> 32, ((x ^ result) & (y ^ result)) >> 31
@@ -75,6 +75,7 @@ def process(
 def process_register(
     regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, i: int, y: int, m: int
 ) -> int:
+    """Simulate a data-processing instruction on register `m`, shifted by the amount `i`."""
     return process(regs, insn, o, s, n, d, *shift(r(regs, insn, m), y, i, regs.flags >> 29 & 1))
 
 
@@ -98,7 +99,9 @@ def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_:
 
 
 def adr(insn: Insn, o: int, s: int, n: int, i: int, a: int | None = None, **_: int) -> Insn:
-    """ADD and SUB of a constant to PC work out an address."""
+    """Give ADD and SUB of a constant to PC, which work out an address, that address as their
+    operand.
+    """
     if a is None or s or n != PC or o not in (SUB, ADD):
         return insn
     offset = (i << 32 | i) >> 2 * a & MASK

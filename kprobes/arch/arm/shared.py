@@ -58,7 +58,13 @@ def r(regs: Regs, insn: Insn, n: int) -> int:
 
 
 def holds(flags: int, c: int) -> bool:
-    """ConditionPassed (A8.3.1): odd conditions invert the even one below; 111x is always."""
+    """Return True where a condition holds (ConditionPassed, A8.3.1): odd ones invert the even one
+    below; 111x is always.
+
+    Args:
+        flags: CPSR or XPSR.
+        c: the condition's number, 0 to 15.
+    """
     n, z, c_flag, v = (flags >> bit & 1 for bit in (31, 30, 29, 28))
     even = (z, c_flag, n, v, c_flag and not z, n == v, n == v and not z, True)[c >> 1]
     return bool(even) != (c & 1 == 1 and c < 14)
@@ -82,8 +88,8 @@ def set_nz(regs: Regs, result: int, carry: int, overflow: int) -> None:
 
 
 def it_state(flags: int) -> int:
-    """ITSTATE (A2.5.2), of which the low two bits are kept far from the others; at the same places
-    in CPSR and XPSR.
+    """Return ITSTATE (A2.5.2), of which CPSR and XPSR keep the low two bits far from the others,
+    both at the same bits.
     """
     return flags >> 8 & 0xFC | flags >> 25 & 3
 
@@ -124,6 +130,7 @@ def bl(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def blx(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate BLX to a label: set LR and go on in the other instruction set."""
     assert insn.target is not None
     regs["lr"] = after(insn)
     return insn.target | insn.mode ^ 1
@@ -134,6 +141,7 @@ def bx(regs: Regs, insn: Insn, m: int, **_: int) -> int:
 
 
 def blx_register(regs: Regs, insn: Insn, m: int, **_: int) -> int:
+    """Simulate BLX to register `m`: set LR, and return the register's old value."""
     target = regs[R[m]]  # first: BLX LR goes to the old LR
     regs["lr"] = after(insn)
     return target
@@ -204,7 +212,9 @@ def get_vfp(regs: Regs, n: int, z: int) -> int:
 
 
 def set_vfp(regs: Regs, n: int, z: int, value: int) -> None:
-    """Two singles make a double, the even one its low half."""
+    """Write register number `n`, a single, or with `z` 1 a double, which is two singles, the even
+    one its low half.
+    """
     if not z:
         shift = 32 * (n & 1)
         value = regs[f"d{n // 2}"] & ~(MASK << shift) | value << shift

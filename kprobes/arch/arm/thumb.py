@@ -35,7 +35,9 @@ from .thumb16 import b_cond, is_conditional, row
 
 
 def table_branch(regs: Regs, insn: Insn, n: int, h: int, m: int) -> int:
-    """TBB, TBH: an entry counts halfwords from PC."""
+    """Simulate TBB and TBH (`h` 1): the entry at index `m` of the table at `n` counts halfwords
+    from PC.
+    """
     entry = regs.word(r(regs, insn, n) + (regs[R[m]] << h) & MASK, 1 << h)
     return here(insn) + 2 * entry & MASK | 1
 
@@ -49,7 +51,8 @@ def ldr_literal(regs: Regs, insn: Insn, u: int, t: int, i: int) -> int:
 
 
 def ldrb_literal(regs: Regs, insn: Insn, q: int, u: int, h: int, t: int, i: int) -> int:
-    """LDRB, LDRH, LDRSB, LDRSH; into PC they are PLD, PLI and unallocated hints."""
+    """Simulate LDRB, LDRH, LDRSB and LDRSH; into PC they are PLD, PLI and hints, which do nothing.
+    """
     if t == PC:
         return after(insn)
     value = regs.word(literal(insn, u, i), 1 << h)
@@ -57,6 +60,7 @@ def ldrb_literal(regs: Regs, insn: Insn, q: int, u: int, h: int, t: int, i: int)
 
 
 def ldrd_literal(regs: Regs, insn: Insn, u: int, t: int, e: int, i: int, **_: int) -> int:
+    """Simulate LDRD of a literal into registers `t` and `e`."""
     address = literal(insn, u, 4 * i)
     regs[R[t]], regs[R[e]] = regs.word(address), regs.word(address + 4 & MASK)
     return after(insn)
@@ -121,8 +125,8 @@ def b_cond_label(s: int, j: int, k: int, i: int, **_: int) -> int:
 
 
 def bl_label(s: int, j: int, k: int, i: int, bits: int = 21) -> int:
-    """Encoding T4 of B, and BL: S:I1:I2:imm10:imm11, where I1 and I2 are J1 and J2 inverted if S is
-    0.
+    """Return the distance of B in encoding T4, and of BL: S:I1:I2:imm10:imm11, where I1 and I2 are
+    J1 and J2, inverted if S is 0.
     """
     return 2 * signed(s << bits + 2 | (j ^ s ^ 1) << bits + 1 | (k ^ s ^ 1) << bits | i, bits + 3)
 

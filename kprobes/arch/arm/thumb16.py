@@ -96,7 +96,9 @@ def pop(regs: Regs, insn: Insn, r: int) -> int:
 
 
 def it_rules(insn: Insn, c: int, k: int) -> Insn:
-    """The lowest one in the mask marks the block's end."""
+    """Say of IT how many instructions its block has: the lowest one in the mask `k` marks the
+    block's end.
+    """
     if c == 15 or (c == 14 and k.bit_count() != 1):
         return refuse(insn, UNPREDICTABLE)
     return evolve(insn, together=5 - (k & -k).bit_length())

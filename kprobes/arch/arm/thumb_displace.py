@@ -38,7 +38,9 @@ def bl(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def blx(insn: Insn, to: int, **_: int) -> bytes:
-    """BX PC at a multiple of four changes to A32 behind the next halfword (A8.8.27)."""
+    """Return code that sets LR and changes to A32 by BX PC, at a multiple of four (A8.8.27), then
+    branches.
+    """
     assert insn.target is not None
     code = move_wide(LR, after(insn))
     code += t32(*[NOP] * ((to + len(code)) % 4 // 2), BX_PC, NOP)
@@ -46,24 +48,30 @@ def blx(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def bx(insn: Insn, to: int, m: int, **_: int) -> bytes:
+    """Return BX as it is; OutOfReach for BX PC."""
     if m == PC:
         raise stays(insn)
     return insn.raw
 
 
 def blx_register(insn: Insn, to: int, m: int, **_: int) -> bytes:
+    """Return code that sets LR, then BX; OutOfReach for LR."""
     if m == LR:
         raise stays(insn)
     return move_wide(LR, after(insn)) + t32(0x4700 | m << 3)
 
 
 def mov(insn: Insn, to: int, d: int, m: int) -> bytes:
+    """Return code that puts the original PC into register `d`, or MOV to PC as it is; OutOfReach
+    for SP.
+    """
     if d in (SP, m):
         raise stays(insn)
     return insn.raw if d == PC else move_wide(d, here(insn))
 
 
 def add(insn: Insn, to: int, d: int, m: int) -> bytes:
+    """Return code that adds the original PC to register `d`; OutOfReach for SP and PC."""
     if d in (SP, PC):
         raise stays(insn)
     return add_wide(d, here(insn))
@@ -74,13 +82,16 @@ def adr(insn: Insn, to: int, d: int, i: int) -> bytes:
 
 
 def adr_wide(insn: Insn, to: int, d: int, i: int, u: int) -> bytes:
+    """Return code that puts the address into register `d`; OutOfReach for SP."""
     if d == SP:
         raise stays(insn)
     return move_wide(d, literal(insn, not u, i))
 
 
 def hint(insn: Insn, to: int, t: int, **_: int) -> bytes:
-    """PLD and PLI, which are LDRB and LDRH into PC."""
+    """Return no code for PLD and PLI, which are loads into PC (`t`); raise OutOfReach for a load
+    into another register.
+    """
     if t != PC:
         raise stays(insn)
     return b""

@@ -8,7 +8,9 @@ from .._assembly import AssemblyText, CapstoneMode
 
 
 def _register(name: str, bits: int) -> tuple[str, int]:
-    """w0 is in x0; xzr is 0."""
+    """Return (name of the register that holds the named one; "": it is always 0, and 0): w0 is in
+    x0.
+    """
     if name in ("xzr", "wzr"):
         return "", 0
     return re.sub(r"^w(?=\d|sp)", "x", name).replace("xsp", "sp"), 0

@@ -8,7 +8,9 @@ from .._detours import DetourCode, Saving, numbered, some, words
 
 
 def _a64_constant(register: int, value: int) -> list[int]:
-    """MOVZ, then MOVK for each 16 bits more"""
+    """Return the instructions that put a value of 64 bits into a register by its number: MOVZ, then
+    MOVK for each 16 bits more.
+    """
     return [
         (0xF2800000 if n else 0xD2800000) | n << 21 | (value >> 16 * n & 0xFFFF) << 5 | register
         for n in range(4)
@@ -31,7 +33,10 @@ def _a64_lock(at: int) -> tuple[bytes, bytes]:
 
 
 def _a64_patient(at: int) -> bytes:
-    """MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, +12; STXR w3, w1, [x0]; CBZ w3, +16; MOV x8,
+    """Return code that takes the lock in the word at `at`, and leaves the processor to others while
+    it waits.
+
+    MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, +12; STXR w3, w1, [x0]; CBZ w3, +16; MOV x8,
     #124; SVC #0; B to the start
     """
     word = _a64_constant(0, at)

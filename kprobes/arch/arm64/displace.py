@@ -45,7 +45,9 @@ def bl(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def conditional(opposite: int) -> Callable[..., bytes]:
-    """The opposite condition skips a B."""
+    """Return the `displace` of a branch: the opposite condition, which differs in the bits
+    `opposite`, skips a B.
+    """
 
     def elsewhere(insn: Insn, to: int, i: int, **_: int) -> bytes:
         skip = int.from_bytes(insn.raw, "little") & ~(i << 5) ^ opposite | 2 << 5

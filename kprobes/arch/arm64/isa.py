@@ -58,7 +58,7 @@ def x(regs: Regs, n: int) -> int:
 
 
 def set_x(regs: Regs, n: int, value: int) -> None:
-    """A write to register 31 is dropped."""
+    """Write the register of a number; a write to register 31 is dropped."""
     if n != 31:
         regs[X[n]] = value
 
@@ -120,6 +120,7 @@ def br(regs: Regs, insn: Insn, n: int) -> int:
 
 
 def blr(regs: Regs, insn: Insn, n: int) -> int:
+    """Simulate BLR: set X30, and return the old value of register `n`."""
     target = x(regs, n)  # first: BLR X30 goes to the old X30
     regs["x30"] = insn.next
     return target
@@ -155,7 +156,9 @@ def ldr_sd(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
 
 
 def ldr_q(regs: Regs, insn: Insn, i: int, t: int) -> int:
-    """The less significant half is read first, where that makes a difference: at a fault."""
+    """Simulate LDR of a literal of 16 bytes into register `t`; the less significant half is read
+    first, which shows at a fault.
+    """
     at, big = label(insn, i, 19), regs.arch.order is Order.BIG
     low = regs.word(at + 8 * big, 8)
     regs[V[t]] = regs.word(at + 8 * (not big), 8) << 64 | low

@@ -29,7 +29,7 @@ def alone(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def br_cond(insn: Insn, to: int, **_: int) -> bytes:
-    """The long branch has the same fields."""
+    """Return the long branch, which has the same fields."""
     assert insn.target is not None
     return bundle.far(word_of(insn) & ~(15 << 37) | 12 << 37, to, insn.target)
 

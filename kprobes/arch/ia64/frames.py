@@ -64,13 +64,16 @@ def show(regs: Regs, cfm: int, stacked: Values) -> None:
 
 
 def _write(regs: Regs, names: Sequence[str], values: Values) -> None:
+    """Write registers by their names; those that hold their value already are left alone."""
     for name, value in zip(names, values, strict=True):
         if regs[name] != value:
             regs[name] = value
 
 
 def rotate(regs: Regs) -> None:
-    """Each rotating register gets the next higher number."""
+    """Rotate general, floating-point and predicate registers: each rotating register gets the next
+    higher number.
+    """
     cfm, (gr, fr, pr) = regs["cfm"], rrb(regs["cfm"])
     stacked = physical(regs)
     gr = (gr - 1) % sor(cfm) if sor(cfm) else gr

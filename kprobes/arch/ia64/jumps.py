@@ -25,8 +25,9 @@ STOP_BEHIND_0, STOP_BEHIND_1 = 5, 1  # template >> 1 of M;MI and MI;I
 
 
 def predicate(insn: Insn) -> int:
-    """The one that a breakpoint or a jump has in its place; p0 where it does something when its own
-    is false.
+    """Return the number of the predicate that a breakpoint or a jump has in an instruction's place.
+
+    It is the instruction's own; p0 where the instruction does something when its own is false.
     """
     return word_of(insn) & 63 if insn.conditional else 0
 

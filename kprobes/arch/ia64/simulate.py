@@ -80,7 +80,8 @@ def _p63(regs: Regs, value: int) -> None:
 
 
 def _drain(regs: Regs) -> bool:
-    """The epilogue: another stage, or the last one, which goes on behind the loop. False: that one.
+    """Do what a loop's epilogue does to the registers: begin another stage, or the last one; return
+    False for the last one.
     """
     stages = regs["ar_ec"]
     _p63(regs, 0)
@@ -132,6 +133,8 @@ def br_wexit(regs: Regs, insn: Insn, q: int, **_: int) -> int:
 
 
 def mov_ip(regs: Regs, insn: Insn, d: int, q: int) -> int:
+    """Simulate MOV from IP: put the bundle's address into register `d`, where predicate `q` holds.
+    """
     if holds(regs, q) and d:
         regs[f"r{d}"] = insn.addr & -SIZE
     return insn.next

@@ -6,7 +6,9 @@ from .._detours import DetourCode, Saving, numbered, some, words
 
 
 def _la_constant(register: int, value: int) -> list[int]:
-    """LU12I.W, ORI, LU32I.D, LU52I.D"""
+    """Return the instructions that put a value of 64 bits into a register by its number: LU12I.W,
+    ORI, LU32I.D, LU52I.D.
+    """
     return [0x14000000 | (value >> 12 & 0xFFFFF) << 5 | register,
             0x03800000 | (value & 0xFFF) << 10 | register << 5 | register,
             0x16000000 | (value >> 32 & 0xFFFFF) << 5 | register,

@@ -24,8 +24,9 @@ def word(value: int) -> bytes:
 
 
 def jump(frm: int, to: int) -> bytes:
-    """B: 128 MiB either way. The only jump that changes no register; Linux's far one loses a
-    temporary.
+    """Return B from `frm` to `to`, 128 MiB either way; raise OutOfReach beyond.
+
+    It is the only jump that changes no register; Linux's far one loses a temporary.
     """
     offset = displacement(frm, to, 26, 4, MASK)
     return word(B | (offset & 0xFFFF) << 10 | offset >> 16)
@@ -77,8 +78,9 @@ def bl(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def branch(insn: Insn, to: int, **_: int) -> bytes:
-    """The opposite branch skips a B: op bit 26 turns BEQ into BNE, BLT into BGE, BLTU into BGEU,
-    BEQZ into BNEZ.
+    """Return the opposite branch, which skips a B to the target.
+
+    Op bit 26 turns BEQ into BNE, BLT into BGE, BLTU into BGEU, BEQZ into BNEZ.
     """
     return _skip(insn, 1 << 26, 0xFC0003FF) + b(insn, to + 4)
 

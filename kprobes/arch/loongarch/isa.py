@@ -53,8 +53,8 @@ def signed_x(regs: Regs, n: int) -> int:
 
 
 def near(bits: int) -> Callable[..., Insn]:
-    """Formats of direct branches by the width of their offset, in words. The high part of two is
-    printed last.
+    """Return the `extra` of direct branches whose offset has `bits` bits, in words; its high part
+    is printed last.
     """
     def extra(insn: Insn, i: int, j: int = 0, **_: int) -> Insn:
         return evolve(insn, target=insn.addr + (signed(j << 16 | i, bits) << 2) & MASK)
@@ -68,7 +68,12 @@ def computed(insn: Insn, s: int, d: int, **_: int) -> Insn:
 
 
 def address(shift: int, keep: int = MASK) -> Callable[..., Insn]:
-    """Extra of what adds an offset to pc: the address is a constant."""
+    """Return the `extra` of an instruction that adds an offset to pc: the address is a constant.
+
+    Args:
+        shift: bits by which the offset is shifted left.
+        keep: mask of the sum.
+    """
     def extra(insn: Insn, i: int, d: int) -> Insn:
         return evolve(insn, operand=insn.addr + (signed(i, 20) << shift) & keep)
 
@@ -79,6 +84,7 @@ def address(shift: int, keep: int = MASK) -> Callable[..., Insn]:
 
 
 def pcadd(regs: Regs, insn: Insn, i: int, d: int) -> int:
+    """Simulate PCADDI and its kin: put the address, which is known, into register `d`."""
     assert insn.operand is not None
     set_x(regs, d, insn.operand)
     return insn.next
@@ -94,6 +100,9 @@ def bl(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def jirl(regs: Regs, insn: Insn, i: int, s: int, d: int) -> int:
+    """Simulate JIRL: keep the next address in register `d`, and return the target, register `s`
+    plus `i` words.
+    """
     target = x(regs, s) + (signed(i, 16) << 2) & MASK  # first: rd may be rj
     set_x(regs, d, insn.next & MASK)
     return target

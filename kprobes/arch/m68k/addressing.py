@@ -38,8 +38,13 @@ def half(code: bytes, at: int) -> int:
 
 
 def extension(e: int, code: bytes, at: int, immediate: int) -> int:
-    """Bytes of the extension words at `at`; -1 for a reserved form. immediate: bytes of an
-    immediate operand.
+    """Return the bytes of the extension words at offset `at`; -1 for a reserved form.
+
+    Args:
+        e: effective address field.
+        code: the instruction's bytes and what follows.
+        at: offset of the words in it.
+        immediate: bytes of an immediate operand.
     """
     number = mode(e)
     if number in (6, 10):
@@ -48,8 +53,8 @@ def extension(e: int, code: bytes, at: int, immediate: int) -> int:
 
 
 def indexed(word: int) -> int:
-    """Bytes from an indexed mode's extension word on: brief format, or full format with its
-    displacements (2.2.7 to 2.2.10).
+    """Return the bytes from an indexed mode's extension word on: brief format, or full format with
+    its displacements (2.2.7 to 2.2.10); -1: reserved.
     """
     if not word & 0x100:
         return 2
@@ -196,7 +201,9 @@ def destination(d: int) -> int:
 
 
 def floating_operand(command: int) -> tuple[int, int, frozenset[int] | None]:
-    """OperandShape.place() of a floating-point instruction, by its command word (section 5)."""
+    """Return what OperandShape.place() returns, of a floating-point instruction with this command
+    word (section 5).
+    """
     kind, form = command >> 13, command >> 10 & 7
     if kind == 0 or (kind == 2 and form == 7):
         return 4, 0, None  # from register to register; FMOVECR

@@ -12,7 +12,8 @@ BITS = (8, 16, 32)  #: by the field of the operand's size
 
 
 def _value(e: int, code: bytes, at: int, bits: int, addr: int) -> Value | None:
-    """The operand of an effective address; None: its address has more parts than can be said.
+    """Return the operand of an effective address; None: its address has more parts than a Value can
+    have.
 
     Args:
         e: the field of the effective address.

@@ -103,6 +103,7 @@ def bsr(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def jmp(insn: Insn, to: int, e: int) -> bytes:
+    """Return JMP with its pc-relative operand where it was; any other as it is."""
     return (
         reaching(insn.raw, 2, insn.addr, to) if mode(e) in (PC_DISPLACED, PC_INDEXED) else insn.raw
     )

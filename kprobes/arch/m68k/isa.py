@@ -121,7 +121,14 @@ def row(
 def arithmetic(
     line: str, name: str, source: frozenset[int], into: frozenset[int]
 ) -> tuple[Row, ...]:
-    """ADD, SUB, AND, OR: into a data register, and from one."""
+    """Return the rows of ADD, SUB, AND or OR: into a data register, and from one.
+
+    Args:
+        line: the first four bits of the opcode word.
+        name: the manual's mnemonic.
+        source: addressing modes of the operand that is read.
+        into: addressing modes of the operand that is written.
+    """
     return row(f"{line} --- 0zz eeeeee", name, source), row(f"{line} --- 1zz eeeeee", name, into)
 
 

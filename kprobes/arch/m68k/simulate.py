@@ -82,6 +82,7 @@ def _target(insn: Insn) -> int:
 
 
 def push(regs: Regs, value: int) -> None:
+    """Push a long word on the guest's stack."""
     top = regs["a7"] - 4 & MASK
     regs.set_word(top, value)
     regs["a7"] = top
@@ -92,6 +93,7 @@ def jmp(regs: Regs, insn: Insn, e: int) -> int:
 
 
 def jsr(regs: Regs, insn: Insn, e: int) -> int:
+    """Simulate JSR: push the next address, and return the effective address `e`."""
     target = address(regs, insn, e)
     push(regs, insn.next)
     return target

@@ -11,6 +11,12 @@ def _is_register(operand: str) -> bool:
 
 
 def _row(modes: str, *keystone: str) -> AssemblyText:
+    """Return how the code is written.
+
+    Args:
+        modes: Capstone's modes.
+        keystone: Keystone's names of the architecture and its modes.
+    """
     return AssemblyText(
         capstone=CapstoneMode("MIPS", modes), keystone=keystone, is_register=_is_register
     )

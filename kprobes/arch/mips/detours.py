@@ -40,8 +40,10 @@ def _mips(order: str, bits: int, release6: bool) -> Saving:
     linked, conditional = (0x7D090036, 0x7D090026) if release6 else (0xC1090000, 0xE1090000)
 
     def lock(at: int) -> tuple[bytes, bytes]:
-        """LL t1, (t0); BNEZ t1, -4; ORI t1, zero, 1; SC t1, (t0); BEQZ t1, -16; NOP; SYNC, and
-        SYNC; SW zero, (t0)
+        """Return code that takes the lock in the word at `at`, and code that gives it back.
+
+        LL t1, (t0); BNEZ t1, -4; ORI t1, zero, 1; SC t1, (t0); BEQZ t1, -16; NOP; SYNC, and SYNC;
+        SW zero, (t0)
         """
         word = _mips_constant(8, at, bits)
         return (

@@ -58,7 +58,7 @@ class MipsElsewhere:
         self.longest = (8 if bits == 32 else 24) + 16 + jump.size
 
     def unconditional(self, insn: Insn, to: int, **_: int) -> bytes:
-        """J, BAL, BC and the like."""
+        """Return the link, the delay slot and a jump to the target: J, BAL, BC and the like."""
         code = self.linking(insn, to)
         assert insn.target is not None
         return code + self._jump.encode(to + len(code), insn.target)

@@ -16,7 +16,9 @@ LIKELY = (0x14, 0x15, 0x16, 0x17)
 
 
 def annuls(code: int) -> bool:
-    """A likely branch skips its delay slot where it is not taken."""
+    """Return True for the encoding of a likely branch, which skips its delay slot where it is not
+    taken.
+    """
     return (code >> 26 in LIKELY or (code >> 26 == 1 and code >> 17 & 1 == 1)
             or (code >> 26 == 0x11 and code >> 21 & 31 == 8 and code >> 17 & 1 == 1))
 

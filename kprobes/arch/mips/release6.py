@@ -71,7 +71,9 @@ def geu(regs: Regs, s: int, t: int, **_: int) -> bool:
 
 
 def ov(regs: Regs, s: int, t: int, **_: int) -> bool:
-    """BOVC: an operand or the sum is no 32-bit value."""
+    """Return whether BOVC branches: an operand, register `s` or `t`, or their sum is no 32-bit
+    value.
+    """
     a, b = sr(regs, s), sr(regs, t)
     return not all(-(1 << 31) <= v < 1 << 31 for v in (a, b, a + b))
 
@@ -117,13 +119,16 @@ def jic(regs: Regs, insn: Insn, t: int, i: int) -> int:
 
 
 def jialc(regs: Regs, insn: Insn, t: int, i: int) -> int:
+    """Simulate JIALC: set RA, and return register `t` plus `i`."""
     target = jic(regs, insn, t, i)
     regs["ra"] = insn.next
     return target
 
 
 def address(value: Callable[[Insn, int], int]) -> Callable[..., int]:
-    """ADDIUPC, AUIPC, ALUIPC: `value` of the displacement into a register."""
+    """Return the simulation of ADDIUPC, AUIPC or ALUIPC: put `value`(insn, displacement) into
+    register `s`.
+    """
 
     def simulate(regs: Regs, insn: Insn, s: int, i: int) -> int:
         set_r(regs, s, value(insn, i) & regs.arch.mask)
@@ -160,14 +165,18 @@ def ldpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
 
 
 def word_at(size: int, insn: Insn, i: int, **_: int) -> Insn:
-    """Extra of a pc-relative load: its displacement counts such words."""
+    """Set the operand of a pc-relative load (`extra`): its displacement `i` counts words of `size`
+    bytes.
+    """
     return evolve(
         insn, operand=(insn.addr & -size) + size * signed(i, 19 if size == 4 else 18), data=size
     )
 
 
 def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
-    """Extra of a compact branch on rs (or rt) that links."""
+    """Set the target of a compact branch that links (`extra`); refuse it where it tests the link
+    register that it writes.
+    """
     reject = "tests the link register that it writes: unpredictable" if s == 31 else ""
     return evolve(to.i16(insn, i), reject=reject)
 

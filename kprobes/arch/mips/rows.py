@@ -40,8 +40,10 @@ NAMES = {32: (*_FIRST, *(f"t{n}" for n in range(8)), *_LAST), 64: (*_FIRST, "a4"
 
 
 def registers(bits: int) -> Registers:
-    """Release 6 has HI and LO with the DSP extension only. With 32-bit floating-point registers (FR
-    = 0) the low half of each counts.
+    """Return the registers, of `bits` bits.
+
+    Release 6 has HI and LO with the DSP extension only. With 32-bit floating-point registers (FR =
+    0) the low half of each counts.
     """
     return Registers(
         names=(*NAMES[bits], "hi", "lo", "pc", *F, "fcsr", "userlocal"), pc="pc", sp="sp",
@@ -117,6 +119,9 @@ def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[...,
 
 
 def jalr(regs: Regs, insn: Insn, s: int, d: int) -> int:
+    """Simulate JALR: keep the next address in register `d`, and return the old value of register
+    `s`.
+    """
     target = r(regs, s)  # first: rd may be rs
     set_r(regs, d, insn.next)
     return target

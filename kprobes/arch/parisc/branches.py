@@ -33,20 +33,20 @@ def near(insn: Insn, i: int, w: int = 0, **_: int) -> Insn:
 
 
 def far(insn: Insn, w: int, j: int, i: int, d: int = 0) -> Insn:
-    """B and B,L: 17 bits. It is a call where it links."""
+    """Set the target of B and B,L, of 17 bits; it is a call where it links."""
     target = insn.addr + 8 + (signed(scattered(w, j, i, 17), 17) << 2) & MASK
     return evolve(insn, target=target, links=d != 0, falls_through=d != 0 and insn.delay_slot)
 
 
 def farthest(insn: Insn, w: int, k: int, j: int, i: int) -> Insn:
-    """B,L of 22 bits, which links r2."""
+    """Set the target of B,L of 22 bits, which links r2."""
     target = insn.addr + 8 + (signed(scattered(w, k << 5 | j, i, 22), 22) << 2) & MASK
     return evolve(insn, target=target, links=True, falls_through=insn.delay_slot)
 
 
 def computed(insn: Insn, b: int, **_: int) -> Insn:
-    """BV, BVE and BE: a return through the registers of return addresses; else nobody knows where
-    to.
+    """Say of BV, BVE and BE that they return, through the registers of return addresses, or jump to
+    an unknown place.
     """
     return evolve(insn, indirect=b not in (RP, LINK), falls_through=False)
 
@@ -64,6 +64,7 @@ def _link(regs: Regs, insn: Insn, d: int) -> None:
 
 
 def b(regs: Regs, insn: Insn, d: int = 0, **_: int) -> int:
+    """Simulate B and B,L: keep the return address in register `d`."""
     _link(regs, insn, d)
     assert insn.target is not None
     return insn.target
@@ -74,6 +75,9 @@ def b_l(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def blr(regs: Regs, insn: Insn, d: int, x: int) -> int:
+    """Simulate BLR: keep the return address in register `d`, and return pc plus 8 times register
+    `x`.
+    """
     target = insn.addr + 8 + (r(regs, x) << 3) & MASK  # first: it may be the link register
     _link(regs, insn, d)
     return target
@@ -84,6 +88,7 @@ def bv(regs: Regs, insn: Insn, b: int, x: int = 0) -> int:
 
 
 def bve_l(regs: Regs, insn: Insn, b: int) -> int:
+    """Simulate BVE,L: keep the return address in r2, and return the address in register `b`."""
     target = r(regs, b) & ~3
     _link(regs, insn, RP)
     return target
@@ -94,14 +99,17 @@ def be(regs: Regs, insn: Insn, b: int, w: int, j: int, i: int) -> int:
 
 
 def be_l(regs: Regs, insn: Insn, **fields: int) -> int:
+    """Simulate BE,L: keep the return address in r31, and return the target."""
     target = be(regs, insn, **fields)
     _link(regs, insn, LINK)
     return target
 
 
 def branch(holds: Callable[..., bool]) -> Callable[..., int]:
-    """With n the delay slot is nullified where the branch is not taken: it goes backwards, others
-    have none then.
+    """Return the simulation of a conditional branch, taken where `holds`(regs, **fields).
+
+    With n the delay slot is nullified where the branch is not taken: it goes backwards, others have
+    none then.
     """
 
     def simulate(regs: Regs, insn: Insn, n: int = 0, **fields: int) -> int:
@@ -131,6 +139,9 @@ def cmpib(false: bool, regs: Regs, c: int, s: int, t: int, **_: int) -> bool:
 
 
 def _addb(regs: Regs, false: bool, c: int, s: int, left: int) -> bool:
+    """Add to register `s`, and return whether condition `c` of the sum holds; with `false` True,
+    whether it does not.
+    """
     right = r(regs, s)
     set_r(regs, s, left + right & MASK)
     return added(c, left, right) is not false
@@ -145,6 +156,7 @@ def addib(false: bool, regs: Regs, c: int, s: int, t: int, **_: int) -> bool:
 
 
 def movb(regs: Regs, c: int, s: int, t: int, **_: int) -> bool:
+    """Copy register `t` to register `s`, and return whether condition `c` of the value holds."""
     value = r(regs, t)
     set_r(regs, s, value)
     return moved(c, value)

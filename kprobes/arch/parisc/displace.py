@@ -63,8 +63,9 @@ def _b(frm: int, to: int, n: int) -> bytes:
 
 
 def jump(frm: int, to: int) -> bytes:
-    """B,N: 256 KiB either way; nothing runs in its delay slot. A far one needs its target in a
-    register.
+    """Return B,N from `frm` to `to`, 256 KiB either way; raise OutOfReach beyond.
+
+    Nothing runs in its delay slot. A far one needs its target in a register.
     """
     return _b(frm, to, NULLIFY)
 
@@ -98,7 +99,7 @@ def _slot(insn: Insn) -> bytes:
 
 
 def b(insn: Insn, to: int, d: int = 0, **_: int) -> bytes:
-    """The link, then the branch with what it has in its delay slot."""
+    """Return the link, then the branch with what it has in its delay slot."""
     code = _link(insn, d)
     assert insn.target is not None
     return code + _b(to + len(code), insn.target, 0 if insn.delay_slot else NULLIFY) + _slot(insn)

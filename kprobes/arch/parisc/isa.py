@@ -49,7 +49,14 @@ Conditional = tuple[str, str, Callable[..., bool], int]
 
 
 def negated(first: int, name: str, holds: Callable[..., bool]) -> tuple[Conditional, Conditional]:
-    """An opcode whose condition must hold, and the one of which the opposite must."""
+    """Return two conditional branches: one whose condition must hold, and one of which the opposite
+    must.
+
+    Args:
+        first: opcode of the first; that of the second is 2 more.
+        name: the manual's mnemonic.
+        holds: (regs, **fields) -> whether the condition holds.
+    """
     return ((f"{first:06b} {COMPARED}", name, partial(holds, False), OPCODE),
             (f"{first + 2:06b} {COMPARED}", name, partial(holds, True), OPCODE))
 
@@ -86,7 +93,16 @@ def conditional(
 
 def always(start: str, name: str, simulate: Callable[..., int], extra: Callable[..., Insn],
            displace: Callable[..., bytes] | None = None) -> tuple[Row, Row]:
-    """A branch that is always taken. Where it nullifies what is behind it, it has no delay slot."""
+    """Return the two rows of a branch that is always taken; where it nullifies what is behind it,
+    it has no delay slot.
+
+    Args:
+        start: the picture without the bit that nullifies, which stands in front of the last one.
+        name: the manual's mnemonic.
+        simulate: (regs, insn, **fields) -> next target.
+        extra: (insn, **fields) -> the instruction with its target.
+        displace: (insn, to, **fields) -> code that does the same at `to`; None: there is none.
+    """
     before, last = start[:-1], start[-1]
     return (Delayed(f"{before} 0 {last}", name, simulate, displace=displace, extra=extra),
             Row(f"{before} 1 {last}", f"{name},N", simulate, displace=displace, extra=extra))
