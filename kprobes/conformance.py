@@ -68,7 +68,8 @@ class TableReports:
         self.absent: dict[str, str] = {}
 
     def cells(self) -> Cells:
-        """{architecture: {capability: facts}}, for every architecture mentioned."""
+        """Return {architecture: {capability: facts}}, for every architecture that a test has named.
+        """
         seen = {c for part in (self.proved, self.failed, self.blank) for row in part.values() for c in row}
         columns = [*CAPABILITIES, *sorted(seen - set(CAPABILITIES))]
         return {arch: {c: self._facts(arch, c) for c in columns}
@@ -122,14 +123,17 @@ class Matrix:
         self._file.write_text(text)
 
     def tables(self) -> Tables:
-        """{title: {architecture: {capability: {"proved": n, "failed": n} or {"blank": reason}}}}; the first has no
-        title."""
+        """Return {title: {architecture: {capability: {"proved": n, "failed": n} or {"blank":
+        reason}}}}; the first has the title "".
+        """
         return {title: self._found[title].cells() for title in sorted(self._found)}
 
 
 def table(cells: Cells) -> str:
-    """Cases proved, as Markdown, and the reasons of blanks below. Where all of a row is blank for one reason, it is no
-    row: the last lines say so."""
+    """Return a table of the cases proved as Markdown, and the reasons of blanks below.
+
+    Where all of a row is blank for one reason, it is no row: the last lines say so.
+    """
     columns = next(iter(cells.values()), {})
     lines = ["| " + " | ".join(["architecture", *columns]) + " |", "|---|" + "---:|" * len(columns)]
     notes: list[str] = []
@@ -163,7 +167,7 @@ def _cell(facts: dict[str, Any], notes: list[str]) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option."""
+    """Add the option --conformance to pytest."""
     parser.addoption("--conformance", metavar="FILE", default=None,
                      help="write which architecture proved which kprobes capability to FILE (Markdown, or JSON if it "
                           "ends in .json)")

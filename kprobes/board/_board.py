@@ -246,8 +246,9 @@ class Fitted:
         return [device for device in self.bus.devices if isinstance(device, Uart)]
 
     def accesses(self) -> list[tuple[str, int, int]]:
-        """(name, reads, writes) of each device, and behind it of its registers that have names; the CPU's own only
-        where it was used."""
+        """Return (name, reads, writes) of each device, and behind it of its registers that have
+        names; the CPU's own device only where it was used.
+        """
         out = []
         for device in self.bus.devices:
             if isinstance(device, SystemControl) and not device.reads + device.writes:
@@ -316,7 +317,12 @@ def _contents(file: str | os.PathLike[str]) -> bytes:
 # --- board files
 
 def _board_of(said: dict[str, Any], folder: Path) -> Board:
-    """The board that a file's tables stand for. folder: where files are that it names."""
+    """Return the board that a file describes; raise BadArgument where it does so wrongly.
+
+    Args:
+        said: the file's keys and tables.
+        folder: what the files that it names are relative to.
+    """
     _check_keys(said, KEYS, "a board")
     plain: dict[str, Any] = {name: _integer(said[name], name) for name in ("base", "entry", "vectors") if name in said}
     texts: dict[str, Any] = {name: _text(said[name], name) for name in ("arch", "symbols", "svd") if name in said}
@@ -377,12 +383,18 @@ def _check_keys(said: dict[str, Any], known: set[str], what: str) -> None:
 
 
 def _integer(value: Any, name: str) -> int:
+    """Return a value that is an integer from 0 on; raise BadArgument, which names `name`, for any
+    other.
+    """
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise BadArgument(f"{name} is {value!r}", hint="write a number, as in 0x20000000")
     return value
 
 
 def _text(value: Any, name: str) -> str:
+    """Return a value that is a string, not empty; raise BadArgument, which names `name`, for any
+    other.
+    """
     if not isinstance(value, str) or not value:
         raise BadArgument(f"{name} is {value!r}", hint=f'write a text, as in {name} = "..."')
     return value

@@ -50,7 +50,7 @@ class _Builder(ElementTree.TreeBuilder):
     """Refuses document types."""
 
     def doctype(self, *declared: Any) -> None:
-        """Called at a document type declaration."""
+        """Refuse the file: called at a document type declaration."""
         raise ImageError("it has a document type declaration, which no SVD file needs",
                          hint="take that line out, and what belongs to it")
 
@@ -122,7 +122,7 @@ def _registers(parent: Any, at: int, prefix: str, bits: int) -> Iterator[Registe
 
 
 def _array(element: Any) -> Iterator[tuple[str, int]]:
-    """(name, offset) of each element of an array, or of the only one."""
+    """Yield (name, offset in bytes) of each element of an array, or of the only one."""
     name, offset = element.findtext("name", ""), _number(element.findtext("addressOffset", "0"))
     if (count := element.findtext("dim")) is None:
         yield name, offset
@@ -150,7 +150,7 @@ def _indices(text: str, many: int) -> list[str]:
 
 
 def _number(text: str) -> int:
-    """A number as SVD files write it: 16, 0x10, #10000."""
+    """Return a number as SVD files write it: 16, 0x10, #10000."""
     text = text.strip().lower()
     try:
         return int(text[1:].replace("x", "0"), 2) if text.startswith("#") else int(text.lstrip("+"), 0)

@@ -103,7 +103,7 @@ class SystemControl(Device):
         return 0
 
     def _state_of(self, nvic: Nvic) -> int:
-        """ICSR."""
+        """Return the register ICSR: which exceptions are active and pending."""
         ready, active, first = nvic.ready, nvic.active, nvic.first()
         current = self.wires.regs["xpsr"] & 0x1FF
         return int(current | (1 << 11 if len(active) <= 1 else 0) | (first or 0) << 12

@@ -27,7 +27,8 @@ class Uart(Device):
         self.show = show
 
     def feed(self, data: bytes) -> None:
-        """Let more bytes come in."""
+        """Add bytes to those that the guest may receive; raise the interrupt where it is enabled.
+        """
         self.received.extend(data)
         self.update()
 
@@ -150,7 +151,7 @@ class Uart16550(Uart):
         self._empty = False  # the interrupt of an empty transmitter, until it is read or a byte is sent
 
     def _why(self) -> int:
-        """The interrupt identification register, without the FIFOs' bits."""
+        """Return the interrupt identification register, without the FIFOs' bits."""
         if self._registers[1] & self.RECEIVED and self.received:
             return 4
         if self._registers[1] & self.EMPTY and self._empty:

@@ -621,7 +621,9 @@ class HeapCheck:
         return self._stack(regs)[1:]
 
     def _stack(self, regs: Regs) -> Kept:
-        """Code addresses, the first being that of the instruction."""
+        """Return code addresses, innermost first, the first being that of the instruction; that
+        alone where the stack cannot be read.
+        """
         try:
             wanted = self._depth + 1
             if wanted <= MOST_KEPT:
@@ -711,7 +713,7 @@ class HeapCheck:
         return self.findings[told:]
 
     def report(self) -> str:
-        """All findings as text, with their stacks."""
+        """Return all findings as text, with their stacks."""
         if not self.findings:
             return "no findings"
         return "\n\n".join(map(str, self.findings))
@@ -750,7 +752,9 @@ class HeapCheck:
         return found
 
     def _words(self, block: HeapBlock | None) -> Iterator[int]:
-        """The words of a block; None: registers, and all memory that may have pointers to blocks."""
+        """Yield the words of a block; of None those of registers, and of all memory that may have
+        pointers to blocks.
+        """
         machine = self._machine
         if block is not None:
             yield from self._words_of(block.address, block.size)
@@ -844,7 +848,9 @@ class _Pointers:
         self._words = words
 
     def targets(self, block: HeapBlock | None) -> set[int]:
-        """Numbers of the blocks that a block leads to; None: that anything outside of the heap leads to."""
+        """Return indices in `blocks` of those that a block leads to; of None those that anything
+        outside of the heap leads to.
+        """
         found = set[int]()
         low, high = self._starts[0], self.blocks[-1].end
         for word in self._words(block):

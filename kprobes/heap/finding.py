@@ -107,7 +107,8 @@ class HeapFinding:
         return [f"    {frame}" for frame in frames] or ["    (unknown)"]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for JSON: addresses are integers, stacks lists of {"address", "text"}."""
+        """Return the finding for JSON: addresses are integers, stacks lists of {"address", "text"}.
+        """
         found: dict[str, Any] = {
             "kind": self.kind, "text": self.headline, "address": self.address, "size": self.size,
             "access": self.access, "pc": self.pc, "count": self.count, "noticed": self.noticed,

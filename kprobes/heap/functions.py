@@ -61,7 +61,9 @@ C_FUNCTIONS: Final = {
 
 
 def _operators() -> Iterator[tuple[str, Allocator]]:
-    """C++'s operators, by their names in the Itanium ABI: size_t is m, j or y there."""
+    """Yield (name, what it does) of C++'s operators, by their names in the Itanium ABI: size_t is
+    m, j or y there.
+    """
     quiet, aligned = "RKSt9nothrow_t", "St11align_val_t"
     for letters, family in (("nw", "new"), ("na", "new[]")):
         for size in "mjy":

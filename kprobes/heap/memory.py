@@ -177,7 +177,7 @@ class HeapMemory:
         self._current = self._new_segment(SEGMENT)
 
     def close(self) -> None:
-        """Watch accesses no more. The memory stays: the guest may go on to use it."""
+        """Stop watching accesses. The memory stays: the guest may go on to use it."""
         for end in self._ends:
             end()
         self._ends.clear()
@@ -298,7 +298,7 @@ class HeapMemory:
         return bytes(map(self._mark, range(start, start + size)))
 
     def _mark(self, address: int) -> int:
-        """The mark of a byte; 0 for one that is in no segment."""
+        """Return the mark of a byte; 0 for one that is in no segment."""
         n = bisect_right(self._starts, address) - 1
         if n < 0 or address >= self._segments[n].start + self._segments[n].size:
             return 0
@@ -310,12 +310,16 @@ class HeapMemory:
         return n >= 0 and address < self._segments[n].start + self._segments[n].size
 
     def nearest(self, address: int) -> HeapBlock | None:
-        """The block, alive or kept back, that an address is in or closest to; None: there is none."""
+        """Return the block, allocated or kept back, that an address is in or closest to; None:
+        there is none.
+        """
         blocks = [*self.alive.values(), *(freed.block for freed in self.freed.values())]
         return min(blocks, key=lambda block: _distance(block, address), default=None)
 
     def containing(self, address: int) -> HeapBlock | None:
-        """The block that is alive, and has an address, be it that behind its last byte; None: there is none."""
+        """Return the allocated block that has an address, be it that behind its last byte; None:
+        there is none.
+        """
         return next((block for block in self.alive.values()
                      if block.address <= address <= block.end), None)
 
@@ -349,7 +353,7 @@ class HeapMemory:
         return None
 
     def changed(self, block: HeapBlock) -> int | None:
-        """The first address of a freed block that was written since; None: there is none."""
+        """Return the first address of a freed block that was written since; None: there is none."""
         now = self._read(block.address, min(block.size, KEPT))
         if now == FREED_FILLS[:len(now)]:
             return None
@@ -405,7 +409,7 @@ class HeapMemory:
         return self._known[start, size]
 
     def _marks(self, address: int) -> tuple[memoryview, int]:
-        """(marks, number of the mark) of an address in a segment."""
+        """Return (marks of the segment, index in them) of an address in a segment."""
         segment = self._segments[bisect_right(self._starts, address) - 1]
         return segment.marks, address - segment.start
 
@@ -449,7 +453,7 @@ class HeapMemory:
 
 
 def _filled(fills: bytes, size: int) -> bytes:
-    """Bytes that are all the same.
+    """Return bytes that are all the same.
 
     Args:
         fills: some of them.
@@ -459,12 +463,15 @@ def _filled(fills: bytes, size: int) -> bytes:
 
 
 def _rounded(room: int) -> int:
-    """A room's size, rounded so that few sizes differ: to a sixteenth of its power of two."""
+    """Return the bytes of a room, rounded up so that few sizes differ: to a sixteenth of its power
+    of two.
+    """
     step = max(ALIGNMENT, 1 << max(room.bit_length() - 5, 0))
     return -(-room // step) * step
 
 
 def _distance(block: HeapBlock, address: int) -> int:
+    """Return the bytes from an address to the block; 0 inside of it."""
     if address < block.address:
         return block.address - address
     return max(address - block.end + 1, 0)

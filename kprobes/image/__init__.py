@@ -166,8 +166,12 @@ def _sound_btf(data: bytes, name: str) -> bytes:
 
 
 def raw_bytes(source: str | os.PathLike[str] | bytes, name: str | None = None) -> tuple[bytes, str]:
-    """(the bytes of a raw image, its name). name: default: the file's base name. Raises ImageError:
-    unreadable, empty.
+    """Return (bytes of a raw image, its name); raise ImageError where it cannot be read or is
+    empty.
+
+    Args:
+        source: a path, or the bytes themselves.
+        name: the name to return; None: the file's base name.
     """
     data, name = _contents(source, name)
     if not data:

@@ -74,7 +74,9 @@ _DAMAGE = (
 
 @contextmanager
 def damage_is_error(name: str) -> Iterator[None]:
-    """pyelftools meets damage with whatever exception comes up; make it an ImageError."""
+    """Turn every exception with which pyelftools meets damage into ImageError, while inside; `name`
+    names the file.
+    """
     try:
         yield
     except KprobeError:  # some of ours are of those kinds, too

@@ -11,7 +11,8 @@ from ._symbol import Symbol
 
 
 def _ghidra(symbols: list[Symbol]) -> str:
-    """Lines for Ghidra's ImportSymbolsScript: name, address, and f for a function or l for a label.
+    """Return lines for Ghidra's ImportSymbolsScript: name, address, and f for a function or l for a
+    label.
     """
     return "".join(
         f"{_word(s.name)} {s.address:#x} {'f' if s.kind != 'object' else 'l'}\n" for s in symbols
@@ -46,7 +47,7 @@ def _binja(symbols: list[Symbol]) -> str:
 
 
 def _map(symbols: list[Symbol]) -> str:
-    """Lines as nm -S prints them."""
+    """Return lines as nm -S prints them."""
     return "".join(
         f"{s.address:016x} {s.size:016x} {'T' if s.kind != 'object' else 'D'} {_word(s.name)}\n"
         for s in symbols

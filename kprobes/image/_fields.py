@@ -56,6 +56,7 @@ class Picture:
             memory.write(p, {"b": 1, "h": 2, "d": 8}.get(self.unit, 4), unit, self._little())
 
     def read(self, memory: ImageMemory, p: int) -> int:
+        """Return the signed value in place; of scaled fields shifted right."""
         unit = self._load(memory, p)
         value = sum((unit >> at & (1 << high - low + 1) - 1) << low for high, low, at in self.parts)
         return signed(value, self.top) >> self.scale

@@ -1,7 +1,8 @@
 """Files that only say what is where: nm's output and what looks like it, linkers' maps, lists that
 other tools export.
 
-Formats are recognised line by line; a line that says nothing is passed over.
+Formats are recognised line by line; a line that says nothing is passed over. The readers here take
+the lines of a file, and yield its symbols.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def _nm(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _linker(lines: list[str]) -> Iterator[Symbol]:
-    """GNU ld's map: input sections, and below each the symbols in it; lld's: addresses, sizes and
-    names in columns.
+    """Yield the symbols of a linker's map. GNU ld: input sections, and below each the symbols in
+    it; lld: addresses, sizes and names in columns.
     """
     code = False
     for line in lines:
@@ -67,7 +68,9 @@ def _linker(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _ida(lines: list[str]) -> Iterator[Symbol]:
-    """IDA's map file: segments with their starts, then names as segment:offset."""
+    """Yield the symbols of IDA's map file: segments with their starts, then names as
+    segment:offset.
+    """
     segments: dict[str, tuple[int, bool]] = {}
     for line in lines:
         segment, name = _IDA_SEGMENT.match(line), _IDA_NAME.match(line)
@@ -79,7 +82,7 @@ def _ida(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _idc(lines: list[str]) -> Iterator[Symbol]:
-    """An IDC script that sets names."""
+    """Yield the symbols of an IDC script that sets names."""
     functions: set[int] = set()
     for line in lines:
         function, name = _IDC_FUNCTION.match(line), _IDC_NAME.match(line)
@@ -92,7 +95,9 @@ def _idc(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _json(lines: list[str]) -> Iterator[Symbol]:
-    """A list of names and addresses in JSON, or an object of names to addresses."""
+    """Yield the symbols of a JSON list of names and addresses, or an object of names to addresses;
+    none where it is damaged.
+    """
     try:
         found = json.loads("\n".join(lines))
     except (ValueError, RecursionError):
@@ -124,7 +129,9 @@ def _whole(value: object) -> int | None:
 
 
 def _table(lines: list[str]) -> Iterator[Symbol]:
-    """Columns with a header that names them, or lines of an address and a name in either order."""
+    """Yield the symbols of columns with a header that names them, or of lines with an address and a
+    name in either order.
+    """
     delimiter = "\t" if any("\t" in line for line in lines[:20]) else ","
     rows = _rows(lines, delimiter)
     header = [cell.lower() for cell in rows[0]] if rows else []

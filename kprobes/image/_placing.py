@@ -319,6 +319,7 @@ class _Placing:
         return self._of.entries[index]
 
     def _target(self, index: int) -> RelocationTarget:
+        """Return what the symbol of an index means at run time; index 0 is none."""
         if index not in self._targets:
             self._targets[index] = self._bind(self._entry(index)) if index else RelocationTarget()
         return self._targets[index]
@@ -426,8 +427,10 @@ class _Placing:
         )
 
     def _toc_veneer(self, x: RelocationSite) -> int:
-        """The veneer saves r2; compilers leave a nop behind the call for the instruction that
-        restores it.
+        """Return the address of a veneer that saves r2 and goes to the site's symbol; make the nop
+        behind the call restore r2.
+
+        Compilers leave a nop there for this.
         """
         if self.memory.read(x.p, 4) & 1 and self.memory.read(x.p + 4, 4) == 0x60000000:
             # ld r2, 40(r1) or 24(r1)
@@ -435,8 +438,11 @@ class _Placing:
         return self.veneer(x.target.address, "elfv1" if self._of.descriptors else "elfv2")
 
     def describe(self, x: RelocationSite) -> int:
-        """The function that is asked; behind it, what it answers: the offset from the thread
-        pointer.
+        """Return the address of the function that a descriptor of a thread-local variable begins
+        with; 0 where no image has it.
+
+        What that function answers, the offset from the thread pointer, is written to the
+        descriptor's second word.
         """
         word = self._of.bits // 8
         self.memory.write(x.p + word, word, x.sum + self.tls[1] & (1 << self._of.bits) - 1)
@@ -459,7 +465,8 @@ class _Placing:
                 yield from self._code_symbol(moved)
 
     def _code_symbol(self, descriptor: Symbol) -> Iterator[Symbol]:
-        """ELFv1: `.f` is f's code."""
+        """Yield `.f`, the code of an ELFv1 descriptor f; nothing where the symbol is code itself.
+        """
         segment = segment_at(self._of.segments, descriptor.address - self.bias)
         if segment is not None and "x" not in segment.perms:
             code = self.memory.read(descriptor.address, 8)

@@ -3,6 +3,9 @@
 A stub reads an import's address from a slot and goes there. Where its code names the slot the code
 is read; linkers for PowerPC leave names; SPARC's slots are the stubs; on MIPS an undefined symbol's
 value is its stub.
+
+A finder of a machine (_x86_64 and so on) takes a section of stubs, and yields (address of a stub,
+its bytes, address of its slot).
 """
 
 from __future__ import annotations

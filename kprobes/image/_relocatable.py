@@ -168,8 +168,8 @@ def _perms(section: Any) -> str:
 
 
 def _small_data_first(member: tuple[int, Any]) -> tuple[bool, bool, int]:
-    """Data that code reaches with 16 bits from the GOT stands next to it; what has no bytes in the
-    file comes last.
+    """Return the key by which sections are sorted: data that code reaches with 16 bits from the GOT
+    stands next to it; what has no bytes in the file comes last.
     """
     n, section = member
     small = section.name.startswith((".toc", ".got", ".sdata", ".sbss", ".lit"))

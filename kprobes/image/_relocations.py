@@ -73,8 +73,8 @@ def _row(
 
 @functools.cache
 def table(machine: int, bits: int) -> dict[int, RelocationRow]:
-    """Relocation types of an e_machine whose addresses have `bits` bits; empty for a machine not
-    known here.
+    """Return relocation type -> row of an e_machine whose addresses have `bits` bits; {} where it
+    is not known here.
     """
     prefix, text = TABLES.get(machine, ("", ""))
     known: dict[int, RelocationRow] = {}

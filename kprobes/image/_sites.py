@@ -191,6 +191,6 @@ class RelocationRow:
 
 
 def signed(value: int, bits: int) -> int:
-    """Two's complement value of the low `bits` bits."""
+    """Return the two's complement value of the low `bits` bits of a number."""
     value &= (1 << bits) - 1
     return value - (value >> bits - 1 << bits)

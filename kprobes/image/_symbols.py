@@ -143,7 +143,7 @@ def _arm_marks(elf: Elf, entries: Iterable[SymbolEntry]) -> list[tuple[int, str]
 
 
 def imports_of(entries: Iterable[SymbolEntry]) -> dict[str, Import]:
-    """Undefined symbols by name."""
+    """Return the undefined symbols by name."""
     kinds: dict[str | int, str] = {"STT_FUNC": "func", "STT_LOOS": "func", "STT_OBJECT": "object"}
     return {
         e.name: Import(

@@ -21,7 +21,8 @@ SPECIAL = ("_GLOBAL_OFFSET_TABLE_", "_gp_disp", "_gp", "__gnu_local_gp", ".TOC."
 
 
 def page_size(machine: int) -> int:
-    """Bytes of the smallest page of an e_machine; segments are cut and merged at multiples of it.
+    """Return the bytes of the smallest page of an e_machine; segments are cut and merged at
+    multiples of it.
     """
     return _PAGES.get(machine, 0x1000)
 

@@ -87,7 +87,7 @@ def normalised(written: bytes) -> bytes:
 
 
 def _head(ir: str) -> Iterator[str]:
-    """Types, and declarations of LLVM's own functions."""
+    """Yield types, and declarations of LLVM's own functions, from LLVM IR."""
     for line in ir.splitlines():
         if line.startswith("%struct."):
             yield line
@@ -96,7 +96,7 @@ def _head(ir: str) -> Iterator[str]:
 
 
 def _functions(ir: str) -> Iterator[str]:
-    """The text of each function, without comments and empty lines."""
+    """Yield the text of each function in LLVM IR, without comments and empty lines."""
     inlining = dict(_INLINING.findall(ir))
     lines: list[str] = []
     for raw in ir.splitlines():
@@ -165,7 +165,7 @@ def _as_it_is(written: bytes) -> bytes:
 
 
 def _library(host: str, checked: bool = False) -> Output:
-    """The library of a host: what serves call sites, and usual hits.
+    """Return how to make the library of a host: what serves call sites, and usual hits.
 
     Args:
         host: as platform.machine() calls it.
@@ -179,7 +179,7 @@ def _library(host: str, checked: bool = False) -> Output:
 
 
 def for_macos(host: str) -> Output:
-    """The library for macOS, which nobody has run."""
+    """Return how to make the library for macOS, which nobody has run."""
     options = [option for option in _LIBRARY_OPTIONS if option not in _OF_ELF]
     linking = (*options, "-undefined", "dynamic_lookup")
     return Output(f"{host}.dylib", _LIBRARY_SOURCES, f"{host}-macos", linking, _as_it_is)
@@ -200,7 +200,7 @@ OUTPUTS: Final = (
 # --- the command
 
 def compiler() -> list[str]:
-    """The command that is clang.
+    """Return the command that is clang.
 
     Raises:
         SystemExit: ziglang is not installed, or of another version.
@@ -217,7 +217,8 @@ def compiler() -> list[str]:
 
 
 def pinned() -> str:
-    """The version of ziglang that the extra `jit` names; "" where kprobes is not installed."""
+    """Return the version of ziglang that the extra `jit` names; "" where kprobes is not installed.
+    """
     try:
         lines = metadata.requires("kprobes") or []
     except metadata.PackageNotFoundError:
@@ -229,7 +230,7 @@ def pinned() -> str:
 
 
 def made(output: Output, target: str = "") -> bytes:
-    """An output, compiled now.
+    """Compile an output, and return its bytes.
 
     Args:
         output: what to make.

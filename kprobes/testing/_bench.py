@@ -229,8 +229,8 @@ class Bench:
     # --- placing it
 
     def _furnish(self) -> None:
-        """Memory for the CPU's tables, or for the contexts that it saves, and one saved there to
-        return to.
+        """Set up what the CPU needs in memory, in `data`: tables, or areas for contexts that it
+        saves, with one saved there to return to.
         """
         regs, guest, abi = self.machine.regs, self.machine.guest, self._arch.abi
         if guest.contexts.furnish is not None:
@@ -239,15 +239,17 @@ class Bench:
                 abi.enter(regs, self.machine.parts.state.exit)
 
     def _unmap_rest(self) -> None:
-        """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at
-        the exit page only.
+        """Unmap all but the scene, `data` and the exit page: nothing else can change then. The
+        stack is in `data`.
         """
         for start, end, _ in list(self.machine.parts.memory.engine.regions()):
             if not any(start <= a <= end for a in (BASE, self.data, self.machine.parts.state.exit)):
                 self.machine.parts.memory.unmap_pages(start, end + 1 - start)
 
     def _map_own_pages(self) -> None:
-        """The library's pages are there from the start, so that they make no difference later."""
+        """Have the library map its pages, by a probe that is taken away again, so that they make no
+        difference later.
+        """
         mode = min(self._arch.traps.end)
         case = next((c for c in self.file.cases if c.outcome == "step" and c.mode == mode), None)
         if case is not None:
@@ -410,7 +412,7 @@ class Bench:
         )
 
     def _repair(self) -> None:
-        """Memory as it was; what the probe has put over the code stays."""
+        """Write memory back as it was; what the probe has put over the code stays."""
         if self.machine.read(self.data, DATA) != self._contents:
             self.machine.write(self.data, self._contents)
         self._scenery.repair()

@@ -19,8 +19,8 @@ LINKING = 3000  # random instructions looked at for return addresses
 
 
 def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """A simulated instruction that leaves its next address somewhere says so: a jump must not cover
-    what it returns to.
+    """Check that a simulated instruction that leaves its next address somewhere says so: a jump
+    must not cover what it returns to.
     """
     if arch.jump is None:
         return
@@ -44,10 +44,10 @@ def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """A simulated instruction shorter than a jump that never goes on to the next address says so:
-    data may stand there.
+    """Check that a simulated instruction shorter than a jump that never goes on to the next address
+    says so: data may stand there.
 
-    Of none it is said that does go on: exclusive sequences are followed along it.
+    An instruction that does go on must not say so: exclusive sequences are followed along it.
     """
     often, going_on = Counter[str](), set()
     for _ in range(2 * LINKING):

@@ -29,8 +29,8 @@ def decode_tables(arch: Arch) -> list[DecodeTable]:
 
 
 def row_names(arch: Arch) -> list[str]:
-    """Names of the rows that `arch.decode` works with, whatever their class: what has a name, a
-    simulate and a reject.
+    """Return the names of the rows that `arch.decode` works with, whatever their class: what has a
+    name, a simulate and a reject.
     """
     rows = [t for t in _reachable(arch.decode) if all(hasattr(type(t), word)
                                                       for word in ("name", "simulate", "reject"))]

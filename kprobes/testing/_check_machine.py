@@ -2,6 +2,9 @@
 
 The guest code used is the architecture's own trap and, where there is one, its jump: nothing else
 of the ISA is known here. Whoever listens moves the guest on, so that a run is a chain of traps.
+
+Each check takes the scene (a machine with a listener and a page of traps) and yields a sentence for
+each breach.
 """
 
 from __future__ import annotations
@@ -134,7 +137,9 @@ def _trap_pc(s: Scene) -> Iterator[str]:
 
 
 def _moves(s: Scene) -> Iterator[str]:
-    """A chain a -> b -> c -> b' -> home, the same trap visited twice with different answers."""
+    """Check a chain a -> b -> c -> b' -> home, in which the same trap is visited twice with
+    different answers.
+    """
     answers = [s.home, s.go(s.c)]
 
     def answer(regs: Regs) -> None:
@@ -172,7 +177,7 @@ def _registers_come_back(s: Scene) -> Iterator[str]:
 
 
 def _patches(s: Scene) -> Iterator[str]:
-    """Code that has run already is replaced, from outside and from a report."""
+    """Check that code that has run already can be replaced, from outside and from a report."""
     jump = s.arch.jump
     if jump is None:
         return
@@ -198,7 +203,8 @@ def _patches(s: Scene) -> Iterator[str]:
 
 
 def _calls(s: Scene) -> Iterator[str]:
-    """A call area: reported in place, and moved only where the sink says so."""
+    """Check a call area: calls there are reported in place, and moved only where the sink says so.
+    """
     sites = s.machine.call_sites
     if s.arch.jump is None or sites is None or not sites.jumps(None, 0):
         return

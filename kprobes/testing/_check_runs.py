@@ -50,10 +50,13 @@ def exceptions(s: Scene) -> Iterator[str]:
 
 
 def nesting(s: Scene) -> Iterator[str]:
-    """Guest code from within a report: the outer run goes on, with its own registers."""
+    """Check guest code that is run from within a report: the outer run goes on, with its own
+    registers.
+    """
     pcs: list[int] = []
 
     def nested(regs: Regs) -> None:
+        """Run guest code, note pc, and end the run."""
         s.run(s.b)
         pcs.append(regs.pc)
         s.home(regs)
@@ -66,6 +69,7 @@ def nesting(s: Scene) -> Iterator[str]:
     caught: list[bool] = []
 
     def survive(regs: Regs) -> None:
+        """Catch the error of a nested run, and go on."""
         try:
             s.run(s.b)
         except _MarkError:
@@ -97,9 +101,10 @@ def run_ends(s: Scene) -> Iterator[str]:
 
 
 def many_calls(s: Scene) -> Iterator[str]:
-    """A thousand nested runs from one report, none inside the other."""
+    """Check a thousand nested runs from one report, none inside the other."""
 
     def often(regs: Regs) -> None:
+        """Run guest code many times, one after the other, and end the run."""
         for _ in range(_MANY):
             s.run(s.b)
         s.home(regs)
@@ -111,10 +116,11 @@ def many_calls(s: Scene) -> Iterator[str]:
 
 
 def depth(s: Scene) -> Iterator[str]:
-    """Endless nesting is refused, and the machine survives it."""
+    """Check that endless nesting is refused, and that the machine survives it."""
     deep = 0
 
     def deeper(regs: Regs) -> None:
+        """Run the same trap again, as deep as _DEEPEST, and end the run."""
         nonlocal deep
         deep += 1
         if deep < _DEEPEST:

@@ -121,13 +121,16 @@ def compare_endings(plain: Ending, probed: Ending, where: str) -> list[Differenc
 
 
 def _shortened(fault: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Engines report the address accessed without the bits that no page table can hold."""
+    """Return a fault without the bits of its address that no page table can hold: engines report it
+    without.
+    """
     if fault is None or fault[3] is None:
         return fault
     return (*fault[:3], fault[3] & (1 << 48) - 1, *fault[4:])
 
 
 def _fault(fault: tuple[Any, ...] | None) -> str:
+    """Return a fault's facts as text; "none" without one."""
     if fault is None:
         return "none"
     return " ".join(hex(f) if isinstance(f, int) else str(f) for f in fault)

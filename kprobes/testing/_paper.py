@@ -20,6 +20,9 @@ class _Paper:
         self.bytes: dict[int, int] = {}
 
     def read(self, addr: int, size: int) -> bytes:
+        """Return bytes of memory, 0 where nothing was written; raise GuestFault beyond the greatest
+        address.
+        """
         if not 0 <= addr <= self.arch.mask:
             raise GuestFault("no such address", address=addr)
         return bytes(self.bytes.get(addr + n, 0) for n in range(size))
@@ -29,7 +32,8 @@ class _Paper:
 
 
 def paper_regs(arch: Arch) -> Regs:
-    """All zero, with a stack pointer; memory everywhere."""
+    """Return registers of no machine: all zero, with a stack pointer, and memory at every address.
+    """
     values = dict.fromkeys(arch.regs.names, 0)
     values[arch.regs.sp] = 0x80000 if arch.bits > 16 else 0x8000
     masks = {name: (1 << arch.regs.widths.get(name, arch.bits)) - 1 for name in values}

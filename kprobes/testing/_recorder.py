@@ -45,6 +45,7 @@ class Recorder:
         """
 
         def fault_handler(p: Any, regs: Regs, trapnr: int) -> int:
+            """Add a line with the fault, and return `result`."""
             what = trapnr if regs.exception is None else type(regs.exception).__name__
             self.note(f"fault {name} {what}", regs)
             return result

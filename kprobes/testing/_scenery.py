@@ -42,7 +42,7 @@ class Scenery:
         self._name_homes()
 
     def pads(self, mode: int, size: int) -> bytes:
-        """Traps."""
+        """Return `size` bytes of traps of a mode."""
         trap = self._arch.end_bytes(mode)
         return (trap * (size // len(trap) + 1))[:size]
 
@@ -82,13 +82,13 @@ class Scenery:
         return turned[:start] + self.image[start : start + size] + turned[start + size :]
 
     def vary(self, number: int) -> None:
-        """Noise, or its inverse, by turns."""
+        """Write the random bytes around the instruction, or their inverse where `number` is odd."""
         if self._variants:
             self.image = self._variants[number % 2]
             self.repair()
 
     def _name_homes(self) -> None:
-        """The homes are functions of the mode in use."""
+        """Make symbols for both homes: functions, of the mode in use."""
         self._machine.symbols.remove_module("bench")
         for scene in (BASE, BASE + SCENE):
             self._machine.symbols.add(
@@ -98,8 +98,11 @@ class Scenery:
     # --- where branches lead
 
     def map_targets(self, states: list[StartState]) -> list[int]:
-        """Landings where branches go: the pages mapped. States that lead where nothing can be
-        mapped are dropped.
+        """Map pages of landings where branches go, and return their addresses.
+
+        Args:
+            states: the states; those that lead where nothing can be mapped are taken out of the
+                list.
         """
         mapped, kept = [], []
         for state in states:
@@ -131,8 +134,11 @@ class Scenery:
         return page
 
     def turn_landings(self, states: list[StartState]) -> None:
-        """Traps of the right mode where branches to another one lead; states that lead where none
-        can stand are dropped.
+        """Write landings of another mode where branches lead that change the mode.
+
+        Args:
+            states: the states; those that lead where no landing can stand are taken out of the
+                list.
         """
         states[:] = [s for s in states if s.target is None or self._turn_landing(s.target)]
         self._machine.patch(BASE, self.image)
@@ -167,7 +173,7 @@ class Scenery:
         return self._kprobes._text.read(BASE, 2 * SCENE)
 
     def repair(self) -> None:
-        """The code as it was; what the probe has put over it stays."""
+        """Write the code back as it was; what the probe has put over it stays."""
         if self.code() == self.image:
             return
         start = BASE
@@ -177,7 +183,7 @@ class Scenery:
             start = end if patch is None else patch.addr + len(patch.new)
 
     def without_insn(self, code: bytes, size: int) -> bytes:
-        """Code without the `size` bytes of the instruction, where the breakpoint is."""
+        """Return code without the `size` bytes of the instruction, where the breakpoint is."""
         at = self.home - BASE
         return code[:at] + bytes(size) + code[at + size :]
 

@@ -194,8 +194,14 @@ class States:
             self._regs[name] = value
 
     def special(self, names: set[str]) -> list[dict[str, int]]:
-        """States in which one of these registers holds a value that decides something: 0, 1, only
-        high or low bits, a sign.
+        """Return states in which one of some registers holds a value that decides something: 0, 1,
+        only high or low bits, a sign.
+
+        Each is register -> value, of one register. Registers that tests leave alone are passed
+        over.
+
+        Args:
+            names: of the registers.
         """
         out = []
         for name in sorted(names & set(self._names)):

@@ -40,7 +40,9 @@ class GuestState:
 
 
 def snapshot(machine: Any) -> GuestState:
-    """Registers and all mapped memory of a machine; of a remote one, what is known of it."""
+    """Return the registers and all mapped memory of a machine; of a remote one, what is known of
+    it.
+    """
     return GuestState(
         registers(machine.regs), {r: machine.read(r[0], r[1] - r[0]) for r in regions(machine)}
     )
@@ -93,8 +95,8 @@ class Comparison:
 
     @contextmanager
     def probed(self, probes: Sequence[Probe]) -> Iterator[Comparison]:
-        """While inside, the probes are registered: several again() in a row save registering
-        thousands each time.
+        """Register the probes for as long as the `with` lasts: several again() in a row save
+        registering thousands each time.
         """
         self.kprobes.register_all(probes)
         try:
@@ -133,7 +135,9 @@ class Comparison:
         ]
 
     def _memory(self) -> Memory:
-        """Memory with our patches seen through, without our pages."""
+        """Return the guest's memory without the library's pages, with the original bytes under its
+        patches.
+        """
         own = self._own()
         read = self.kprobes._text.read
         return {(a, b): read(a, b - a) for a, b in regions(self.machine)
@@ -188,15 +192,15 @@ class Comparison:
         return out
 
     def _data(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Objects in [start, end)."""
+        """Return (start, end) of the objects that symbols name in [start, end)."""
         objects = [
             s for s in self.machine.symbols if s.kind == "object" and start <= s.address < end
         ]
         return [(s.address, min(s.address + s.size, end)) for s in objects]
 
     def _put_back(self) -> None:
-        """Memory and registers as at the start, and what the CPU has besides those that have names;
-        breakpoints stay.
+        """Put memory and registers back as at the start, and the CPU's hidden state; breakpoints
+        stay.
 
         Registers come first: a CPU that saves contexts in memory (TriCore) takes back those that
         were left there.
@@ -272,6 +276,7 @@ def functions(machine: Any) -> list[Symbol]:
 
 
 def _entry(kprobes: Kprobes, symbol: Symbol) -> Entry:
+    """Return the entry of a function."""
     return kprobes.machine.arch.pointers.code_address(
         symbol.address | symbol.mode, kprobes.original
     )

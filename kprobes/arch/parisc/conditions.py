@@ -57,5 +57,7 @@ def added(c: int, left: int, right: int) -> bool:
 
 
 def moved(c: int, value: int) -> bool:
-    """Of one value: never, zero, negative, odd; from 4 on their opposites."""
+    """Return whether a condition of one value holds: 0 never, 1 zero, 2 negative, 3 odd; from 4 on
+    their opposites.
+    """
     return (False, value == 0, value >= LIMIT, bool(value & 1))[c & 3] is not bool(c & 4)

@@ -68,7 +68,7 @@ INVISIBLE = "TAR and the branch history are not among the registers an engine sh
 
 
 def words(order: Order) -> DecodeTable:
-    """Instructions of one word."""
+    """Return the table of instructions of one word, for a byte order."""
     return DecodeTable((
         *rows(MASK, order),
         # "Fixed-Point Arithmetic Instructions"
@@ -91,7 +91,7 @@ PAIRS = DecodeTable((
 
 
 def decoder(order: Order) -> Callable[[bytes, int], Insn]:
-    """Arch.decode: one word, or with a prefix two."""
+    """Return `Arch.decode` for a byte order: instructions are one word, or with a prefix two."""
     single = fixed_width(words(order), order.value)
 
     def decode(code: bytes, addr: int) -> Insn:
@@ -114,7 +114,10 @@ def decoder(order: Order) -> Callable[[bytes, int], Insn]:
 
 
 def relocator(order: Order) -> Callable[[Insn, int], bytes]:
-    """OutOfLine.relocate: a pc-relative operand is 8 GiB away at most, and so is the slot."""
+    """Return `OutOfLine.relocate` for a byte order.
+
+    A pc-relative operand is 8 GiB away at most, and so is the slot.
+    """
 
     def relocate(insn: Insn, to: int) -> bytes:
         """Return a prefixed instruction for address `to` with its pc-relative operand where it was;
@@ -165,7 +168,7 @@ def sets_toc(first: int, second: int) -> bool:
 
 
 def code_address(order: Order) -> Callable[[int, Read], Entry]:
-    """Pointers.code_address."""
+    """Return `Pointers.code_address` for a byte order."""
 
     def address(addr: int, read: Read) -> Entry:
         """Return the entry that a function pointer means: through a descriptor, or behind the code
@@ -242,8 +245,10 @@ def ppc64(
 
 
 def big_endian(flags: int, _: str) -> Arch:
-    """The low two bits of e_flags are the ABI's number; what does not say is ELFv1, as raw code is
-    taken to be.
+    """Return the architecture for a big-endian file with these e_flags, whose low two bits are the
+    ABI's number.
+
+    A file that does not say is ELFv1, as raw code is taken to be.
     """
     return evolve(PPC64, abi=V2) if flags & 3 == 2 else PPC64
 

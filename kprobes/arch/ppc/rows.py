@@ -42,7 +42,13 @@ def narrow(regs: Regs, value: int) -> int:
 
 
 def label(bits: int, mask: int) -> Callable[..., Insn]:
-    """Extra of a branch to a label: `d` counts words from the branch, or from 0 with AA."""
+    """Return the `extra` of a branch to a label, whose field `d` counts words from the branch, or
+    from 0 with AA.
+
+    Args:
+        bits: of the field.
+        mask: the greatest address.
+    """
     return lambda insn, d, a, **_: evolve(
         insn, target=(0 if a else insn.addr) + 4 * signed(d, bits) & mask
     )
@@ -78,7 +84,9 @@ def taken(regs: Regs, o: int, i: int) -> bool:
 
 
 def go(regs: Regs, insn: Insn, target: int, k: int) -> int:
-    """LR is set whether the branch is taken or not."""
+    """Set LR, whether the branch is taken or not, where `k` (LK) is 1; return `target` as an
+    address.
+    """
     if k:
         regs["lr"] = insn.next
     return narrow(regs, target)

@@ -49,7 +49,9 @@ def _full(word: int, addr: int) -> Use:
 
 
 def _short(word: int) -> Use:
-    """"RVC Instruction Set Listings"."""
+    """Return the effect of a 16-bit instruction on a base register ("RVC Instruction Set
+    Listings").
+    """
     kind, low, high = word >> 13, 8 + (word >> 2 & 7), 8 + (word >> 7 & 7)
     d, imm = word >> 7 & 31, signed(word >> 7 & 0x20 | word >> 2 & 0x1F, 6)
     match word & 3, kind:

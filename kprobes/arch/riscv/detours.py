@@ -9,7 +9,14 @@ _RISCV_NAMES = ("zero ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s
 
 
 def _riscv_constant(register: int, value: int, bits: int) -> list[int]:
-    """ADDI, then SLLI and ADDI for each eleven bits more: all of them positive"""
+    """Return the instructions that put a constant into a register: ADDI, then SLLI and ADDI for
+    each eleven bits more, all of them positive.
+
+    Args:
+        register: its number.
+        value: of `bits` bits.
+        bits: 32 or 64.
+    """
     steps = range((bits - 1) // 11 * 11, -1, -11)
     return [word for n, at in enumerate(steps)
             for word in ([register << 15 | 11 << 20 | 0x1013 | register << 7] if n else [])

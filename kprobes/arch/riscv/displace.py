@@ -20,14 +20,22 @@ def word(value: int) -> bytes:
 
 
 def jump(mask: int, frm: int, to: int) -> bytes:
-    """JAL x0: 1 MiB either way."""
+    """Return JAL x0 from `frm` to `to`, 1 MiB either way; raise OutOfReach beyond."""
     offset = displacement(frm, to, 20, 2, mask)  # imm[20:1], printed as 20, 10:1, 11, 19:12
     imm = offset >> 19 << 19 | (offset & 0x3FF) << 9 | (offset >> 10 & 1) << 8 | offset >> 11 & 0xFF
     return word(imm << 12 | 0b1101111)
 
 
 def set_address(mask: int, to: int, d: int, value: int) -> bytes:
-    """AUIPC, and ADDI of the low twelve bits, which it takes as signed."""
+    """Return code that puts an address into a register: AUIPC, and ADDI of the low twelve bits,
+    which it takes as signed.
+
+    Args:
+        mask: the greatest address.
+        to: address of the code.
+        d: number of the register.
+        value: the address.
+    """
     field = displacement(to, value + 0x800 & mask, 32, 1, mask)
     return word(field & ~0xFFF | d << 7 | 0b0010111) + word(
         (field - 0x800 & 0xFFF) << 20 | d << 15 | d << 7 | 0b0010011
@@ -39,6 +47,7 @@ def auipc(mask: int, insn: Insn, to: int, i: int, d: int) -> bytes:
 
 
 def jal(mask: int, insn: Insn, to: int, d: int = 0, **_: int) -> bytes:
+    """Return the link, and JAL x0 to the target."""
     assert insn.target is not None
     code = set_address(mask, to, d, insn.next & mask) if d else b""
     return code + jump(mask, to + len(code), insn.target)
@@ -49,7 +58,7 @@ def jalr(mask: int, insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
 
 
 def branch(mask: int, insn: Insn, to: int, **_: int) -> bytes:
-    """The opposite branch skips a JAL."""
+    """Return the opposite branch, which skips a JAL to the target."""
     return word(int.from_bytes(insn.raw, "little") & 0x01FFF07F ^ 1 << 12 | 8 >> 1 << 8) + jal(
         mask, insn, to + 4
     )
@@ -69,7 +78,9 @@ def c_jalr(mask: int, insn: Insn, to: int, s: int) -> bytes:
 
 
 def _linked(mask: int, insn: Insn, to: int, s: int, d: int) -> bytes:
-    """The return address goes to rd before the jump through rs."""
+    """Return code that puts the original return address into register `d`, to go before a jump
+    through register `s`; OutOfReach where both are one.
+    """
     if d and s == d:
         raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr,
                          hint="it is simulated")

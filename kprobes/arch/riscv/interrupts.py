@@ -53,7 +53,9 @@ def show(cpu: ExceptionCpu, lines: frozenset[int]) -> None:
 
 
 def order(lines: Iterable[int]) -> list[int]:
-    """Platform interrupts first, then external, software, timer (3.1.9)."""
+    """Sort pending interrupts, the most urgent first: the platform's, then external, software,
+    timer (3.1.9).
+    """
     rank = {EXTERNAL: 1, SOFTWARE: 2, TIMER: 3}
     return sorted(lines, key=lambda line: (rank.get(line, 0 if line >= 16 else 4), -line))
 

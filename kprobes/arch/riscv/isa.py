@@ -85,6 +85,7 @@ def cj_type(
 
 
 def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: int) -> Insn:
+    """Set the target of C.BEQZ and C.BNEZ."""
     return evolve(
         insn, target=insn.addr + signed(i << 8 | k << 6 | n << 5 | j << 3 | m << 1, 9) & mask
     )
@@ -113,6 +114,7 @@ def jal(regs: Regs, insn: Insn, d: int, **_: int) -> int:
 
 
 def jalr(regs: Regs, insn: Insn, i: int, s: int, d: int) -> int:
+    """Simulate JALR: keep the next address in register `d`, and return register `s` plus `i`."""
     target: int = x(regs, s) + signed(i, 12) & regs.arch.mask & ~1  # first: rd may be rs1
     set_x(regs, d, insn.next & regs.arch.mask)
     return target
@@ -149,7 +151,9 @@ MONITOR = "part of an exclusive sequence: a trap inside drops the reservation"
 
 
 def full_rows(mask: int) -> tuple[Row, ...]:
-    """32-bit instructions that are not straight line; AMOs, fences and CSR reads are."""
+    """Return the rows of 32-bit instructions that are not straight line; AMOs, fences and CSR reads
+    are.
+    """
     near, elsewhere = partial(b_type, mask), partial(away.branch, mask)
     return (
         Row("iiiiiiiiiiiiiiiiiiii ddddd 0010111", "AUIPC", auipc, displace=partial(away.auipc, mask)),
@@ -290,7 +294,7 @@ OPENS = re.compile(rb"\x13\x01[\x01-\xf1][\x80-\xff]|[\x01-\x7d]\x11|[\x01-\x7d]
 
 
 def riscv(bits: int) -> Arch:
-    """RV32 or RV64."""
+    """Make the architecture RV32 or RV64."""
     return Arch(
         package="kprobes.arch.riscv",
         name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,

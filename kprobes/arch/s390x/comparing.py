@@ -27,7 +27,7 @@ LENGTHS = {2: 16, 4: 32, 8: 64}  #: bytes that CLC compares -> bits
 
 
 def _storage(field: int, index: int = 0, displacement: int | None = None) -> Value:
-    """An operand in storage; a register of number 0 stands for none.
+    """Return an operand in storage; a register of number 0 stands for none.
 
     Args:
         field: base and displacement, 16 bits.
@@ -44,7 +44,7 @@ def _given(value: int, bits: int, has_sign: bool) -> Value:
 
 
 def _halves(code: bytes) -> tuple[int, int, int]:
-    """The three halfwords of an instruction; 0 where it is shorter than that."""
+    """Return the three halfwords of an instruction; 0 where it is shorter than that."""
     padded = code[:6].ljust(6, b"\0")
     return int.from_bytes(padded[:2], "big"), int.from_bytes(padded[2:4], "big"), int.from_bytes(padded[4:], "big")
 

@@ -8,13 +8,18 @@ from .._detours import DetourCode, Saving, numbered, some
 
 
 def _s390x_access(opcode: int, register: int, offset: int) -> bytes:
+    """Return a load or store of a register at `offset` from the stack pointer; `opcode` is its last
+    byte.
+    """
     return bytes(
         [0xE3, register << 4, 0xF0 | offset >> 8 & 15, offset & 255, offset >> 12 & 255, opcode]
     )
 
 
 def _s390x_constant(register: int, value: int) -> bytes:
-    """LLIHF, IILF: neither changes the condition code"""
+    """Return code that puts 64 bits into a register by its number: LLIHF, IILF, which do not change
+    the condition code.
+    """
     return (bytes([0xC0, register << 4 | 14]) + (value >> 32).to_bytes(4, "big")
             + bytes([0xC0, register << 4 | 9]) + (value & 0xFFFF_FFFF).to_bytes(4, "big"))
 

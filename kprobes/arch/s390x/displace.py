@@ -29,7 +29,7 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def far(insn: Insn, to: int, **_: int) -> bytes:
-    """BRCL, BRCTH; and BRC, which is BRCL but for the first byte."""
+    """Return BRCL or BRCTH to the target; BRC becomes BRCL, but for the first byte the same."""
     assert insn.target is not None
     return relative((insn.raw[:1] if insn.size == 6 else b"\xc0") + insn.raw[1:2], to, insn.target)
 
@@ -68,6 +68,7 @@ def save(insn: Insn, to: int, r: int) -> bytes:
 
 
 def bras(insn: Insn, to: int, r: int, **_: int) -> bytes:
+    """Return code that puts the original return address into register `r`, then jumps."""
     assert insn.target is not None
     saved = save(insn, to, r)
     return saved + jump(to + len(saved), insn.target)

@@ -108,8 +108,13 @@ def link(regs: Regs, insn: Insn, r: int) -> None:
 
 
 def relative(fact: str, bits: int, insn: Insn, i: int, **_: int) -> Insn:
-    """A relative branch's target, or the relative operand that relocate() keeps where it is:
-    counted in halfwords.
+    """Set the target of a relative branch, or the relative operand that relocate() keeps where it
+    is.
+
+    Args:
+        fact: "target" or "operand".
+        bits: of the field.
+        i: the field, which counts halfwords.
     """
     changes: dict[str, Any] = {fact: insn.addr + 2 * signed(i, bits) & MASK}
     return evolve(insn, **changes)
@@ -136,8 +141,8 @@ def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
 
 
 def computed(insn: Insn, **fields: int) -> Insn:
-    """A jump to a register's contents (through r14: a return) or to an operand's address. A mask of
-    zero never jumps.
+    """Say of a jump to a register's contents, or to an operand's address, whether it may stay in
+    the function: not through r14, a return, nor with a mask of zero.
     """
     back = fields.get("s") in (0, 14) or (
         fields.get("b") == 14 and not fields.get("x", 0) and not fields["d"]
@@ -146,8 +151,8 @@ def computed(insn: Insn, **fields: int) -> Insn:
 
 
 def on_mask(extra: Callable[..., Insn], insn: Insn, m: int, **fields: int) -> Insn:
-    """A branch on a mask of condition codes: where it has all of them, and a place to go to, it
-    always jumps.
+    """Add the facts of `extra` to a branch on a mask of condition codes: with all of them, and a
+    target, it always jumps.
     """
     return evolve(extra(insn, m=m, **fields), falls_through=m != 15 or fields.get("s") == 0)
 
@@ -355,7 +360,9 @@ def refused(size: int) -> tuple[Row, ...]:
 
 
 def compare_rows() -> tuple[Row, ...]:
-    """COMPARE AND BRANCH, COMPARE IMMEDIATE AND BRANCH, LOGICAL or not, RELATIVE or not."""
+    """Return the rows of COMPARE AND BRANCH and COMPARE IMMEDIATE AND BRANCH, LOGICAL or not,
+    RELATIVE or not.
+    """
     kinds = (("CG", 64, True), ("CLG", 64, False), ("C", 32, True), ("CL", 32, False))
     formats = ((f"rrrr tttt {RI16} mmmm ----", "RJ", near, away.near, (0x64, 0x65, 0x76, 0x77)),
                (f"rrrr mmmm {RI16} jjjjjjjj", "IJ", near, away.near, (0x7C, 0x7D, 0x7E, 0x7F)),

@@ -23,7 +23,9 @@ FLOATING = {(0x68, None), (0xED, 0x65), (0xB3, 0xC1), (0x28, None)}
 
 
 def opcode(raw: bytes) -> tuple[int, int | None]:
-    """First byte, and what else tells instructions of a format apart."""
+    """Return (first byte, what else tells instructions of a format apart or None) of an
+    instruction.
+    """
     first = raw[0]
     if len(raw) == 6:
         return first, raw[1] & 15 if first == 0xC0 else raw[5]

@@ -34,7 +34,9 @@ REGISTERS = Registers(
 
 
 def near(bits: int) -> Callable[..., Insn]:
-    """A displacement in instructions, from the one behind the delay slot, if there is one there."""
+    """Return the `extra` of a direct branch, whose displacement of `bits` bits counts instructions
+    from behind the delay slot.
+    """
 
     def extra(insn: Insn, i: int) -> Insn:
         return evolve(insn, target=insn.addr + 4 + 2 * signed(i, bits) & MASK)
@@ -79,11 +81,12 @@ def braf(regs: Regs, insn: Insn, n: int) -> int:
 
 
 def calls(jump: Callable[..., int]) -> Callable[..., int]:
-    """Make the simulation of a call of that of a jump: PR becomes the address behind the delay
+    """Make the simulation of a call from that of a jump: PR becomes the address behind the delay
     slot.
     """
 
     def simulate(regs: Regs, insn: Insn, n: int) -> int:
+        """Set PR, and return the target, for which register `n` is read first."""
         target = jump(regs, insn, n)
         regs["pr"] = insn.next & MASK
         return target
@@ -96,13 +99,14 @@ def rts(regs: Regs, insn: Insn) -> int:
 
 
 def load(regs: Regs, insn: Insn, n: int, **_: int) -> int:
-    """MOV.W and MOV.L of a literal; halfwords are sign-extended."""
+    """Simulate MOV.W and MOV.L of a literal into register `n`; halfwords are sign-extended."""
     assert insn.operand is not None
     regs[R[n]] = signed(regs.word(insn.operand, insn.data), 8 * insn.data) & MASK
     return insn.next & MASK
 
 
 def mova(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate MOVA: put the operand's address into r0."""
     assert insn.operand is not None
     regs["r0"] = insn.operand
     return insn.next & MASK

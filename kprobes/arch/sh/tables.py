@@ -27,7 +27,9 @@ def code_of(order: Order, insn: Insn) -> int:
 
 
 def loaded(code: int) -> tuple[int, bool]:
-    """(bytes, whether R0 is moved on) of a load from @R0 or @R0+; 0 bytes: it is none."""
+    """Return (bytes, True where R0 is moved on) of a load from @R0 or @R0+, by its encoding; 0
+    bytes: it is no such load.
+    """
     if code & 0xF0FE == 0xF008:  # FMOV.S @Rm,FRn and @Rm+,FRn
         return 4, bool(code & 1)
     if code & 0xF0F8 == 0x6000 and code & 3 < 3:  # MOV.B, MOV.W, MOV.L

@@ -55,7 +55,12 @@ r, set_r = zero_first(R)
 
 
 def integer(icc: int, c: int) -> bool:
-    """Bicc, BPcc: condition `c` of N Z V C. Those from 8 on are the opposites."""
+    """Return whether a condition of Bicc or BPcc holds.
+
+    Args:
+        icc: N Z V C, four bits.
+        c: the condition; those from 8 on are the opposites of those below.
+    """
     n, z, v, carry = icc >> 3 & 1, icc >> 2 & 1, icc >> 1 & 1, icc & 1
     holds = (0, z, z | (n ^ v), n ^ v, carry | z, carry, n, v)[c & 7]
     return bool(holds) != (c > 7)
@@ -81,7 +86,9 @@ def fcc(regs: Regs, c: int, n: int = 0, **_: int) -> bool:
 
 
 def register(regs: Regs, c: int, s: int, **_: int) -> bool:
-    """BPr: zero, at most zero, below zero, and their opposites."""
+    """Return whether BPr branches on register `s`: zero, at most zero, below zero, and their
+    opposites.
+    """
     value = signed(r(regs, s), 64)
     return (value == 0, value <= 0, value < 0)[(c & 3) - 1] != (c > 3)
 
@@ -90,8 +97,9 @@ def register(regs: Regs, c: int, s: int, **_: int) -> bool:
 
 
 def branch(holds: Callable[..., bool]) -> Callable[..., int]:
-    """A conditional branch to insn.target. With the annul bit its delay slot runs only where it is
-    taken.
+    """Return the simulation of a conditional branch, taken where `holds`(regs, **fields).
+
+    With the annul bit its delay slot runs only where it is taken.
     """
 
     def simulate(regs: Regs, insn: Insn, a: int, c: int, **fields: int) -> int:
@@ -107,12 +115,15 @@ def branch(holds: Callable[..., bool]) -> Callable[..., int]:
 
 
 def always(regs: Regs, insn: Insn, **_: int) -> int:
-    """BA,A: nothing follows it into the branch, so what stands behind it is no delay slot."""
+    """Return the target of BA,A: its delay slot is never executed, so what stands behind it is
+    none.
+    """
     assert insn.target is not None
     return insn.target
 
 
 def call(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate CALL: put its own address into o7."""
     regs["o7"] = insn.addr
     assert insn.target is not None
     return insn.target

@@ -55,7 +55,8 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
 
 
 def linkage(bits: int) -> Linkage:
-    """The address of the call is in o7.
+    """Return the linkage of `bits` bits: o7 has the address of the call, and functions return 8
+    bytes behind it.
 
     A function that returns a structure comes to the instruction behind the trampoline's, and a pc
     write takes it behind the UNIMP.

@@ -75,6 +75,7 @@ def ret(regs: Regs, insn: Insn) -> int:
 
 
 def fret(regs: Regs, insn: Insn) -> int:
+    """Simulate FRET: take A11 from the stack, and return its old value."""
     target, link = regs["a11"] & ~1, regs.word(regs["a10"])
     regs["a11"], regs["a10"] = link, regs["a10"] + 4 & MASK
     return target

@@ -62,6 +62,9 @@ def _then(code: bytes, insn: Insn, to: int, s: int | None) -> bytes:
 
 
 def _unless(insn: Insn, s: int | None, *changed: int) -> None:
+    """Raise OutOfReach where register `s`, which has the target, is one of those that are changed
+    before.
+    """
     if s in changed:
         raise OutOfReach(f"{insn.name} changes its register before it reads it", address=insn.addr,
                          hint="it is simulated")
@@ -78,7 +81,9 @@ def jl(insn: Insn, to: int, s: int | None = None, **_: int) -> bytes:
 
 
 def fcall(insn: Insn, to: int, s: int | None = None, **_: int) -> bytes:
-    """FCALL .+4 pushes A11."""
+    """Return FCALL .+4, which pushes A11, code that sets A11, and a jump; OutOfReach where that
+    changes the target's register.
+    """
     _unless(insn, s, A10, A11)
     return _then(linked(insn, word(2 << 16 | 0x61)), insn, to, s)
 

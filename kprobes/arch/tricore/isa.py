@@ -76,14 +76,15 @@ def j(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
 
 
 def jl(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
-    """JL, JLA, JLI: A11 may be the target's register."""
+    """Simulate JL, JLA and JLI: put the next address into A11, which may be the target's register.
+    """
     target = taken(regs, insn, s)
     regs["a11"] = insn.next & MASK
     return target
 
 
 def fcall(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
-    """FCALL, FCALLA, FCALLI: A11 goes to the stack."""
+    """Simulate FCALL, FCALLA and FCALLI: push A11, and put the next address there."""
     target, place = taken(regs, insn, s), regs["a10"] - 4 & MASK
     regs.set_word(place, regs["a11"])
     regs["a10"], regs["a11"] = place, insn.next & MASK
@@ -113,12 +114,15 @@ def compare(
 def compare_unsigned(
     test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int
 ) -> int:
+    """Simulate JGE.U and JLT.U: jump where `test`(first value, second value)."""
     return taken(regs, insn) if test(regs[D[s]], c if t is None else regs[D[t]]) else insn.next
 
 
 def compare_pointers(
     test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, **_: int
 ) -> int:
+    """Simulate JEQ.A, JNE.A, JZ.A and JNZ.A: jump where `test`(first address, second address or 0).
+    """
     return taken(regs, insn) if test(regs[A[s]], 0 if t is None else regs[A[t]]) else insn.next
 
 
@@ -141,6 +145,7 @@ def test_bit(value: int, regs: Regs, insn: Insn, n: int, s: int = 15, m: int = 0
 
 
 def loop(regs: Regs, insn: Insn, t: int, **_: int) -> int:
+    """Simulate LOOP: count address register `t` down, and jump unless it was 0."""
     count = regs[A[t]]
     regs[A[t]] = count - 1 & MASK
     return taken(regs, insn) if count else insn.next

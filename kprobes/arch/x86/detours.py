@@ -25,6 +25,7 @@ def _lock(head: bytes, size: int) -> Callable[[int], tuple[bytes, bytes]]:
         size: bytes of an address.
     """
     def lock(at: int) -> tuple[bytes, bytes]:
+        """Return code that takes the lock in the word at `at`, and code that gives it back."""
         word = head + at.to_bytes(size, "little")
         return word + bytes.fromhex("f00fba2800 7304 f390 ebf5"), word + bytes.fromhex(
             "c70000000000"
@@ -43,7 +44,11 @@ def _x64_patient(at: int) -> bytes:
 
 
 def _x86_patient(at: int) -> bytes:
-    """MOV EAX, at; LOCK BTS DWORD [EAX], 0; JNC +14; MOV EAX, 158; INT 80H; MOV EAX, at; JMP -21"""
+    """Return code that takes the lock in the word at `at`, and leaves the processor to others while
+    it waits.
+
+    MOV EAX, at; LOCK BTS DWORD [EAX], 0; JNC +14; MOV EAX, 158; INT 80H; MOV EAX, at; JMP -21
+    """
     word = b"\xb8" + at.to_bytes(4, "little")
     return word + bytes.fromhex("f00fba2800 730e b89e000000 cd80") + word + bytes.fromhex("ebeb")
 

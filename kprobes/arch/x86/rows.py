@@ -86,6 +86,7 @@ def loop(near: Near, regs: Regs) -> int:
 
 
 def jcxz(near: Near, regs: Regs) -> int:
+    """Simulate JCXZ, JECXZ and JRCXZ: branch where the counter is 0."""
     return (
         near.after if regs[near.counter] & (1 << 8 * near.shape.address) - 1 else near.where(regs)
     )
@@ -317,7 +318,7 @@ class Mode:
                     operand=self._relative(shape, raw, addr), data=width if shape.relative else 0)
 
     def _doubt(self, shape: EncodingShape) -> str:
-        """Why this near branch cannot be simulated faithfully; empty: it can."""
+        """Return why a near branch cannot be simulated faithfully; "": it can."""
         # not even the length is sure; it is taken as AMD and QEMU have it
         if self.bits == 64 and shape.operand == 2:
             return "operand-size prefix on a near branch: Intel ignores it, AMD truncates the address to 16 bits"
@@ -361,7 +362,9 @@ def _number(data: bytes) -> int:
 
 
 def _widest(shape: EncodingShape) -> int:
-    """Bytes of a memory operand, at most: FXSAVE, vectors, x87, general registers."""
+    """Return the most bytes that an instruction's memory operand may have: of FXSAVE, vectors, x87,
+    general registers.
+    """
     if shape.map == TWO_BYTE_MAP:
         return 512 if shape.opcode == 0xAE else 16
     if shape.map:
@@ -382,8 +385,10 @@ def jump(bits: int) -> Jump:
 
 
 def linkage(pushed: int) -> Linkage:
-    """CALL pushes. The trampoline's LEA moves the stack pointer down without touching flags, before
-    it returns as well.
+    """Return the linkage of calls that push `pushed` bytes.
+
+    The trampoline's LEA moves the stack pointer down without touching flags, before it returns as
+    well.
     """
     back, frame_pointer = ("488d6424f8c3", "rbp") if pushed == 8 else ("8d6424fcc3", "ebp")
     return Linkage.on_stack(pushed, back=bytes.fromhex(back),

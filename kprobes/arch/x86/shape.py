@@ -114,8 +114,12 @@ class EncodingShape:
 
 
 def _prefix_effects(wide: bool) -> dict[int, tuple[int, int]]:
-    """Prefix -> (what it leaves of those before it, what it adds). A REX counts only as the last
-    one (SDM 2.2.1).
+    """Return prefix -> (mask of the prefixes before it that still count, bits that it adds).
+
+    A REX counts only as the last one (SDM 2.2.1).
+
+    Args:
+        wide: True in 64-bit mode.
     """
     # CS, DS, ES, SS: ignored in 64-bit mode (APM 1.2.4)
     null = (0xFF, NULL) if wide else (0xFF & ~(FS | GS), 0)
