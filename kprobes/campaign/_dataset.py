@@ -64,12 +64,14 @@ class WorkerStream:
         return self._path.exists()
 
     def announce(self, item: str, count: int) -> Rows:
-        """Return the rows of the stream that an item's records will be, as (first row, number of
-        rows).
+        """Return the rows of the stream that an item's records will be.
 
         Args:
             item: the item's name.
             count: number of its records.
+
+        Returns:
+            [first row, number of rows].
         """
         self._items.append((item, count))
         self.rows += count
@@ -127,8 +129,9 @@ class Recorded:
         return found
 
     def begin(self) -> None:
-        """Prepare for an item: write what was announced if it is much, and begin a new stream if
-        this is gone.
+        """Prepare for an item's records: write what was announced, if that is much.
+
+        If the stream is gone, a new one is begun.
         """
         if self._pending > RECORDS // 2:
             self._write()
@@ -136,14 +139,14 @@ class Recorded:
             self._start_anew()
 
     def end(self, item: str) -> dict[str, Any]:
-        """Announce the records that an item has made, and return where they will be, for its
-        outcome.
+        """Announce the records that an item has made.
 
         Args:
             item: the item's name.
 
         Returns:
-            {"part": name of the stream, "rows": (first row, number of rows)}.
+            For the item's outcome: {"part": name of the stream, "rows": [first row, number of
+            rows]}.
         """
         rows = self._part.announce(item, len(self._trace) - self._pending)
         self._pending += rows[1]

@@ -47,11 +47,20 @@ class Arguments:
 
 
 def keep_arguments(ri: Any, regs: Regs) -> int:
-    """An entry handler of return probes that keeps the call's parameters: `ri.args.len` at the return. One of your own
-    may call it, too.
+    """Keep the call's parameters as `ri.args`, for the handler of the return: `ri.args.len`.
 
-    They are those that debug information names (m.debug); of pointers it is the pointer that is kept. Raises
-    Unsupported: the machine knows of none.
+    An entry handler of return probes; one of your own may call it, too. The parameters are those
+    that debug information names (m.debug); of a pointer the pointer is kept.
+
+    Args:
+        ri: the instance of the return probe.
+        regs: the registers at the function's entry.
+
+    Returns:
+        0: the return is wanted.
+
+    Raises:
+        Unsupported: the machine knows of no parameters.
     """
     ri.args = Arguments(regs.debug.passed.now(regs))
     return 0
@@ -91,6 +100,13 @@ class Passed:
         return {variable.name: self._value(variable, arrival, regs) for variable, arrival in found}
 
     def _value(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
+        """Return a parameter's value at the function's entry; None: unknown, or it cannot be read.
+
+        Args:
+            variable: the parameter.
+            arrival: where it is.
+            regs: the registers at the entry.
+        """
         try:
             if arrival.kind == "argument":
                 return self._info.typed(variable.type, regs.arg(arrival.number))

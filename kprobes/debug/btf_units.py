@@ -255,12 +255,19 @@ class _Writer:
         self._parameters(prototype)
 
     def _parameters(self, prototype: BtfType) -> None:
+        """Write the entries of a function's parameters, and what ends them."""
         for name, number in prototype.items:
             if number:  # the last one of a function with `...` is void
                 self._entry(_PARAMETER, [(_NAME, _STRING, name), self._reference(number)])
         self._out.append(0)
 
     def _structure(self, each: BtfType, name: list[tuple[int, int, Any]]) -> None:
+        """Write the entries of a structure or union and of its members.
+
+        Args:
+            each: the type.
+            name: its attribute with the name, as (attribute, form, value); empty: it has none.
+        """
         self._entry(_UNION if each.kind == b.UNION else _STRUCTURE, [*name, (_SIZE, _DATA4, each.size)], True)
         for member, number, where in each.items:
             offset, bits = (where & 0xFFFFFF, where >> 24) if each.flag else (where, 0)
@@ -277,6 +284,12 @@ class _Writer:
         self._out.append(0)
 
     def _enumeration(self, each: BtfType, name: list[tuple[int, int, Any]]) -> None:
+        """Write the entries of an enumeration and of its values.
+
+        Args:
+            each: the type.
+            name: its attribute with the name, as (attribute, form, value); empty: it has none.
+        """
         self._entry(_ENUMERATION, [*name, (_SIZE, _DATA4, each.size)], True)
         width = 64 if each.kind == b.ENUM64 else 32
         for item in each.items:
@@ -304,6 +317,7 @@ class _Writer:
         self._out.append(0)
 
     def _abbreviations(self) -> bytes:
+        """Return the contents of .debug_abbrev: all kinds of entries that were written."""
         out = bytearray()
         for (tag, children, attributes), code in self._codes.items():
             out += code + _leb(tag) + bytes([children])

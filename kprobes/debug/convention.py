@@ -48,7 +48,11 @@ Convention = Callable[[Sequence[CType], CType, Callable[[CType], bool]], list[tu
 
 
 def convention(arch: Arch) -> Convention | None:
-    """The convention of an architecture, which raises NotKnown where it cannot tell; None: there is none here."""
+    """Return the convention of an architecture; it raises NotKnown where it cannot tell.
+
+    Returns:
+        The function; None: none is known here.
+    """
     return {"sysv": _sysv, "aapcs64": _aapcs64}.get(facts(arch).convention)
 
 
@@ -81,7 +85,12 @@ class _Taken:
     stack: int = 0
 
     def on_stack(self, size: int, align: int) -> tuple[ParameterPart, ...]:
-        """Take room on the stack."""
+        """Take room on the stack, and return the part of a parameter that lies there.
+
+        Args:
+            size: bytes of the parameter.
+            align: bytes of which its offset is a multiple.
+        """
         self.stack = -(-self.stack // align) * align
         part = ParameterPart("stack", size, offset=self.stack)
         self.stack += -(-size // 8) * 8
@@ -89,7 +98,14 @@ class _Taken:
 
 
 def alignment(type: CType) -> int:
-    """Bytes of which a type's addresses are multiples. Raises NotKnown."""
+    """Return the number of bytes of which a type's addresses are multiples.
+
+    Args:
+        type: the type.
+
+    Raises:
+        NotKnown: it is a structure whose members are not all known.
+    """
     if type.kind == "array":
         return alignment(type.element)
     if type.kind in ("struct", "union"):
@@ -103,7 +119,7 @@ def alignment(type: CType) -> int:
 
 
 def _is_packed(type: CType) -> bool:
-    """Tell whether a structure has a member that is not aligned."""
+    """Return True for a structure that has a member at no multiple of the member's alignment."""
     for member in type.members.values():
         if not member.bits and member.offset % alignment(member.type):
             return True
@@ -121,6 +137,16 @@ _MEMORY, _WORD, _REAL = "memory", "word", "real"
 def _sysv(
     types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]
 ) -> list[tuple[ParameterPart, ...]]:
+    """Return the parts of each parameter by the System V ABI of x86-64.
+
+    Args:
+        types: of the parameters, in order.
+        result: type of the result, whose address in memory may take the first register.
+        by_reference: True for a type that C++ copies by a function of its own.
+
+    Raises:
+        NotKnown: a type is not understood.
+    """
     taken = _Taken(stack=8)
     if result.kind in ("struct", "union", "array") and (by_reference(result) or _MEMORY in _classes(result)):
         taken.words = 1
@@ -128,6 +154,16 @@ def _sysv(
 
 
 def _sysv_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
+    """Return the parts of the next parameter by the System V ABI; `taken` counts what it takes.
+
+    Args:
+        type: of the parameter.
+        taken: what the parameters before it have taken; is changed.
+        by_reference: True for a type that C++ copies by a function of its own.
+
+    Raises:
+        NotKnown: the type is not understood.
+    """
     size = type.size
     if type.kind in ("struct", "union") and by_reference(type):
         if taken.words < len(_SYSV_WORDS):
@@ -155,7 +191,12 @@ def _sysv_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], 
 
 
 def _sysv_stack(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
-    """On the stack, where the return address is below the first."""
+    """Return the part of a parameter that is passed on the stack, above the return address.
+
+    Args:
+        type: of the parameter.
+        taken: what the parameters before it have taken; is changed.
+    """
     align = 16 if alignment(type) >= 16 else 8
     taken.stack -= 8
     (part,) = taken.on_stack(type.size, align)
@@ -193,7 +234,18 @@ def _classes(type: CType) -> list[str]:
 
 
 def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
-    """(offset, bytes, class) of the numbers in a structure of up to 16 bytes. Raises NotKnown."""
+    """Return the numbers in a structure or array of up to 16 bytes.
+
+    Args:
+        type: the type.
+        base: its offset in the whole parameter, in bytes.
+
+    Returns:
+        (offset, bytes, class) of each.
+
+    Raises:
+        NotKnown: a member's location or kind is not understood.
+    """
     if type.kind == "array":
         if type.bounded and None not in type.dims and type.element.size:
             size = type.element.size
@@ -217,6 +269,15 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
 
 
 def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
+    """Return the parts of a function's result by the System V ABI, as it returns.
+
+    Args:
+        type: of the result.
+        by_reference: True for a type that C++ copies by a function of its own.
+
+    Raises:
+        NotKnown: the result is in a place that is not understood.
+    """
     if type.kind == "float" and _MEMORY in _classes(type):
         return (ParameterPart("register", 10, name="st0"),)
     if type.kind == "complex" and type.size > 16:
@@ -241,11 +302,31 @@ def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Pa
 def _aapcs64(
     types: Sequence[CType], result: CType, by_reference: Callable[[CType], bool]
 ) -> list[tuple[ParameterPart, ...]]:
+    """Return the parts of each parameter by AArch64's procedure call standard.
+
+    Args:
+        types: of the parameters, in order.
+        result: not used: the address of a result in memory has a register of its own, x8.
+        by_reference: True for a type that C++ copies by a function of its own.
+
+    Raises:
+        NotKnown: a type is not understood.
+    """
     taken = _Taken()
     return [_aapcs64_parameter(type, taken, by_reference) for type in types]
 
 
 def _aapcs64_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
+    """Return the parts of the next parameter on AArch64; `taken` counts what it takes.
+
+    Args:
+        type: of the parameter.
+        taken: what the parameters before it have taken; is changed.
+        by_reference: True for a type that C++ copies by a function of its own.
+
+    Raises:
+        NotKnown: the type is not understood.
+    """
     size = type.size
     if type.kind in ("struct", "union", "array"):
         if not size or type.hidden:
@@ -269,6 +350,15 @@ def _aapcs64_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType
 
 
 def _aapcs64_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
+    """Return the parts of a function's result on AArch64, as it returns.
+
+    Args:
+        type: of the result.
+        by_reference: True for a type that C++ copies by a function of its own.
+
+    Raises:
+        NotKnown: the type is not understood.
+    """
     aggregate = type.kind in ("struct", "union", "array")
     if aggregate and (by_reference(type) or (type.size > 16 and not _reals(type))):
         return (ParameterPart("given", type.size, name="x8"),)
@@ -276,7 +366,14 @@ def _aapcs64_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple
 
 
 def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[ParameterPart, ...]:
-    """Numbers in a floating-point register each, or all on the stack."""
+    """Return the parts of a parameter in floating-point registers, one for each number, or on the
+    stack.
+
+    Args:
+        type: of the parameter.
+        sizes: bytes of each number.
+        taken: what the parameters before it have taken; is changed.
+    """
     if taken.reals + len(sizes) > 8:
         taken.reals = 8
         return taken.on_stack(type.size, 16 if alignment(type) >= 16 else 8)
@@ -286,7 +383,13 @@ def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[Param
 
 
 def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
-    """Return the parts of a parameter that is passed in general registers, or on the stack; never in both."""
+    """Return the parts of a parameter that is passed in general registers, or on the stack; never
+    in both.
+
+    Args:
+        type: of the parameter.
+        taken: what the parameters before it have taken; is changed.
+    """
     align, count = alignment(type), (type.size + 7) // 8
     if align >= 16:
         taken.words += taken.words % 2
@@ -310,7 +413,15 @@ def _reals(type: CType) -> list[int]:
 
 
 def _flat(type: CType, found: list[str]) -> int:
-    """Append the format of each number of a type, "" for what is no floating-point number; the last one's bytes."""
+    """Append the format of each number in a type to `found`; "" for one that is no floating point.
+
+    Args:
+        type: the type.
+        found: gets texts such as "4 float"; more than four need not be complete.
+
+    Returns:
+        Bytes of the last number; 0 where that is no floating point.
+    """
     if type.kind == "float":
         found.append(f"{type.size} {type.base_name}")
         return type.size

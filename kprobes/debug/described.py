@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def _shown(machine: Any) -> str:
+    """Return a machine's repr: its class, architecture, number of symbols, and where it stands."""
     try:
         where = f", {machine.symbols.describe(machine.regs.pc)}"
     except Exception:  # closed, or gone
@@ -25,6 +26,7 @@ def _shown(machine: Any) -> str:
 
 
 def _table(machine: Any) -> str:
+    """Return a machine's first 40 registers as a table of HTML, for notebooks."""
     try:
         rows = [(name, f"{machine.regs[name]:#x}") for name in machine.regs.names[:40]]
     except Exception:  # closed, or gone

@@ -15,7 +15,7 @@ MOST: Final = 1000  #: operations of one evaluation
 
 
 def _divided(left: int, right: int) -> int:
-    """The quotient of signed numbers, rounded towards zero."""
+    """Return the quotient of two signed numbers, rounded towards zero."""
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 
@@ -58,14 +58,22 @@ class BaseType:
     real: bool = False
 
     def number(self, raw: int) -> int | float:
-        """The number that so many bits stand for."""
+        """Return the number that bits stand for.
+
+        Args:
+            raw: the bits, unsigned; those beyond the type's size are ignored.
+        """
         raw &= (1 << 8 * self.size) - 1
         if self.real:
             return float(struct.unpack(self._format, raw.to_bytes(self.size, "little"))[0])
         return raw - (raw >> 8 * self.size - 1 << 8 * self.size) if self.signed else raw
 
     def raw(self, number: int | float) -> int:
-        """The bits of a number, unsigned; an integer is cut, a floating-point number rounded to the type."""
+        """Return the bits of a number, unsigned.
+
+        Args:
+            number: an integer is cut to the type's size, a floating-point number rounded.
+        """
         if self.real:
             return int.from_bytes(struct.pack(self._format, number), "little")
         return int(number) & (1 << 8 * self.size) - 1
@@ -183,6 +191,9 @@ def evaluate_number(ops: Sequence[Any], around: Surroundings) -> int | Typed:
 
 
 class _Machine:
+    """One evaluation of an expression: its stack, its pieces, and the number of its operations so
+    far.
+    """
     def __init__(self, ops: Sequence[Any], around: Surroundings, first: Sequence[int]) -> None:
         self._ops = ops
         self._around = around
@@ -192,6 +203,9 @@ class _Machine:
         self._steps = 0
 
     def run(self) -> Place:
+        """Evaluate the expression, and return where its value is. Raises Unknown, also where it is
+        damaged.
+        """
         try:
             return self._run()
         except (IndexError, ZeroDivisionError, ValueError, TypeError, KeyError, OverflowError, struct.error) as error:
@@ -219,6 +233,9 @@ class _Machine:
         return found
 
     def _run(self) -> Place:
+        """Evaluate the expression, and return the place that its operations, its pieces or its
+        stack give.
+        """
         place = self._executed(self._ops)
         if self._pieces:
             return Place("pieces", pieces=tuple(self._pieces))
@@ -260,7 +277,12 @@ class _Machine:
         return place
 
     def _described(self, name: str, args: Sequence[Any]) -> Place | None:
-        """The place that one operation gives by itself; None where it works on the stack."""
+        """Return the place that one operation gives by itself; None: it works on the stack.
+
+        Args:
+            name: of the operation, without DW_OP_.
+            args: its operands.
+        """
         if name.startswith("reg") and not name.startswith("regval"):
             return Place("register", args[0] if name == "regx" else int(name[3:]))
         if name == "stack_value":
@@ -294,6 +316,15 @@ class _Machine:
         return int(top)
 
     def _step(self, name: str, args: Sequence[Any]) -> None:
+        """Execute an operation that works on the stack.
+
+        Args:
+            name: of the operation, without DW_OP_.
+            args: its operands.
+
+        Raises:
+            Unknown: there is no such operation, or the surroundings do not have what it asks for.
+        """
         stack, around = self._stack, self._around
         if name.startswith("lit"):
             stack.append(int(name[3:]))
@@ -329,7 +360,15 @@ class _Machine:
             self._step_of_types(name, args)
 
     def _step_of_types(self, name: str, args: Sequence[Any]) -> None:
-        """The operations of 2.5.1 that name a type."""
+        """Execute an operation that names a base type (2.5.1).
+
+        Args:
+            name: of the operation, without DW_OP_.
+            args: its operands.
+
+        Raises:
+            Unknown: there is no such operation or type.
+        """
         stack, around = self._stack, self._around
         if name == "regval_type":
             type = self._base(args[1])
@@ -371,6 +410,16 @@ class _Machine:
         return left, Typed(left.type, left.type.raw(number)) if isinstance(left, Typed) else number
 
     def _binary(self, name: str, left: Any, right: Any) -> Any:
+        """Return the result of an operation on two entries of the stack.
+
+        Args:
+            name: of the operation, without DW_OP_.
+            left: the lower entry: an int, or a Typed.
+            right: the upper one.
+
+        Raises:
+            Unknown: the entries have different types.
+        """
         if not isinstance(left, Typed) and not isinstance(right, Typed):
             return self._generic(name, left, right) & self._mask
         if name in ("shl", "shr", "shra") and isinstance(left, Typed):
@@ -383,7 +432,13 @@ class _Machine:
 
     @staticmethod
     def _result(name: str, left: Typed, right: Typed) -> int | float:
-        """The exact result of an operation on two numbers of one type."""
+        """Return the exact result of an operation on two numbers of one type.
+
+        Args:
+            name: of the operation, without DW_OP_.
+            left: the lower entry of the stack.
+            right: the upper one.
+        """
         one, two = left.number, right.number
         if left.type.real:
             made = {"plus": operator.add, "minus": operator.sub, "mul": operator.mul, "div": operator.truediv}[name]
@@ -396,6 +451,17 @@ class _Machine:
 
     @staticmethod
     def _shifted(name: str, left: Typed, by: int) -> Typed:
+        """Return a typed number shifted to the left ("shl") or right ("shr", "shra": with its
+        sign).
+
+        Args:
+            name: the operation.
+            left: the number.
+            by: bits.
+
+        Raises:
+            Unknown: the number is floating point.
+        """
         bits = 8 * left.type.size
         if left.type.real:
             raise Unknown
@@ -405,6 +471,13 @@ class _Machine:
         return Typed(left.type, left.type.raw(int(signed) >> min(by, bits)))
 
     def _generic(self, name: str, left: int, right: int) -> int:
+        """Return the result of an operation on two addresses; the caller cuts it to their width.
+
+        Args:
+            name: of the operation, without DW_OP_.
+            left: the lower entry of the stack, unsigned.
+            right: the upper one.
+        """
         if name in _UNSIGNED:
             return int(_UNSIGNED[name](left, right))
         if name == "shra":
@@ -415,12 +488,20 @@ class _Machine:
         return value - (self._mask + 1) if value >> self._around.bits - 1 & 1 else value
 
     def _unary(self, name: str, top: Any) -> Any:
+        """Return an entry of the stack negated ("neg"), inverted ("not") or as absolute value
+        ("abs").
+
+        Args:
+            name: the operation.
+            top: the entry: an int, or a Typed.
+        """
         made: dict[str, Callable[[Any], Any]] = {"neg": operator.neg, "not": operator.inv, "abs": abs}
         if isinstance(top, Typed):
             return Typed(top.type, top.type.raw(made[name](top.number)))
         return made[name](self._signed(top)) & self._mask
 
     def _shuffle(self, name: str) -> None:
+        """Do DW_OP_drop, DW_OP_swap or DW_OP_rot: move the uppermost entries of the stack."""
         stack = self._stack
         if name == "drop":
             stack.pop()

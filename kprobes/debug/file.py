@@ -63,7 +63,16 @@ def children(die: Any) -> list[Any]:
 
 
 def cached(file: LoadedFile, key: str, make: Callable[[], T]) -> T:
-    """Return what was made of a file before, or make it now. A failure is remembered as well."""
+    """Return what was made of a file before, or make it now. A failure is remembered as well.
+
+    Args:
+        file: the file, which has the cache.
+        key: name in the cache.
+        make: makes it.
+
+    Raises:
+        ValueError: the debug information is damaged.
+    """
     if key not in file.cache:
         try:
             file.cache[key] = make()

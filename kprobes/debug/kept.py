@@ -49,8 +49,15 @@ def kept_types(sections: Sections, make: Callable[[], list[NamedType]]) -> list[
 
 
 def _read(path: Path, size: int) -> list[NamedType] | None:
-    """Return what a file of ours says; None where there is none, or it is damaged, or somebody else may have
-    written it."""
+    """Return the types that a file of the cache has.
+
+    Args:
+        path: of the file.
+        size: bytes of the debug information; offsets of types are below.
+
+    Returns:
+        The types; None: there is no file, it is damaged, or another user may have written it.
+    """
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
@@ -65,7 +72,12 @@ def _read(path: Path, size: int) -> list[NamedType] | None:
 
 
 def _write(path: Path, types: list[NamedType]) -> None:
-    """Keep types, if that is possible: whole or not at all."""
+    """Write types to a file of the cache, as a whole or not at all. No error is raised.
+
+    Args:
+        path: of the file, whose folder is made.
+        types: the types.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent)  # which nobody else may write

@@ -47,6 +47,7 @@ def markers_of(file: LoadedFile) -> list[Marker]:
 
 
 def _read(file: LoadedFile) -> Iterator[Marker]:
+    """Yield the static tracepoints of a file."""
     elf = elf_of(file)
     section, base = elf.get_section_by_name(SECTION), elf.get_section_by_name(_BASE)
     if section is None:
@@ -59,7 +60,12 @@ def _read(file: LoadedFile) -> Iterator[Marker]:
 
 
 def _notes(data: bytes, order: Any) -> Iterator[bytes]:
-    """Yield the contents of the section's notes; each is of multiples of 4 bytes."""
+    """Yield the contents of a section's notes of kind stapsdt. Notes begin at multiples of 4 bytes.
+
+    Args:
+        data: contents of the section.
+        order: "little" or "big", the byte order.
+    """
     at = 0
     while at + 12 <= len(data):
         name, size, kind = (int.from_bytes(data[at + n:at + n + 4], order) for n in (0, 4, 8))

@@ -21,10 +21,10 @@ _QUAD: Final = ("_Float128", "__float128", "__ieee128", "f128")
 
 
 def float_format(arch: Arch, name: str, size: int) -> str:
-    """The format of a floating-point type, a key of _FORMATS; "" where it is not known.
+    """Return the format of a floating-point type, a key of _FORMATS; "" where it is not known.
 
     Args:
-        arch: whose ABI says what `long double` is.
+        arch: the architecture whose ABI says what `long double` is.
         name: of the base type.
         size: in bytes.
     """
@@ -38,15 +38,15 @@ def float_format(arch: Arch, name: str, size: int) -> str:
 
 
 def number(type: CType, raw: int, arch: Arch) -> int | float | bool | complex:
-    """The number that bytes of a type stand for. Floats of more than 8 bytes are rounded to Python's.
+    """Return the number that bytes of a type stand for; floats of more than 8 bytes are rounded.
 
     Args:
         type: a scalar type.
         raw: the bytes, as the unsigned number that they are in the type's byte order.
-        arch: the guest's.
+        arch: the guest's architecture.
 
     Raises:
-        Unsupported: the type is none whose format is known.
+        Unsupported: the format of the type's numbers is not known.
     """
     if type.kind == "float":
         return _float(raw, _known(type, arch, type.size))
@@ -62,6 +62,16 @@ def number(type: CType, raw: int, arch: Arch) -> int | float | bool | complex:
 
 
 def _known(type: CType, arch: Arch, size: int) -> str:
+    """Return the format of a floating-point type, a key of _FORMATS.
+
+    Args:
+        type: the type.
+        arch: the guest's architecture.
+        size: bytes of a number; of a complex type half of its bytes.
+
+    Raises:
+        Unsupported: the format is not known.
+    """
     form = float_format(arch, type.base_name, size)
     if not form:
         raise Unsupported(f"the format of {type.name} is not known on {arch.name}", hint="read its bytes")
@@ -69,6 +79,16 @@ def _known(type: CType, arch: Arch, size: int) -> str:
 
 
 def _complex(type: CType, raw: int, arch: Arch) -> complex:
+    """Return the complex number that bytes stand for; the real part comes first in memory.
+
+    Args:
+        type: a complex type.
+        raw: the bytes, as the unsigned number that they are in the type's byte order.
+        arch: the guest's architecture.
+
+    Raises:
+        Unsupported: the format of its parts is not known.
+    """
     half = type.size // 2
     low, high = raw & (1 << 8 * half) - 1, raw >> 8 * half
     form = _known(type, arch, half)
@@ -77,6 +97,14 @@ def _complex(type: CType, raw: int, arch: Arch) -> complex:
 
 
 def _float(raw: int, form: str) -> float:
+    """Return the floating-point number that bits stand for, rounded to Python's float.
+
+    Numbers too large for that become infinite; a NaN keeps its sign.
+
+    Args:
+        raw: the bits, as an unsigned number; bits beyond the format's width are ignored.
+        form: the format, a key of _FORMATS.
+    """
     if form == "double":
         return float(struct.unpack("<d", raw.to_bytes(8, "little"))[0])
     wide, fraction, explicit = _FORMATS[form]

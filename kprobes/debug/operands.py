@@ -91,7 +91,15 @@ def operand_of(written: str, arch: Arch, symbols: Symbols) -> Operand:
 
 
 def resolved(operand: Operand, symbols: Symbols) -> Operand:
-    """An operand with the address of its symbol. Unfetchable: the guest has no such symbol."""
+    """Return an operand whose symbol is replaced by the symbol's address, as `number`.
+
+    Args:
+        operand: the operand; it is returned itself where it has no symbol.
+        symbols: of the guest.
+
+    Raises:
+        Unfetchable: the guest has no such symbol.
+    """
     whole = _SYMBOL.fullmatch(operand.symbol)
     if whole is None:
         return operand
@@ -102,6 +110,17 @@ def resolved(operand: Operand, symbols: Symbols) -> Operand:
 
 
 def _parts(operand: Operand, body: str, arch: Arch, symbols: Symbols) -> Operand:
+    """Parse what an operand reads: memory behind a register, a number, a register, or a symbol.
+
+    Args:
+        operand: has the size and sign, and is returned with the rest.
+        body: the operand's text behind the @.
+        arch: the guest's architecture.
+        symbols: of the guest.
+
+    Raises:
+        Unfetchable: it is of another form.
+    """
     brackets, behind = _BRACKETS.fullmatch(body), _BEHIND.fullmatch(body)
     if brackets is not None:
         return _memory(operand, brackets[1], brackets[2] or "0", arch, symbols)

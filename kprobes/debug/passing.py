@@ -64,6 +64,7 @@ class Arrival:
 
 
 def refused(reason: str) -> Arrival:
+    """Return the Arrival of a parameter that cannot be found. reason: why, as a clause."""
     return Arrival("refused", reason=reason)
 
 
@@ -103,7 +104,15 @@ def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
 
 
 def _is_copied(type: CType, language: int) -> bool:
-    """True for a structure that C++ copies by a function of its own. Raises NotKnown: nothing says whether."""
+    """Return True for a structure that C++ copies by a function of its own, and passes by address.
+
+    Args:
+        type: the structure.
+        language: of the unit, a DW_LANG.
+
+    Raises:
+        NotKnown: debug information does not say which.
+    """
     passing = constant(type.definition, "DW_AT_calling_convention")
     if passing == _BY_REFERENCE:
         return True
@@ -113,7 +122,7 @@ def _is_copied(type: CType, language: int) -> bool:
 
 
 class _Entry:
-    """The entry of a function."""
+    """The entry of a function, asked where the function's parameters are there."""
 
     def __init__(self, arch: Arch, function: Function, pc: int, variables: Sequence[Variable],
                  type_of: Callable[[Any], CType], symbol: str) -> None:
@@ -126,6 +135,11 @@ class _Entry:
         self._homes = [self._has_home(variable.die) for variable in variables]
 
     def arrival(self, n: int) -> Arrival:
+        """Return where a parameter is at the entry; refused, with a reason, if that is not known.
+
+        Args:
+            n: the parameter's number, from 0.
+        """
         try:
             return self._told(n)
         except Unknown:
@@ -151,7 +165,20 @@ class _Entry:
         return self._of(n, ops, always)
 
     def _of(self, n: int, ops: Sequence[Any], always: bool) -> Arrival:
-        """Of the operations that say where a parameter is. always: they say so for the whole function."""
+        """Return where a parameter is, from the operations of its location.
+
+        A location of the whole function may be the frame's, which is not made at the entry; then
+        the calling convention says where the parameter is.
+
+        Args:
+            n: the parameter's number, from 0.
+            ops: the operations.
+            always: True: the location is that of the whole function; False: it is that of the
+                entry.
+
+        Raises:
+            Unknown: there are no operations: the parameter is not kept.
+        """
         names = [op.op_name for op in ops]
         if not names:
             raise Unknown
@@ -169,10 +196,18 @@ class _Entry:
 
     @staticmethod
     def _number(op: Any) -> int:
+        """Return the DWARF number of the register that an operation names."""
         return int(op.args[0]) if op.op_name == "DW_OP_regx" else int(op.op_name.removeprefix("DW_OP_reg"))
 
     def _in_register(self, n: int, name: str, always: bool) -> Arrival:
-        """A parameter that is in a register, `always` or at the entry."""
+        """Return where a parameter is whose location is a register.
+
+        Args:
+            n: the parameter's number, from 0.
+            name: of the register.
+            always: True: the location is that of the whole function, and the parameter may be
+                copied there only after the entry; False: it is that of the entry.
+        """
         abi = self._arch.abi
         if not takes_a_word(self._variables[n].type, self._arch):
             return Arrival("place")
@@ -187,18 +222,30 @@ class _Entry:
         return refused("it is copied to a register of its own behind the entry")
 
     def _base_is_cfa(self) -> bool:
+        """Return True if the frame base (DW_OP_fbreg) is the canonical frame address."""
         base = location(self._function.die, self._function, self._pc, "DW_AT_frame_base")
         return [op.op_name for op in base] == ["DW_OP_call_frame_cfa"]
 
     def _passed_there(self, offset: int) -> bool:
-        """True for memory that the caller has written: above the canonical frame address, without room for callees."""
+        """Return True if the caller has written the parameter that lies at an offset in the stack.
+
+        That is so for the stack at and above the canonical frame address, unless the architecture's
+        callers reserve room there in which the function itself stores its register arguments.
+
+        Args:
+            offset: bytes above the canonical frame address.
+        """
         abi, linkage = self._arch.abi, self._arch.linkage
         return abi is not None and linkage is not None and offset >= 0 and not abi.reserve and not abi.upwards
 
     # --- the calling convention
 
     def _by_convention(self, n: int) -> Arrival:
-        """The n-th parameter as C functions are called."""
+        """Return where a parameter is by the C calling convention; refused if that cannot be told.
+
+        Args:
+            n: the parameter's number, from 0.
+        """
         arch, abi = self._arch, self._arch.abi
         if abi is None:
             return refused(f"{arch.name} has no calling convention here")
@@ -217,7 +264,11 @@ class _Entry:
         return Arrival("argument", n + hidden)
 
     def _in_parts(self, n: int) -> Arrival:
-        """The n-th parameter, where it or one before it takes more than a word."""
+        """Return where a parameter is, if it or one before it takes more than a word.
+
+        Args:
+            n: the parameter's number, from 0.
+        """
         rules = convention(self._arch)
         if rules is None or self._language() == _RUST:
             return refused("it or a parameter before it takes more than a word, or is none of the integers")
@@ -228,10 +279,16 @@ class _Entry:
         return Arrival("parts", parts=parts)
 
     def _copied(self, type: CType) -> bool:
+        """Return True for a structure that is passed by address. Raises NotKnown."""
         return _is_copied(type, self._language())
 
     def _counted_apart(self, n: int, hidden: int) -> Arrival:
-        """Count parameters where pointers and integers have registers of their own."""
+        """Return where a parameter is if pointers and integers have registers of their own.
+
+        Args:
+            n: the parameter's number, from 0.
+            hidden: number of arguments in front of the first parameter, 0 or 1: a result's address.
+        """
         abi = self._arch.abi
         assert abi is not None
         pointer = self._variables[n].type.kind == "pointer"
@@ -240,7 +297,10 @@ class _Entry:
         return Arrival("register", name=names[before]) if before < len(names) else refused("it is on the stack")
 
     def _changed(self) -> str:
-        """Why this function may be called otherwise than others, as one clause; empty where it may not."""
+        """Return why the compiler may have changed how the function is called; "": it has not.
+
+        The reason is a clause.
+        """
         die, origin = self._function.die, named(self._function.die)
         if any("DW_AT_calling_convention" in each.attributes and constant(each, "DW_AT_calling_convention") != 1
                for each in (die, origin)):
@@ -257,7 +317,11 @@ class _Entry:
         return "" if external else "the compiler may have changed how this function is called"
 
     def _hidden(self) -> int | None:
-        """Arguments before the first parameter: the address of a result in memory. None: not known."""
+        """Return the number of arguments before the first parameter: 1 for the address of a result.
+
+        Returns:
+            0 or 1; None: it is not known whether the result is returned in memory.
+        """
         abi = self._arch.abi
         assert abi is not None
         result = self._result()
@@ -282,13 +346,16 @@ class _Entry:
         return 0 if trivial and _aligned(result) else None
 
     def _result(self) -> CType:
+        """Return the type of the function's result."""
         return result_of(self._function, self._type_of)
 
     def _returns_a_word(self) -> bool:
+        """Return True if the function returns nothing, or at most a word."""
         result = self._result()
         return result.kind == "void" or takes_a_word(result, self._arch)
 
     def _language(self) -> int:
+        """Return the language of the unit, a DW_LANG; 0 where it is not told."""
         return constant(self._function.unit.get_top_DIE(), "DW_AT_language") or 0
 
     def _is_gnu(self) -> bool:
@@ -318,7 +385,12 @@ class _Entry:
 
 
 def result_of(function: Function, type_of: Callable[[Any], CType]) -> CType:
-    """The type of a function's result. type_of: entry of a type -> the type; None is void. Raises what is in DAMAGE."""
+    """Return the type of a function's result. Raises what is in DAMAGE.
+
+    Args:
+        function: the function.
+        type_of: entry of a type -> the type; None is void.
+    """
     for die in (function.die, named(function.die)):
         if "DW_AT_type" in die.attributes:
             return type_of(type_entry(die))

@@ -35,7 +35,20 @@ def told(frames: Sequence[SourceFrame]) -> str:
 
 
 def frames(function: Function, address: int, path: str, line: int) -> list[SourceFrame]:
-    """The frames of a link address, innermost first. path, line: its own. Raises what is in DAMAGE."""
+    """Return the source frames of an address: those that stand inlined there, then the function.
+
+    Args:
+        function: has code at the address.
+        address: link address.
+        path: source file of the address.
+        line: its line.
+
+    Returns:
+        The frames, innermost first.
+
+    Raises:
+        what is in DAMAGE: the debug information is damaged.
+    """
     found: list[SourceFrame] = []
     for die in [*inlined_around(function, address)][::-1]:
         found.append(SourceFrame(text(named(die), "DW_AT_name") or "?", path, line, True))
@@ -44,7 +57,12 @@ def frames(function: Function, address: int, path: str, line: int) -> list[Sourc
 
 
 def inlined_around(function: Function, address: int) -> Iterator[Any]:
-    """The inlined calls that an address is part of, outermost first."""
+    """Yield the entries of the inlined calls that an address is part of, outermost first.
+
+    Args:
+        function: has code at the address.
+        address: link address.
+    """
     todo = children(function.die)
     while todo:
         die = todo.pop()

@@ -20,9 +20,16 @@ def facts(arch: Arch) -> DwarfFacts:
 
 
 def register(arch: Arch, number: int) -> str | None:
-    """Name the register of a DWARF number, or None where the number stands for none that is shown.
+    """Return the name of the register that a DWARF number stands for.
 
     Most ABIs count as the instruction set does, which is the order of `Registers.names`.
+
+    Args:
+        arch: the architecture.
+        number: the DWARF number.
+
+    Returns:
+        The name; None: the number stands for no register that machines show.
     """
     known = facts(arch)
     if number in known.others:

@@ -38,7 +38,15 @@ def entry_by_signature(die: Any) -> Any:
 
 
 def _entry_of(info: Any, signature: int) -> Any:
-    """Return the entry of a signature."""
+    """Return the entry of the type that has a signature.
+
+    Args:
+        info: pyelftools' view of the file.
+        signature: of 64 bits.
+
+    Raises:
+        KeyError: there is none.
+    """
     if info not in _known:
         _known[info] = _table(info)
     if signature not in _known[info]:

@@ -45,7 +45,16 @@ def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
 
 
 def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
-    """The numbers of the lines with code that are next to a line of a source file; None: there is no such file."""
+    """Return the lines with code that are next to a line: the one before, and the one behind.
+
+    Args:
+        units: of a file.
+        wanted: path or name of the source file.
+        number: of the line.
+
+    Returns:
+        Their numbers, at most two; None: there is no such source file.
+    """
     numbers = {line.line for line in _lines_of(units, wanted)}
     if not numbers:
         return None
@@ -54,6 +63,12 @@ def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
 
 
 def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
+    """Yield the lines with code of a source file, of all units.
+
+    Args:
+        units: of a file.
+        wanted: path or name of the source file.
+    """
     name = wanted.rpartition("/")[2].encode()
     for n in range(len(units.headers)):
         if units.names_file(n, name):
@@ -61,7 +76,12 @@ def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
 
 
 def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
-    """The lowest address of code in each function and inlined copy."""
+    """Return the lowest address of code in each function, and in each inlined copy.
+
+    Args:
+        units: of a file.
+        lines: the code that is looked at; beginnings of statements are preferred.
+    """
     found: dict[tuple[int, ...], SourcePlace] = {}
     for line in sorted(lines, key=lambda line: (not line.is_stmt, line.start)):
         function = units.function_at(line.start)
@@ -105,7 +125,12 @@ def labels(function: Function) -> dict[str, int]:
 
 
 def copies(units: Units, name: str) -> list[SourcePlace]:
-    """Return where a function stands inlined in others: the first instruction of each copy."""
+    """Return the first instruction of each inlined copy of a function, by address.
+
+    Args:
+        units: of a file.
+        name: of the function.
+    """
     found = []
     for function in units.functions:
         try:

@@ -89,7 +89,7 @@ def join_split_units(info: Any, path: str, sections: Sections) -> None:
 
 
 def _skeletons(sections: Sections) -> Iterator[tuple[Header, bytes]]:
-    """Yield (header, number) of a program's skeleton units."""
+    """Yield (header, number) of a program's skeleton units. The number is 8 bytes."""
     old = may_be_split(sections)
     for header in headers(sections):
         if header.kind == _SKELETON:
@@ -105,9 +105,16 @@ def _skeletons(sections: Sections) -> Iterator[tuple[Header, bytes]]:
 
 
 def _dwo_file(unit: Any, path: str) -> _Contribution | None:
-    """Return what the .dwo file of a skeleton unit has; None where it is not found.
+    """Return the sections of the .dwo file that a skeleton unit names.
 
     It is looked for where the compiler has written it, then beside the program.
+
+    Args:
+        unit: the skeleton unit.
+        path: of the program; "": not known.
+
+    Returns:
+        The sections; None: there is no such file.
     """
     top = unit.get_top_DIE()
     name = _path_in(top, "DW_AT_dwo_name") or _path_in(top, "DW_AT_GNU_dwo_name")
@@ -126,6 +133,7 @@ def _dwo_file(unit: Any, path: str) -> _Contribution | None:
 
 
 def _path_in(die: Any, attribute: str) -> str:
+    """Return the path that an attribute of an entry gives; "" where it has none."""
     found = die.attributes.get(attribute)
     return "" if found is None else os.fsdecode(found.value)
 
@@ -189,15 +197,19 @@ def _package(path: str) -> _Package:
 
 
 def _parts(sections: dict[str, bytes], index: bytes, mark: str) -> Iterator[tuple[bytes, _Contribution]]:
-    """Yield (number of a unit, its part) of a .dwp.
+    """Yield the units that one index of a .dwp lists, each with its part of the sections.
 
     Source: DWARF 5, section 7.3.5.3: a table of hashed numbers, one of rows, the columns' sections,
     then for each row where its part of each section begins, and how many bytes it has.
 
     Args:
-        sections: of the .dwp.
-        index: one of its tables.
-        mark: "<" or ">", the byte order.
+        sections: of the .dwp: name -> contents.
+        index: contents of .debug_cu_index or .debug_tu_index.
+        mark: "<" or ">", the byte order, for struct.
+
+    Yields:
+        (the unit's number: 8 bytes that it has in common with its skeleton unit, the contents of
+        its sections).
     """
     if not index:
         return
@@ -361,7 +373,12 @@ class _Joined:
             setattr(self._info, f"debug_{name}_sec", section)
 
     def _append(self, name: str, data: bytes) -> int:
-        """Put data behind a section. Return the offset at which it begins."""
+        """Append data to a section, and return the offset at which it begins.
+
+        Args:
+            name: of the section, without `.debug_`.
+            data: the bytes.
+        """
         grown = self._grown.get(name)
         if grown is None:
             section = getattr(self._info, f"debug_{name}_sec")
@@ -524,7 +541,12 @@ class _SplitUnit:
 
 
 def _units(part: _Contribution, order: Any) -> Iterator[_SplitUnit]:
-    """Yield the split units of a contribution, compilation units and types."""
+    """Yield the split units of a file: compilation units, then type units.
+
+    Args:
+        part: the sections of a .dwo file, or of one unit of a .dwp.
+        order: "little" or "big", the byte order.
+    """
     info, types, abbrev = (part.sections.get(name, b"") for name in ("info", "types", "abbrev"))
     sections = Sections(info, abbrev, b"", b"", order, types)
     for header in headers(sections):
