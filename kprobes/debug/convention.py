@@ -366,8 +366,7 @@ def _aapcs64_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple
 
 
 def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[ParameterPart, ...]:
-    """Return the parts of a parameter in floating-point registers, one for each number, or on the
-    stack.
+    """Return the parts of a parameter: a floating-point register for each number, or the stack.
 
     Args:
         type: of the parameter.
@@ -383,8 +382,7 @@ def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[Param
 
 
 def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
-    """Return the parts of a parameter that is passed in general registers, or on the stack; never
-    in both.
+    """Return the parts of a parameter in general registers, or on the stack; never in both.
 
     Args:
         type: of the parameter.

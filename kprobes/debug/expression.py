@@ -191,8 +191,12 @@ def evaluate_number(ops: Sequence[Any], around: Surroundings) -> int | Typed:
 
 
 class _Machine:
-    """One evaluation of an expression: its stack, its pieces, and the number of its operations so
-    far.
+    """One evaluation of an expression.
+
+    Args:
+        ops: the operations, as pyelftools parses them.
+        around: gives registers, memory and what else operations ask for.
+        first: entries that the stack begins with.
     """
     def __init__(self, ops: Sequence[Any], around: Surroundings, first: Sequence[int]) -> None:
         self._ops = ops
@@ -203,8 +207,7 @@ class _Machine:
         self._steps = 0
 
     def run(self) -> Place:
-        """Evaluate the expression, and return where its value is. Raises Unknown, also where it is
-        damaged.
+        """Evaluate the expression, and return where its value is. Raises Unknown, if damaged, too.
         """
         try:
             return self._run()
@@ -233,9 +236,7 @@ class _Machine:
         return found
 
     def _run(self) -> Place:
-        """Evaluate the expression, and return the place that its operations, its pieces or its
-        stack give.
-        """
+        """Evaluate the expression; return the place that an operation, pieces or the stack give."""
         place = self._executed(self._ops)
         if self._pieces:
             return Place("pieces", pieces=tuple(self._pieces))
@@ -387,11 +388,22 @@ class _Machine:
             raise Unknown
 
     def _base(self, offset: int) -> BaseType:
+        """Return the base type at an offset in the unit. Raises Unknown: there is none."""
         found: BaseType = _known(self._around.base_type)(offset)
         return found
 
     def _converted(self, top: Any, convert: bool, offset: int) -> Any:
-        """A number as another type. convert: its value stays, otherwise its bits do. offset: 0 is the generic type."""
+        """Return an entry of the stack as another type.
+
+        Args:
+            top: the entry: an int, or a Typed.
+            convert: True: its value stays (DW_OP_convert); False: its bits stay
+                (DW_OP_reinterpret).
+            offset: of the type's entry in the unit; 0: the generic type, an address.
+
+        Raises:
+            Unknown: there is no such type, or bits are to stay and it has another size.
+        """
         number = top.number if isinstance(top, Typed) else top
         if not offset:
             if convert:
@@ -451,8 +463,7 @@ class _Machine:
 
     @staticmethod
     def _shifted(name: str, left: Typed, by: int) -> Typed:
-        """Return a typed number shifted to the left ("shl") or right ("shr", "shra": with its
-        sign).
+        """Shift a typed number to the left ("shl") or right ("shr", "shra": with its sign).
 
         Args:
             name: the operation.
@@ -488,11 +499,10 @@ class _Machine:
         return value - (self._mask + 1) if value >> self._around.bits - 1 & 1 else value
 
     def _unary(self, name: str, top: Any) -> Any:
-        """Return an entry of the stack negated ("neg"), inverted ("not") or as absolute value
-        ("abs").
+        """Return an entry of the stack negated ("neg"), inverted ("not"), or its absolute value.
 
         Args:
-            name: the operation.
+            name: "neg", "not" or "abs".
             top: the entry: an int, or a Typed.
         """
         made: dict[str, Callable[[Any], Any]] = {"neg": operator.neg, "not": operator.inv, "abs": abs}

@@ -89,6 +89,7 @@ class DebugInfo:
         return self._machine.symbols.files
 
     def _units(self) -> Iterator[tuple[LoadedFile, Units]]:
+        """Yield (file, its units) of each loaded file that has DWARF, damaged ones left out."""
         for file in self.files:
             try:
                 yield file, units_of(file, self._machine.symbols, self.arch.bits)
@@ -267,7 +268,12 @@ class DebugInfo:
             return None
 
     def in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any:
-        """Return a value of which the calling convention keeps each part in a register, or in memory.
+        """Return a value that the calling convention passes in registers or on the stack.
+
+        Args:
+            type: of the value.
+            parts: where the parts of it are.
+            regs: the registers, at the function's entry or, for a result, at its return.
 
         Raises:
             GuestFault: its memory is not mapped.
@@ -281,8 +287,16 @@ class DebugInfo:
         return {v.name: value for v, value in self._values(regs)}
 
     def local(self, regs: Regs, name: str) -> Any:
-        """Return the value of a variable in scope. Raises UnknownSymbol: there is none of this name, or
-        nothing is known of the function."""
+        """Return the value of a variable in scope; None: it has none there, or cannot be read.
+
+        Args:
+            regs: the registers, at an instruction of the function.
+            name: of the variable.
+
+        Raises:
+            UnknownSymbol: no variable of this name is in scope, or nothing is known of the
+                function.
+        """
         names = []
         for variable, value in self._values(regs):
             names.append(variable.name)
@@ -297,6 +311,11 @@ class DebugInfo:
         return Passed(self, self._arrived_at)
 
     def _values(self, regs: Regs) -> Iterator[tuple[Variable, Any]]:
+        """Yield (variable, value) of all variables in scope; None: it has no value there.
+
+        Args:
+            regs: the registers, at an instruction of the function.
+        """
         found = self.function(regs.pc)
         if found is None:
             return
@@ -338,14 +357,33 @@ class DebugInfo:
         return Whereabouts(self.arch, self._machine.symbols, self.function, file, function, regs)
 
     def _arrived_at(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
-        """A parameter's value at its function's entry. Raises Unknown, GuestFault, Unsupported, and what is in
-        DAMAGE."""
+        """Return a parameter's value at its function's entry.
+
+        Args:
+            variable: the parameter.
+            arrival: where it is.
+            regs: the registers at the entry.
+
+        Raises:
+            Unknown: it is not kept.
+            GuestFault: its memory is not mapped.
+            Unsupported: its type is not understood.
+            what is in DAMAGE: the debug information is damaged.
+        """
         found = self.function(regs.pc)
         if found is None:
             raise Unknown
         return self._arrived(variable, arrival, self._whereabouts(*found, regs), regs)
 
     def _arrived(self, variable: Variable, arrival: Arrival, there: Whereabouts, regs: Regs) -> Any:
+        """Return a parameter's value at its function's entry. Raises what _arrived_at() raises.
+
+        Args:
+            variable: the parameter.
+            arrival: where it is.
+            there: finds it where debug information says where it is.
+            regs: the registers at the entry.
+        """
         if arrival.kind == "refused":
             raise Unknown
         if arrival.kind == "argument":
@@ -359,7 +397,13 @@ class DebugInfo:
         return self._value(variable, there)
 
     def _in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any:
-        """A parameter that the calling convention has in registers, or on the stack."""
+        """Return a value that the calling convention passes in registers or on the stack.
+
+        Args:
+            type: of the value.
+            parts: where the parts of it are; all in registers, or a single one elsewhere.
+            regs: the registers, at the function's entry or, for a result, at its return.
+        """
         first = parts[0]
         if first.kind == "stack":
             return load(self._machine, type, regs.sp + first.offset)
@@ -371,7 +415,16 @@ class DebugInfo:
         return self._held(type, data) if type.kind in _WHOLE else self.typed(type, int.from_bytes(data, order))
 
     def _value(self, variable: Variable, there: Whereabouts) -> Any:
-        """A variable's value where debug information says that it is."""
+        """Return a variable's value, where debug information says that the variable is.
+
+        Args:
+            variable: the variable.
+            there: finds its place, and reads it.
+
+        Raises:
+            Unknown: it is not kept.
+            GuestFault: its memory is not mapped.
+        """
         type = there.sized(variable.type)
         if not type.bounded:
             raise Unknown
@@ -414,7 +467,16 @@ class DebugInfo:
         return load(self._machine, type, symbol.address)
 
     def _held(self, type: CType, data: bytes, known: bytes | None = None) -> View:
-        """A structure or array that is in registers."""
+        """Return a View of a structure or array that is in registers, or is constant.
+
+        Args:
+            type: of the value.
+            data: its bytes, as memory would have them.
+            known: a byte for each of them, 0 where it is not kept; None: all are kept.
+
+        Raises:
+            Unknown: the type is another one, or nothing is kept.
+        """
         if type.kind not in ("struct", "union", "array"):
             raise Unknown
         if known is not None and 1 not in known:
@@ -478,7 +540,12 @@ class DebugInfo:
         return told(self.frames(address))
 
     def lines(self, start: int, end: int) -> list[SourceLine]:
-        """The lines that have code in [start, end), by address, each where it begins."""
+        """Return the source lines with code in a range, by address, each where its code begins.
+
+        Args:
+            start: first address of the guest.
+            end: address behind the range.
+        """
         out: list[SourceLine] = []
         for file, units in self._units():
             try:

@@ -196,6 +196,7 @@ class UnitScanner:
         return [*walk.fields_of(at, self._of(header)[code], forms)]
 
     def _of(self, header: Header) -> dict[int, _Shape]:
+        """Return the abbreviations of a unit: number -> shape; each table is read once."""
         key = (header.abbrev, header.version, header.address, header.word)
         if key not in self._shapes:
             self._shapes[key] = dict(_shapes(self._sections.abbrev, header))
@@ -213,7 +214,12 @@ def _no_text(number: int) -> bytes:
 
 
 def leb(data: bytes, at: int) -> tuple[int, int]:
-    """(unsigned number, offset behind it)."""
+    """Return an unsigned LEB128 number, and the offset behind it.
+
+    Args:
+        data: the section.
+        at: offset of the number's first byte.
+    """
     value = shift = 0
     while True:
         byte = data[at]
@@ -225,7 +231,12 @@ def leb(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _shapes(data: bytes, header: Header) -> Any:
-    """(number, shape) of the abbreviations of a unit."""
+    """Yield (number, shape) of the abbreviations of a unit.
+
+    Args:
+        data: contents of .debug_abbrev.
+        header: the unit's.
+    """
     at = header.abbrev
     while True:
         code, at = leb(data, at)
@@ -253,7 +264,12 @@ def _shapes(data: bytes, header: Header) -> Any:
 
 
 def _size(form: int, header: Header) -> int | None:
-    """Bytes of a form; None: it is not always the same."""
+    """Return the bytes that a value of a form takes; None: not all take the same.
+
+    Args:
+        form: a DW_FORM.
+        header: of the unit, which says how wide offsets and addresses are.
+    """
     if form in _OFFSETS:
         return header.word
     if form == _ADDRESS:
@@ -264,7 +280,16 @@ def _size(form: int, header: Header) -> int | None:
 
 
 class _Walk:
-    """A walk through one unit."""
+    """A walk through the entries of one unit.
+
+    Args:
+        sections: the file's.
+        header: the unit's.
+        shapes: the unit's abbreviations, number -> shape.
+        address: number in the unit's table of addresses -> the address.
+        text: number in the unit's table of strings -> the string.
+        deep: True: also what stands within functions.
+    """
 
     def __init__(self, sections: Sections, header: Header, shapes: dict[int, _Shape], address: Callable[[int], int],
                  text: Callable[[int], bytes], deep: bool) -> None:
@@ -279,6 +304,11 @@ class _Walk:
         self._declared: dict[int, tuple[str, str]] = {}
 
     def run(self) -> UnitContents:
+        """Pass over all entries of the unit, and return its functions and types.
+
+        Raises:
+            IndexError, ValueError, struct.error: the file is damaged.
+        """
         data, shapes, end = self._sections.info, self._shapes, self._header.end
         at = self._header.first
         depth = 0
@@ -353,7 +383,17 @@ class _Walk:
 
     def _entry(self, start: int, shape: _Shape, values: dict[int, tuple[int, Any]], scopes: list[tuple[int, str]]
                ) -> str:
-        """Note an entry at an offset; its name."""
+        """Note a function or type that an entry describes, and return the entry's name.
+
+        Args:
+            start: offset of the entry in the section.
+            shape: its abbreviation.
+            values: attribute -> (form, value).
+            scopes: (depth, name) of the namespaces and types around it.
+
+        Returns:
+            The name; "": it has none, or is a function.
+        """
         name = ""
         if shape.tag != _SUBPROGRAM and _NAME in values:
             name = self._string(*values[_NAME]).decode("utf-8", "backslashreplace")
@@ -384,6 +424,12 @@ class _Walk:
         return self._address(value) if form in _ADDRX else value
 
     def _string(self, form: int, value: Any) -> bytes:
+        """Return the bytes of a string.
+
+        Args:
+            form: a DW_FORM of strings.
+            value: the string itself, its number in the unit's table, or its offset in a section.
+        """
         if form == _STRING:
             return bytes(value)
         if form in _STRX:
@@ -398,6 +444,15 @@ class _Walk:
         return at
 
     def _skipped(self, at: int, form: int) -> int:
+        """Return the offset behind a value.
+
+        Args:
+            at: offset of the value in the section.
+            form: its DW_FORM.
+
+        Raises:
+            ValueError: there is no such form.
+        """
         data = self._sections.info
         size = _size(form, self._header)
         if size is not None:
@@ -420,7 +475,15 @@ class _Walk:
         raise ValueError(f"a form {form:#x} that DWARF does not have")
 
     def _values(self, at: int, shape: _Shape) -> tuple[dict[int, tuple[int, Any]], int]:
-        """(attribute -> (form, value) of those that are looked at, offset behind all)."""
+        """Read the attributes of an entry that are looked at, and pass over the others.
+
+        Args:
+            at: offset of the entry's first attribute in the section.
+            shape: its abbreviation.
+
+        Returns:
+            (attribute -> (form, value), offset behind the entry).
+        """
         found: dict[int, tuple[int, Any]] = {}
         data, order = self._sections.info, self._sections.order
         for name, form, constant in shape.attributes:

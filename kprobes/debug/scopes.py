@@ -91,7 +91,16 @@ def _left_out(block: Any) -> Iterator[Any]:
 
 
 def _blocks(function: Function, address: int, own: bool) -> list[Any]:
-    """The function's entry and those of the blocks and inlined calls around an address, innermost first."""
+    """Return the entries of a function, and of its blocks and inlined calls, around an address.
+
+    Args:
+        function: the function.
+        address: link address.
+        own: True: without inlined calls, and the blocks in them.
+
+    Returns:
+        The entries, innermost first.
+    """
     found = [function.die]
     todo = children(function.die)
     while todo:
@@ -175,6 +184,11 @@ class Whereabouts:
         return evaluate(ops, self._around(self._frame_base))
 
     def _around(self, frame_base: Any) -> Surroundings:
+        """Return what expressions of the function may ask for.
+
+        Args:
+            frame_base: returns what DW_OP_fbreg counts from; None: nothing.
+        """
         unit = self._function.unit
 
         def indexed(number: int) -> int:
@@ -205,6 +219,7 @@ class Whereabouts:
         return BaseType(type.size, type.signed, type.kind == "float")
 
     def _cfa(self) -> int:
+        """Return the canonical frame address. Raises Unknown: there is no unwind information."""
         row = self._row()
         if row is None:
             raise Unknown
@@ -285,7 +300,12 @@ class Whereabouts:
         return caller, site
 
     def _calls(self, site: Any, callee: Whereabouts) -> bool:
-        """True where a call is of a function itself, and that cannot have been left by a jump to itself."""
+        """Return True if a call surely was of a function itself, not of one that jumped there.
+
+        Args:
+            site: entry of the call in this function.
+            callee: the function that was reached.
+        """
         function = callee._function
         start = function.start + callee._bias
         told = callee_of(site)
@@ -329,7 +349,15 @@ class Whereabouts:
     # --- what is there
 
     def _in_register(self, number: int, size: int) -> int:
-        """The bits of a value of some bytes in a register."""
+        """Return the bits of a value in a register, unsigned.
+
+        Args:
+            number: DWARF number of the register.
+            size: bytes of the value.
+
+        Raises:
+            Unknown: the register is narrower, or how it holds such a value is not known.
+        """
         value = self.frame.get(number)
         name = register(self._arch, number) or ""
         width = self._arch.regs.widths.get(name, self._arch.bits)
@@ -346,7 +374,11 @@ class Whereabouts:
         return value & (1 << 8 * size) - 1
 
     def raw(self, place: Place, size: int) -> int:
-        """A number of some bytes at a place, unsigned.
+        """Return the number at a place, unsigned.
+
+        Args:
+            place: where it is.
+            size: its bytes.
 
         Raises:
             Unknown: not all of it is kept, or it is in a register that is not known.
@@ -359,10 +391,17 @@ class Whereabouts:
         return int.from_bytes(data, order)
 
     def contents(self, place: Place, size: int) -> tuple[bytes, bytes]:
-        """The bytes of something at a place as memory would have them, and a byte for each: 0 where it is not kept.
+        """Return the bytes at a place, as memory would have them, and which of them are kept.
+
+        Args:
+            place: where they are.
+            size: how many.
+
+        Returns:
+            (the bytes, a byte for each of them: 0 where it is not kept, else 1).
 
         Raises:
-            Unknown: it is in a register that is not known, or shorter than it should be.
+            Unknown: they are in a register that is not known, or fewer than `size`.
             GuestFault: memory cannot be read.
         """
         order: Any = self._arch.order.value
@@ -383,7 +422,15 @@ class Whereabouts:
         return data, b"\1" * size
 
     def _pieces(self, pieces: Sequence[Piece], size: int) -> tuple[bytes, bytes]:
-        """Return the contents of a value in pieces, as contents() does."""
+        """Return the bytes of a value in pieces, and which of them are kept, as contents() does.
+
+        Args:
+            pieces: places of the parts, from the lowest address on; what is missing is not kept.
+            size: bytes of the value.
+
+        Raises:
+            Unknown: how the architecture splits values over registers is not known.
+        """
         registers = sum(piece.place.kind == "register" for piece in pieces)
         if registers > 1 and not pairs_are_known(self._arch):
             raise Unknown
@@ -399,7 +446,15 @@ class Whereabouts:
         return data[:size], known[:size]
 
     def _bits(self, pieces: Sequence[Piece], size: int) -> tuple[bytes, bytes]:
-        """Return the contents, as contents() does, of pieces that are no whole bytes; bits count from the lowest."""
+        """Return the bytes of a value whose pieces are no whole bytes, as contents() does.
+
+        Args:
+            pieces: places of the parts, from the lowest bit on.
+            size: bytes of the value.
+
+        Raises:
+            Unknown: the guest's byte order is big.
+        """
         if self._arch.order.value != "little":
             raise Unknown
         value = known = at = 0
@@ -430,7 +485,15 @@ class Whereabouts:
         return None
 
     def _dynamic(self, die: Any, attribute: str) -> int:
-        """The number that an attribute refers to, or computes."""
+        """Return the signed number that an attribute refers to as a variable, or computes.
+
+        Args:
+            die: has the attribute.
+            attribute: its name, such as "DW_AT_upper_bound".
+
+        Raises:
+            Unknown: the variable is not kept.
+        """
         form = die.attributes[attribute].form
         bits = self._arch.bits
         if form.startswith("DW_FORM_ref"):

@@ -102,6 +102,7 @@ class CType:
                 self._die = entry_by_signature(self._die)
 
     def _other(self, die: Any) -> CType:
+        """Return the type of another entry, one level deeper; void for None."""
         return CType(die, self._word, self._order, self._find, self._depth + 1, self._budget)
 
     @property
@@ -121,6 +122,7 @@ class CType:
 
     @cached_property
     def kind(self) -> str:
+        """The kind of the type, as the class lists them; "void" of no entry."""
         if self._die is None or self._depth > DEEPEST:
             return "void"
         kind = KINDS.get(_tag(self._die), "other")
@@ -141,6 +143,7 @@ class CType:
 
     @cached_property
     def name(self) -> str:
+        """The name as C writes it, a typedef's where it has one."""
         if self.alias:
             return self.alias
         if self.kind == "pointer" and self.target is not None:
@@ -152,6 +155,7 @@ class CType:
 
     @cached_property
     def size(self) -> int:
+        """The number of bytes; 0 where it is unknown."""
         if self.kind == "pointer":
             return self._word
         if self.kind == "array" and self.target is not None:
@@ -181,6 +185,7 @@ class CType:
 
     @cached_property
     def signed(self) -> bool:
+        """True for a signed integer or char, and for an enumeration with negative values."""
         if self.kind == "enum":
             below = _type_of(self._full)
             if below is not None and _tag(below) == "base_type":
@@ -240,6 +245,10 @@ class CType:
 
     @cached_property
     def _members(self) -> tuple[dict[str, Member], dict[str, str]]:
+        """The members of a structure or union, with those of base classes and anonymous members.
+
+        A pair: name -> member, and name -> why the place of such a member is not known.
+        """
         own: dict[str, Member] = {}
         merged: dict[str, Member] = {}
         hidden: dict[str, str] = {}
@@ -290,7 +299,14 @@ class CType:
 
     @staticmethod
     def _merge(merged: dict[str, Member], hidden: dict[str, str], inside: CType, offset: int | None) -> None:
-        """Add what a base class or an anonymous structure has. offset: where it is; None: the object says."""
+        """Add the members of a base class or an anonymous structure.
+
+        Args:
+            merged: name -> member; is changed.
+            hidden: name -> why its place is not known; is changed.
+            inside: the type of the base class or structure.
+            offset: of it, in bytes; None: a virtual base, whose offset the object says.
+        """
         hidden |= inside.hidden
         for name, member in inside.members.items():
             if offset is None:
@@ -313,6 +329,15 @@ class CType:
         return self._bit_field(die, name, type, offset, bits)
 
     def _bit_field(self, die: Any, name: str, type: CType, offset: int, bits: int) -> Member:
+        """Return a bit field, with the bytes that it is read from, and where its bits are in them.
+
+        Args:
+            die: the member's entry.
+            name: its name.
+            type: its type.
+            offset: of the bytes that its bits are counted from.
+            bits: how many.
+        """
         unit = _number(die, "DW_AT_byte_size") or type.size
         if "DW_AT_bit_offset" in die.attributes:  # DWARF 3: from the most significant bit of the storage
             given = _number(die, "DW_AT_bit_offset")
@@ -409,7 +434,13 @@ class Derived(CType):
 
     @classmethod
     def of(cls, target: CType, arch: Arch, count: int | None) -> Derived:
-        """A pointer or an array. count: elements of an array; None: a pointer."""
+        """Return a pointer to a type, or an array of it.
+
+        Args:
+            target: the type.
+            arch: the guest's architecture.
+            count: elements of an array; None: a pointer.
+        """
         if count is not None:
             return cls.array(target, (count,))
         made = cls(None, arch.bits // 8, arch.order.value, lambda die: None)

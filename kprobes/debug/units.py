@@ -153,7 +153,14 @@ class Units:
             return None
 
     def units_with(self, start: int, end: int) -> Iterator[int]:
-        """Numbers of the units that may have code in [start, end); those that say so come first."""
+        """Yield the numbers of the units that may have code in a range; sure ones come first.
+
+        Those that say what code they have are sure; the others may have any.
+
+        Args:
+            start: first link address.
+            end: link address behind the range.
+        """
         known, starts = self._listed
         told = False
         at = max(bisect.bisect_right(starts, start) - 1, 0)
@@ -240,7 +247,15 @@ class Units:
         return None
 
     def _function(self, n: int, offset: int) -> Function | None:
-        """The function of an entry of the n-th unit; None where it has no name, or is damaged."""
+        """Return the function that an entry describes.
+
+        Args:
+            n: number of its unit.
+            offset: of the entry in the section.
+
+        Returns:
+            The function; None: the entry has no name or no code, or is damaged.
+        """
         if offset not in self._functions:
             try:
                 unit = self.unit(n)
@@ -273,6 +288,7 @@ class Units:
         return whole, bare
 
     def _all_types(self) -> list[NamedType]:
+        """Return all types of the file, one of each name, size and line."""
         found: dict[tuple[Any, ...], NamedType] = {}
         for n in range(len(self.headers)):
             for type in self._scanned(n).types:
@@ -330,6 +346,11 @@ class Units:
         return [self._entry(type.offset) for type in whole.get(VARIABLE + name) or bare.get(VARIABLE + name) or []]
 
     def _entry(self, offset: int) -> Any:
+        """Return the entry at an offset.
+
+        Args:
+            offset: in .debug_info; those of .debug_types count on behind it.
+        """
         behind = len(self._sections.info)
         if offset >= behind:
             starts = [header.offset for header in self._type_headers]
@@ -347,7 +368,12 @@ class Units:
         return sorted(found, key=lambda line: line.start)
 
     def lines_in(self, start: int, end: int) -> list[Line]:
-        """The lines that begin in [start, end)."""
+        """Return the lines whose code begins in a range.
+
+        Args:
+            start: first link address.
+            end: link address behind the range.
+        """
         found: list[Line] = []
         for n in dict.fromkeys(self.units_with(start, end)):
             lines, starts = self._table(n)
@@ -359,7 +385,12 @@ class Units:
         return self._table(n)[0]
 
     def names_file(self, n: int, name: bytes) -> bool:
-        """True where the n-th unit's table of files may have one of a name, without its folder."""
+        """Return True if a unit's table of files may have a file of a name.
+
+        Args:
+            n: number of the unit.
+            name: the file's name, without its folder.
+        """
         try:
             program = self.info.line_program_for_CU(self.unit(n))
             if program is None:
@@ -391,6 +422,12 @@ class Units:
 
 
 def _sections(info: Any, order: str) -> Sections:
+    """Return the sections of a file that UnitScanner reads; b"" for one that there is not.
+
+    Args:
+        info: pyelftools' view of the file.
+        order: "little" or "big", the byte order.
+    """
     def data(name: str) -> bytes:
         section = getattr(info, name, None)
         return b"" if section is None else bytes(section.stream.getvalue())
@@ -404,7 +441,13 @@ def _address(info: Any, unit: Any, number: int) -> int:
 
 
 def _text(info: Any, unit: Any, number: int) -> bytes:
-    """A string by its number in the unit's table."""
+    """Return a string of a unit's table of strings.
+
+    Args:
+        info: pyelftools' view of the file.
+        unit: the unit.
+        number: of the string in the table.
+    """
     base = unit.get_top_DIE().attributes["DW_AT_str_offsets_base"].value
     word = 8 if unit.structs.dwarf_format == 64 else 4
     offsets = info.debug_str_offsets_sec.stream.getvalue()
@@ -459,7 +502,15 @@ def scopes_of(die: Any) -> str:
 
 
 def _function(die: Any, unit: Any) -> Function | None:
-    """A function of its entry; None where that has no code or no name. Raises what is in DAMAGE."""
+    """Return the function that an entry describes. Raises what is in DAMAGE.
+
+    Args:
+        die: the entry.
+        unit: its unit.
+
+    Returns:
+        The function; None: the entry has no code or no name.
+    """
     parts = [*spans(die, unit)]
     name = text(named(die), "DW_AT_name")
     if not parts or not name:
@@ -471,6 +522,12 @@ def _function(die: Any, unit: Any) -> Function | None:
 
 
 def _lines(info: Any, unit: Any) -> Iterator[Line]:
+    """Yield the lines of a unit's line table: one for each range of code. Raises what is in DAMAGE.
+
+    Args:
+        info: pyelftools' view of the file.
+        unit: the unit.
+    """
     program = info.line_program_for_CU(unit)
     if program is None:
         return
@@ -488,6 +545,13 @@ def _lines(info: Any, unit: Any) -> Iterator[Line]:
 
 
 def _path(program: Any, entry: Any, base: int) -> str:
+    """Return the path of a source file.
+
+    Args:
+        program: the unit's line program.
+        entry: the file's, in the program's table.
+        base: number of the first file and folder in the tables, 0 or 1.
+    """
     name = entry.name.decode("utf-8", "backslashreplace") if isinstance(entry.name, bytes) else str(entry.name)
     directories = program["include_directory"]
     index = entry.dir_index - base
@@ -498,7 +562,15 @@ def _path(program: Any, entry: Any, base: int) -> str:
 
 
 def source_path(unit: Any, file: int) -> str:
-    """A source file by its number in the unit; "": there is none. Raises what is in DAMAGE."""
+    """Return the path of a source file. Raises what is in DAMAGE.
+
+    Args:
+        unit: the unit.
+        file: number of the file in the unit's table.
+
+    Returns:
+        The path; "": there is no such file.
+    """
     program = unit.dwarfinfo.line_program_for_CU(unit)
     if program is None:
         return ""
@@ -550,7 +622,12 @@ def callee(site: Any) -> Any:
 
 
 def inlined_in(die: Any, name: str) -> Iterator[int]:
-    """Link addresses where a function stands inlined in another one."""
+    """Yield the link addresses where a function stands inlined in another one.
+
+    Args:
+        die: entry of the other one.
+        name: of the inlined function.
+    """
     todo = children(die)
     while todo:
         each = todo.pop()
@@ -563,8 +640,18 @@ def inlined_in(die: Any, name: str) -> Iterator[int]:
 
 
 def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_location") -> Any:
-    """The operations of the expression that says where something is at a link address. Raises Unknown, and what is in
-    DAMAGE."""
+    """Return the operations that say where something is at a link address.
+
+    Args:
+        die: has the attribute.
+        function: the function that it is in.
+        pc: link address of the instruction.
+        attribute: its name.
+
+    Raises:
+        Unknown: there is no such attribute, or it says nothing for this address.
+        what is in DAMAGE: the debug information is damaged.
+    """
     from elftools.dwarf.dwarf_expr import DWARFExprParser
     from elftools.dwarf.locationlists import LocationParser
 

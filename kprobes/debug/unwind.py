@@ -142,7 +142,15 @@ _NOT_YET = Step("", 0, None, "", ())
 
 
 def _step_of(arch: Arch, row: UnwindRow) -> Step | None:
-    """A row as a step; None: it is none of the usual kind."""
+    """Return a row of unwind information as a Step, which is quicker to take.
+
+    Args:
+        arch: the guest's architecture.
+        row: the row.
+
+    Returns:
+        The step; None: the row has expressions or rules that a Step cannot say.
+    """
     base = register(arch, row.cfa.reg) if row.cfa.expr is None else None
     link_register = register(arch, row.link) or ""
     windowed = row.window and has_windows(arch)  # elsewhere the same opcode says that a link is signed
@@ -191,6 +199,7 @@ class _Walked:
         self.sp = regs[self._sp]
 
     def _get(self, name: str) -> int:
+        """Return the value of a register by name. Raises Unknown: it is not kept."""
         if name == self._sp:
             return self.sp
         where = self._saved.get(name)
@@ -257,6 +266,7 @@ class Unwinder:
         return self._rows[pc]
 
     def _look_up(self, pc: int) -> UnwindRow | None:
+        """Return the row of unwind information for a link address; None: no file has one."""
         for file in self._known:
             try:
                 row = cached(file, "rows", partial(Frames, file)).row(pc)
@@ -359,6 +369,7 @@ class UnwindFrame:
         return self._get(self._arch.regs.sp)
 
     def _get(self, name: str) -> int:
+        """Return the value of a register by name. Raises Unknown: it is not kept."""
         value = self.values.get(name, -1)
         if value is None:
             raise Unknown
@@ -378,6 +389,13 @@ class UnwindFrame:
         return int(self.get(row.cfa.reg) + row.cfa.offset & self._arch.mask)
 
     def _evaluate(self, row: UnwindRow, expression: Any, first: Sequence[int]) -> int:
+        """Return the value of an expression of a row. Raises Unknown.
+
+        Args:
+            row: the row, for its file's formats.
+            expression: its bytes.
+            first: entries that the stack begins with.
+        """
         from elftools.dwarf.dwarf_expr import DWARFExprParser
 
         try:
@@ -414,6 +432,18 @@ class UnwindFrame:
         return {**shared, **dict(zip(OWN, own or (None,) * len(OWN), strict=True))}
 
     def _restored(self, row: UnwindRow, rule: Any, number: int, cfa: int) -> int | None:
+        """Return the value that a register had in the caller; None: it is not kept.
+
+        Args:
+            row: the row of unwind information.
+            rule: the register's rule in it.
+            number: DWARF number of the register.
+            cfa: the canonical frame address.
+
+        Raises:
+            Unknown: it depends on what is not kept.
+            GuestFault: memory cannot be read.
+        """
         kind, mask = rule.type, self._arch.mask
         if kind == "OFFSET":
             return self._regs.word(cfa + rule.arg & mask)

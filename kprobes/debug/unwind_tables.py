@@ -150,6 +150,7 @@ class SFrame:
         self._starts = [each.start for each in self._functions]
 
     def row(self, address: int) -> TableRow | None:
+        """Return the row for an address; None: the table has nothing of it."""
         at = bisect.bisect_right(self._starts, address) - 1
         if at < 0 or address >= self._starts[at] + self._functions[at].size:
             return None
@@ -160,7 +161,15 @@ class SFrame:
         return self._found(function, offset)
 
     def _found(self, function: _SFunction, offset: int) -> TableRow | None:
-        """Return the last row of a function that begins at an offset in it, or before."""
+        """Return the last row of a function that begins at an offset, or before.
+
+        Args:
+            function: the function.
+            offset: bytes behind its start.
+
+        Returns:
+            The row; None: there is none, or it has no offsets.
+        """
         width = {0: 1, 1: 2, 2: 4}[function.kind]
         data, at = self._data, function.rows
         chosen = None
@@ -225,6 +234,7 @@ class Orc:
         self._structs = DWARFStructs(True, 32, 8)
 
     def row(self, address: int) -> TableRow | None:
+        """Return the row for an address; None: there is none, or one of a kind not known here."""
         at = bisect.bisect_right(self._starts, address) - 1
         if at < 0:
             return None

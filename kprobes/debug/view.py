@@ -42,7 +42,16 @@ class Held:
         self._known = known
 
     def read(self, addr: int, size: int) -> bytes:
-        """Read some of it. Raises GuestFault: it has no such bytes; Unsupported: they are not kept."""
+        """Return some of the bytes.
+
+        Args:
+            addr: index of the first byte.
+            size: how many.
+
+        Raises:
+            GuestFault: there are no such bytes.
+            Unsupported: the compiler has not kept them.
+        """
         end = addr + size
         if end > len(self._data):
             raise GuestFault("the variable has no such bytes", address=addr, access="read")
@@ -95,6 +104,12 @@ class View:
         return fits[0] if fits else variants.members.get(None)
 
     def _lacks(self, name: str) -> NoReturn:
+        """Raise the error for a member that there is not.
+
+        Raises:
+            Unsupported: there is one, and where it is is not known.
+            AttributeError: there is none of this name.
+        """
         shape = _struct(self._type)
         if name in shape.hidden:
             raise Unsupported(f"the place of {name!r} in {shape.name} is not known: {shape.hidden[name]}",
@@ -164,6 +179,7 @@ class View:
         return self._type.count if self._type.kind == "array" and self._type.bounded else most
 
     def _text(self, limit: int) -> bytes:
+        """Return the bytes of a text up to its NUL. limit: how many are read at most."""
         out = b""
         while len(out) < limit and b"\0" not in out:
             at = self._address + len(out)
@@ -180,6 +196,7 @@ class View:
         return f"({self._type.name}) {where}{self._shown()}"
 
     def _shown(self) -> str:
+        """Return the value as its repr has it: text in quotes, elements or members in braces."""
         try:
             target = self._type.target
             if target is not None and target.kind == "char":
@@ -196,6 +213,7 @@ class View:
             return " (not kept)"
 
     def _item(self, key: int | str) -> str:
+        """Return an element or member as a repr has it; "?": it cannot be read."""
         try:
             return _brief(self[key])
         except Unsupported:
@@ -209,6 +227,7 @@ class View:
         return int.from_bytes(data, self._machine.arch.order.value)
 
     def _read(self, member: Member) -> Any:
+        """Return the value of a member; of a bit field, the number that its bits stand for."""
         if not member.bits:
             return load(self._machine, member.type, self._address + member.offset)
         value = self._unit(member) >> member.shift & (1 << member.bits) - 1
@@ -223,6 +242,7 @@ def _struct(type: CType) -> CType:
 
 
 def _brief(value: Any) -> str:
+    """Return a value in one word: a text, an address in hexadecimal, or a number."""
     if isinstance(value, View):
         target = value._type.target
         text = value._shown() if target is not None and target.kind == "char" else ""
@@ -241,7 +261,12 @@ def _order(type: CType) -> Any:
 
 
 def load(machine: Memory, type: CType, address: int) -> Any:
-    """Return what lies at an address: a number, or a view of it.
+    """Return what lies at an address: a number, or a View.
+
+    Args:
+        machine: has the memory.
+        type: of what lies there.
+        address: of its first byte.
 
     Raises:
         GuestFault: the memory cannot be read.
@@ -256,7 +281,18 @@ def load(machine: Memory, type: CType, address: int) -> Any:
 
 
 def store(machine: Memory, type: CType, address: int, value: Any) -> None:
-    """Write a number, or an address. Raises GuestFault, BadArgument."""
+    """Write a number, or an address, into guest memory.
+
+    Args:
+        machine: has the memory.
+        type: of what is written there.
+        address: of its first byte.
+        value: the number, or a View, whose address is written.
+
+    Raises:
+        GuestFault: the memory cannot be written.
+        BadArgument: the type is no number or pointer, or the value is none.
+    """
     if type.kind == "float" and type.size in (4, 8):
         raw = int.from_bytes(struct.pack("<f" if type.size == 4 else "<d", value), "little")
     elif type.kind in ("int", "char", "bool", "enum", "pointer") and isinstance(value, int | View):

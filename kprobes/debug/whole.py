@@ -39,10 +39,21 @@ def whole(value: Any) -> Any:
 
 
 class _LimitedReader:
+    """Reads one value as a whole, at most MOST numbers and texts of it.
+
+    `depth` is everywhere how many structures and arrays are around a value; None stands for what
+    cannot be read, or is beyond the limits.
+    """
     def __init__(self) -> None:
         self._left = MOST
 
     def whole(self, value: Any, depth: int) -> Any:
+        """Return a value as a whole: a number, text, Members, tuple; None: it cannot be read.
+
+        Args:
+            value: a number, or a View.
+            depth: structures and arrays around it.
+        """
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
             return None
@@ -63,6 +74,8 @@ class _LimitedReader:
         return self._structure(value, type, depth)
 
     def _tried(self, read: Callable[[], Any]) -> Any:
+        """Return what a function returns; None where it raises a KprobeError or an OverflowError.
+        """
         try:
             return read()
         except (KprobeError, OverflowError):
@@ -77,13 +90,30 @@ class _LimitedReader:
         return self._tried(lambda: self.whole(value[key], depth + 1))
 
     def _structure(self, value: View, type: CType, depth: int) -> Any:
+        """Return the Members of a structure; of a Rust enumeration its variant.
+
+        Args:
+            value: of the structure.
+            type: its type.
+            depth: structures and arrays around it.
+        """
         if type.variants is not None:
             return self._variant(value, type, depth)
         names = [name for name in type.members if not name.startswith("_vptr")]
         return Members({name: self._item(value, name, depth) for name in names})
 
     def _variant(self, value: View, type: CType, depth: int) -> Any:
-        """An enumeration of Rust's: its variant's name, and what that has."""
+        """Return a Rust enumeration: the variant's name, and what the variant has.
+
+        Args:
+            value: of the enumeration.
+            type: its type.
+            depth: structures and arrays around it.
+
+        Returns:
+            The name; Members of the name where the variant has members; None: there is no such
+            variant.
+        """
         member = value.variant
         if member is None:
             return None
@@ -94,13 +124,27 @@ class _LimitedReader:
     # --- of libraries
 
     def text(self, value: View, at: int, size: int) -> Any:
-        """The text of some bytes at an address."""
+        """Return the text of some bytes, at most _TEXT of them; None: there cannot be so many.
+
+        Args:
+            value: a View, whose memory is read.
+            at: address of the first byte.
+            size: how many.
+        """
         if not 0 <= size <= 1 << 40:
             return None
         return value._machine.read(at, min(size, _TEXT)).decode("utf-8", "backslashreplace") if size else ""
 
     def elements(self, value: View, element: CType, at: int, count: int, depth: int) -> Any:
-        """Return so many elements at an address, as a tuple of at most _LISTED."""
+        """Return elements at an address as a tuple; None: there cannot be so many.
+
+        Args:
+            value: a View, whose memory is read.
+            element: type of each.
+            at: address of the first one.
+            count: how many; the tuple has at most _LISTED.
+            depth: structures and arrays around the list.
+        """
         if not 0 <= count <= 1 << 40 or not element.size:
             return None
         return tuple([self.whole(load(value._machine, element, at + n * element.size), depth + 1)
@@ -128,10 +172,12 @@ def _library(type: CType) -> _Made | None:
 
 
 def _cpp_string(reader: _LimitedReader, value: View, depth: int) -> Any:
+    """Return a std::string as text."""
     return reader.text(value["_M_dataplus"]["_M_p"], int(value["_M_dataplus"]["_M_p"]), value["_M_string_length"])
 
 
 def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
+    """Return a std::vector as a tuple; None: the type of its elements is not known."""
     impl = value["_M_impl"]
     first, last = impl["_M_start"], impl["_M_finish"]
     element = first._type.target
@@ -141,6 +187,7 @@ def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
 
 
 def _rust_slice(reader: _LimitedReader, value: View, depth: int) -> Any:
+    """Return a Rust slice as a tuple, or a &str as text."""
     first, element = value["data_ptr"], value["data_ptr"]._type.target
     if element is None:
         return None
@@ -150,11 +197,13 @@ def _rust_slice(reader: _LimitedReader, value: View, depth: int) -> Any:
 
 
 def _rust_string(reader: _LimitedReader, value: View, depth: int) -> Any:
+    """Return a Rust String as text; None: its pointer is not found."""
     first = _pointer_in(value["vec"]["buf"], 0)
     return None if first is None else reader.text(first, int(first), value["vec"]["len"])
 
 
 def _rust_vec(reader: _LimitedReader, value: View, depth: int) -> Any:
+    """Return a Rust Vec as a tuple; None: its pointer or the type of its elements is not found."""
     first, element = _pointer_in(value["buf"], 0), value._type.template("T")
     if first is None or element is None:
         return None
@@ -162,7 +211,17 @@ def _rust_vec(reader: _LimitedReader, value: View, depth: int) -> Any:
 
 
 def _pointer_in(value: Any, depth: int) -> View | None:
-    """The first pointer in a structure: versions of Rust's library have it in differently many others."""
+    """Return the first pointer in a structure.
+
+    Versions of Rust's library have it in differently many others.
+
+    Args:
+        value: a View of the structure, or any other value.
+        depth: structures around it.
+
+    Returns:
+        A View of the pointer; None: there is none.
+    """
     if not isinstance(value, View) or depth > _DEEPEST:
         return None
     if value._type.kind == "pointer":
