@@ -80,7 +80,7 @@ class Btf:
 
         Args:
             data: contents of a section .BTF; b"": there is none.
-            order: of its numbers.
+            order: byte order of its numbers.
             base: what the types and strings of a module count on from: its kernel's; None: nothing.
 
         Raises:

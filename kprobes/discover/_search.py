@@ -33,12 +33,12 @@ class Found:
     """A function that was found.
 
     Attributes:
-        address: of its first instruction, without mode bits.
+        address: address of its first instruction, without mode bits.
         size: bytes up to its end as far as is known, or to the next function.
         mode: mode bits of its code.
-        why: what told of it: "symbol", "unwind table", "section" (it begins there), "header", "pointer",
-            "call", "jump", "gap", "opening".
-        name: of its symbol.
+        why: what told of it: "symbol", "unwind table", "section" (it begins there), "header",
+            "pointer", "call", "jump", "gap", "opening".
+        name: its symbol's name.
     """
 
     address: int
@@ -210,7 +210,7 @@ class _Search:
         """Return how many instructions from an address on make sense in a mode.
 
         Args:
-            address: of the first instruction.
+            address: address of the first instruction.
             mode: mode bits, such as Thumb's 1.
 
         Returns:
@@ -532,7 +532,7 @@ class _Search:
         """Add a function to the known ones.
 
         Args:
-            address: of its first instruction, without mode bits.
+            address: address of its first instruction, without mode bits.
             mode: its mode bits.
             why: what told of it, one of Found.why.
 

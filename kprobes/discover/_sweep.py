@@ -43,15 +43,15 @@ class Sweep:
 
 @frozen
 class _Kind:
-    """A kind of instructions: those that begin with the same bytes, which decide all that a sweep asks.
+    """A kind of instructions, whose first bytes are the same and decide all that a sweep asks.
 
     Attributes:
         size: bytes.
         name: their row's name.
-        distance: how many of their bytes are in front of the distance from behind them to their target; 0: they
-            have none.
-        links: they call it.
-        falls_through: they may go on to the next instruction.
+        distance: how many of their bytes are in front of the distance from behind them to their
+            target; 0: they have none.
+        links: True for calls.
+        falls_through: True where they may go on to the next instruction.
     """
 
     size: int

@@ -33,7 +33,7 @@ def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], liste
     Args:
         program: one program.
         arch: the guest's architecture.
-        types: gives the guest's types.
+        types: returns the guest's types; called only where they are needed.
         listed: True where the program is at a function's entry and finds a list of arguments.
 
     Raises:

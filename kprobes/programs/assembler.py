@@ -128,11 +128,11 @@ class Assembler:
         """Load memory of the program's own into a register, extended to 64 bits.
 
         Args:
-            register: is loaded.
+            register: number of the register that is loaded.
             base: register with the address.
             offset: bytes that are added to it, 16 bits with a sign.
             size: bytes: 1, 2, 4 or 8.
-            signed: extend by the sign; False: by zeros.
+            signed: True to extend by the sign, False by zeros.
         """
         mode = isa.MEMSX if signed and size < 8 else isa.MEM
         self._put(mode | _SIZES[size] | isa.LDX, register, base, offset)
@@ -143,7 +143,7 @@ class Assembler:
         Args:
             base: register with the address.
             offset: bytes that are added to it, 16 bits with a sign.
-            register: is stored.
+            register: number of the register that is stored.
             size: bytes: 1, 2, 4 or 8.
         """
         self._put(isa.MEM | _SIZES[size] | isa.STX, base, register, offset)
@@ -163,7 +163,7 @@ class Assembler:
         """Load the address of a map into a register, as helpers take it.
 
         Args:
-            register: is loaded.
+            register: number of the register that is loaded.
             index: number of the map among the program's.
         """
         self._code += lddw(register, index, isa.MAP, 0)
@@ -172,9 +172,9 @@ class Assembler:
         """Load the address of a byte in the only value of an array.
 
         Args:
-            register: is loaded.
-            index: of the map among the program's.
-            offset: of the byte in the value.
+            register: number of the register that is loaded.
+            index: number of the map among the program's.
+            offset: bytes from the value's beginning.
         """
         self._code += lddw(register, index, isa.MAP_VALUE, offset)
 

@@ -134,7 +134,7 @@ class AtProbe:
         """Return an argument of the static tracepoint that was hit.
 
         Args:
-            number: of the argument, from 0.
+            number: number of the argument, from 0.
 
         Returns:
             None: the tracepoint has fewer, or the probe is at none.

@@ -95,7 +95,7 @@ class RunPlace(Protocol):
         """Return an argument of the static tracepoint that was hit.
 
         Args:
-            number: of the argument, from 0.
+            number: number of the argument, from 0.
 
         Returns:
             None: the tracepoint has fewer, or the probe is at none.

@@ -26,9 +26,9 @@ class CodeLine:
 
     Attributes:
         file: its name.
-        number: of the line, from 1.
-        column: from 1; 0: unknown.
-        text: of the line.
+        number: the line's number, from 1.
+        column: number of the column, from 1; 0: unknown.
+        text: the line itself.
     """
 
     file: str
@@ -68,7 +68,7 @@ class TypeRelocation:
         kind: which number.
         type: the type that it begins at, as C writes it: `struct task_struct`.
         index: element of an array that this type is taken for; usually 0.
-        path: from there on: names of members, numbers of elements.
+        path: the way from that type on: names of members, numbers of elements.
         local: the number by the object's own types; None: it has none.
         size: bytes of what the path leads to, by the object's own types.
     """
@@ -91,8 +91,8 @@ class Code:
     """A program with all that it calls.
 
     Attributes:
-        name: of its entry function.
-        section: of the object, or "".
+        name: name of its entry function.
+        section: name of the object's section that has it, or "".
         instructions: one for each slot, entry function first, then each function that is
             called locally, once. Linked: calls are of kind HELPER or LOCAL, LDDW of kind
             VALUE64, CODE, MAP or MAP_VALUE.
@@ -111,7 +111,7 @@ class Code:
             <kprobes/bpf.h>; else as bytes.
         unknown: slots of those where what is called is not there on any guest.
         missing: slot -> why the guest has not what the instruction there would read.
-        license: as the object says.
+        license: the license that the object names.
         order: byte order of the memory that its instructions access.
     """
 

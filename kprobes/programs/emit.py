@@ -158,9 +158,9 @@ def _divided(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: s
 
     Args:
         w: writes the function.
-        bits: of the numbers.
+        bits: bits of the numbers.
         sign: "s" or "u".
-        remainder: the result is the remainder.
+        remainder: True for the remainder instead of the quotient.
         old: the dividend.
         by: the divisor.
     """
@@ -321,7 +321,7 @@ def call_helper(w: IrWriter, number: int, what: str = "call") -> str:
 
     Args:
         w: writes the function.
-        number: of the helper, or of what else the word has.
+        number: number of the helper, or of what else the word has.
         what: kind of the environment's word with its address.
     """
     function = w.pointer(w.word((what, number)))

@@ -49,7 +49,7 @@ def named(name: str, code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) 
     Args:
         name: one of ENGINES.
         code: the program.
-        facts: of the verifier; None: the program was not verified.
+        facts: findings of the verifier; None: the program was not verified.
         size: bytes of the largest context.
 
     Raises:

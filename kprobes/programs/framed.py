@@ -39,7 +39,7 @@ class DetourGuest(Protocol):
 
     Attributes:
         arch: its architecture.
-        reads: programs may read memory there.
+        reads: True where programs may read guest memory there.
     """
 
     arch: Arch

@@ -65,7 +65,7 @@ def compiled(
     Args:
         code: the program.
         arch: the architecture.
-        facts: of the verifier; None: it is asked.
+        facts: findings of the verifier; None: it is asked.
 
     Returns:
         (machine code, what the environment's words after the header are). The code is called with
@@ -99,7 +99,7 @@ def _compiled(
         context: where the context's words are; None: it is memory.
         parameters: words of the environment with the context, its size and the result; none for
             detours.
-        asks: the host is asked for memory that may not be there.
+        asks: True where the code calls the host for memory that may not be mapped.
 
     Returns:
         (machine code, what the environment's words after the header are).
@@ -184,7 +184,7 @@ class PlacedProgram:
         Args:
             code: the program.
             machine: the guest.
-            facts: of the verifier; None: it is asked.
+            facts: findings of the verifier; None: it is asked.
             readable: (first address, bytes) of guest memory that the program may read by
                 probe_read.
 

@@ -34,7 +34,7 @@ def has(names: Sequence[str], register: str) -> bool:
     """Return True where a register, as KPROBES_REG() names it, is the guest's.
 
     Args:
-        names: of the guest's registers.
+        names: names of the guest's registers.
         register: `ARCH_NAME`.
     """
     owner = max(

@@ -53,7 +53,7 @@ class HostCode:
     """A program's machine code in this process.
 
     Attributes:
-        address: of a function (environment, r1, r2) -> r0.
+        address: address of a function (environment, r1, r2) -> r0.
         slots: what each word of its environments is, behind the header.
         calls: slot of a helper's call -> what the verifier has found out about it.
     """
@@ -141,7 +141,7 @@ class HostCall:
 
         Args:
             code: the program.
-            place: where it runs.
+            place: the guest, as helpers see it.
             printed: takes lines of trace_printk.
         """
         self.maps: Mapping[int, Map] = ByAddress(code.maps)
@@ -177,7 +177,7 @@ class HostEngine:
 
         Args:
             code: the program.
-            facts: of the verifier, which is asked if they are not given: host code checks nothing.
+            facts: findings of the verifier; None: it is run now, as host code checks nothing.
             size: bytes of memory that there are at r1; no context is larger.
 
         Raises:

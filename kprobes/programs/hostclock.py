@@ -17,7 +17,7 @@ class HostClock:
     """A struct clock. Threads must not read one at the same time: each machine has its own.
 
     Attributes:
-        address: of the structure.
+        address: address of the structure.
     """
 
     def __init__(self) -> None:

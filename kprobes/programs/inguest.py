@@ -210,7 +210,7 @@ class InGuest:
         Called when the probe is registered. From then on the program's maps are copied to and fro.
 
         Args:
-            address: of the probe.
+            address: the probe's address.
             function: returned by get_func_ip.
             cookie: returned by get_attach_cookie.
         """

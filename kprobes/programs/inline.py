@@ -54,7 +54,8 @@ class Inlined:
 
         Args:
             maps: the program's.
-            guest: the environment tells where the guest's memory is, so that the code reads it.
+            guest: True where the environment tells where the guest's memory is: the code reads it
+                then.
             clock: what ktime_get_ns is: HOST_CLOCK: the environment tells where the host's clock
                 is, see hostclock; INSTRUCTION_CLOCK: where the number of instructions is; "":
                 Python is called.
@@ -72,7 +73,7 @@ class Inlined:
         Args:
             w: writes the function.
             pc: slot of the call.
-            number: of the helper.
+            number: number of the helper.
 
         Returns:
             The result; None: nothing is written, and the helper is to be called.

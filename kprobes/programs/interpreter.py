@@ -73,7 +73,7 @@ class Interpreter:
 
         Args:
             code: the program.
-            facts: of the verifier; None: the program was not verified.
+            facts: findings of the verifier; None: the program was not verified.
         """
         self._code = code
         self._steps = [_step(code, facts, pc, i) for pc, i in enumerate(code.instructions)]
@@ -167,7 +167,7 @@ def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
     Args:
         code: the program.
-        facts: of the verifier; None: it was not verified.
+        facts: findings of the verifier; None: it was not verified.
         pc: slot of the instruction.
         i: the instruction.
     """
@@ -272,7 +272,7 @@ def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
     Args:
         code: the program.
-        facts: of the verifier; None: the program was not verified.
+        facts: findings of the verifier; None: the program was not verified.
         pc: slot of the instruction.
         i: the instruction.
     """
@@ -314,7 +314,7 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
     Args:
         code: the program.
-        facts: of the verifier; None: the program was not verified.
+        facts: findings of the verifier; None: the program was not verified.
         pc: slot of the instruction.
         i: the instruction.
     """

@@ -125,7 +125,7 @@ class Instruction:
         src: the same.
         offset: signed 16 bits.
         imm: signed 32 bits; of LDDW, the lower half of the value.
-        high: of LDDW, the second slot's imm (signed 32 bits); otherwise 0.
+        high: of LDDW, the second slot's imm (signed 32 bits); of others 0.
     """
 
     opcode: int

@@ -52,7 +52,7 @@ class Keeping:
         """Return what was kept of a followed call.
 
         Args:
-            slot: how many calls were being followed when it began.
+            slot: how many calls were being followed when the call began.
         """
         start = slot * self._array.stride
         return bytes(self._array.block.view[start : start + self._array.value_size])
@@ -61,7 +61,7 @@ class Keeping:
         """Run the program at an entry that the core serves.
 
         Args:
-            address: of the function.
+            address: address of the function.
 
         Returns:
             What the program has kept.

@@ -22,7 +22,7 @@ def link(
         raw: the instructions, or their bytes.
         maps: by name, or by the number that LDDW has (MAP_FD); LDDW of kind MAP has an index among
             them.
-        name: of the program.
+        name: name of the program.
         order: byte order of the bytes, and of the program's memory.
 
     Raises:

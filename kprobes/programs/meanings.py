@@ -159,7 +159,7 @@ def next_key(call: ProgramRun, map_: int, key: int, cursor: int, *_: Any) -> int
     Args:
         call: the run.
         map_: address of the table.
-        key: where the key goes.
+        key: address that the key is written to.
         cursor: the place; 0: the beginning.
 
     Returns:
@@ -378,7 +378,7 @@ def _given_to_format(call: ProgramRun, args: Sequence[int], texts: Texts | None)
 
     Args:
         call: the run.
-        args: as the program gave them.
+        args: the arguments' values.
         texts: which of them are addresses; None: their values tell.
     """
     out: list[int | Own] = []
@@ -464,7 +464,7 @@ def _to_number(call: ProgramRun, text: int, size: int, flags: int, to: int, sign
         text: address of the text.
         size: its bytes.
         flags: the base, or 0: 0x and 0 tell it.
-        to: where the number goes, 8 bytes.
+        to: address of 8 bytes that the number is written to.
         sign: True where it may be negative.
 
     Returns:
@@ -721,8 +721,8 @@ def marker_argument(call: ProgramRun, _ctx: int, number: int, to: int, size: int
 
     Args:
         call: the run.
-        number: of the argument, from 0.
-        to: where it goes.
+        number: number of the argument, from 0.
+        to: address that it is written to.
         size: bytes there: 8.
     """
     if size & _U32 != 8:

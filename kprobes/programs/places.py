@@ -55,8 +55,8 @@ class Places:
         functions: first slot of each function that can be reached -> the slots that can be reached
             in it, in order.
         rows: slot -> what r0 .. r10 point at before it.
-        escapes: the context's address is used for more than loads at constant offsets and as a
-            helper's argument, so there must be memory behind it.
+        escapes: True where the context's address is used for more than loads at constant offsets
+            and as a helper's argument, so there must be memory behind it.
     """
 
     functions: dict[int, tuple[int, ...]]

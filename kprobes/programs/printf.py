@@ -43,7 +43,7 @@ def expand(pattern: bytes, args: Sequence[int | Own], place: RunPlace) -> bytes 
 
     Args:
         pattern: the format.
-        args: in the order of its fields.
+        args: its arguments, in the order of its fields.
         place: where the program runs: the guest's memory and symbols are shown.
 
     Returns:
@@ -73,7 +73,7 @@ def _field(match: re.Match[bytes], value: int | Own, place: RunPlace) -> bytes:
     """Return what a field of a format shows.
 
     Args:
-        match: of _FIELD.
+        match: a match of _FIELD.
         value: its argument.
         place: where the program runs.
     """
@@ -149,7 +149,7 @@ def _number(value: int, kind: bytes, bits: int, flags: bytes, width: int) -> byt
     Args:
         value: the argument.
         kind: one of d, i, u, x, X.
-        bits: of the number.
+        bits: bits of the number.
         flags: printf's.
         width: characters at least.
     """

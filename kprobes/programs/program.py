@@ -52,7 +52,7 @@ class Program:
     gives them all.
 
     Attributes:
-        name: of its entry function, or of the object.
+        name: name of its entry function, or of the object.
         codes: name -> instructions of each program.
         maps: name -> map, data sections (".bss", ".rodata") included; a map without a name goes by
             its number.
@@ -74,7 +74,7 @@ class Program:
         """Make programs of code that a loader or a linker gives; the classmethods do that.
 
         Args:
-            name: of the entry function, or of the object.
+            name: name of the entry function, or of the object.
             codes: name -> instructions of each program.
             maps: name -> map.
             variables: the global variables; None: there are none.
@@ -106,7 +106,7 @@ class Program:
 
         Args:
             text: the source.
-            name: of the file, for messages.
+            name: name of the file, for messages.
             cpus: values of per-CPU maps.
             include: folders of other headers.
 
@@ -130,7 +130,7 @@ class Program:
         """Load programs of a file: C source where its name ends in .c, else an object.
 
         Args:
-            path: of the file; headers beside it are found.
+            path: path of the file; headers beside it are found.
             cpus: values of per-CPU maps.
             include: folders of other headers.
 
@@ -186,7 +186,7 @@ class Program:
             raw: bytes, 8 for each slot, or isa.Instruction.
             maps: file descriptor -> map for LDDW's MAP_FD, and the maps in their order for LDDW's
                 MAP.
-            name: of the program.
+            name: name of the program.
             order: byte order of the bytes, and of the program's memory.
 
         Raises:
@@ -205,7 +205,7 @@ class Program:
 
         Args:
             data: the object's bytes.
-            name: of the object, for messages.
+            name: name of the object, for messages.
             cpus: values of per-CPU maps.
         """
         from .object.loader import load
@@ -357,7 +357,7 @@ class Program:
         """Return the engine that runs this program at probes, made once.
 
         Args:
-            name: of the engine; None: the best there is.
+            name: name of the engine; None: the best there is.
         """
         return self._made(name, None, CONTEXT_SIZE)
 

@@ -40,7 +40,7 @@ def relocated(code: Code, types: GuestTypes, order: str) -> Code:
 
     Args:
         code: the program.
-        types: of the guest.
+        types: types of the guest.
         order: the guest's byte order.
 
     Raises:

@@ -74,9 +74,9 @@ class SectionTarget:
         function: its name, or a glob; of a marker, its name.
         offset: bytes behind the function's beginning.
         image: name or path of the file that the function is in; "": any.
-        provider: of a marker.
-        listed: the context is a list of arguments, and at a return the result behind them, as
-            fentry's is.
+        provider: a marker's provider.
+        listed: True where the context is a list of arguments, and at a return the result behind
+            them, as fentry's is.
     """
 
     on: str

@@ -110,7 +110,7 @@ class ProbeContext:
 
         Args:
             w: the writer of the IR.
-            name: of the register, or an alias.
+            name: name of the register, or an alias.
             index: number of the context's word that shows the register; Python is asked by it where
                 host code cannot read the register.
 
@@ -234,7 +234,7 @@ def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCo
         code: the program.
         view: the machine's.
         clock: what ktime_get_ns is, see Inlined.
-        facts: of the verifier.
+        facts: findings of the verifier.
 
     Raises:
         Unsupported: it cannot be compiled, or not here.
@@ -266,7 +266,7 @@ class SiteProgram:
             code: the program.
             view: the machine's.
             call: a run, as helpers see it.
-            returns: it runs when a function has returned.
+            returns: True where it runs when a function has returned.
             clock: what ktime_get_ns is, see Inlined.
             made: what compiled() gave for the same program, view and clock; None: it is compiled
                 here.
@@ -317,7 +317,7 @@ class SiteProgram:
         """Tell the program its place.
 
         Args:
-            address: of the probe.
+            address: the probe's address.
             function: returned by get_func_ip.
             cookie: returned by get_attach_cookie.
         """
@@ -348,7 +348,7 @@ class SiteProgram:
         """Show a helper in Python the registers as a handler sees them, unless it is called in one.
 
         Args:
-            begins: it is about to run; False: it has run.
+            begins: True where the helper is about to run, False where it has run.
         """
         if self._handled:
             return

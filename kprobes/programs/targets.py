@@ -33,7 +33,7 @@ class Aim:
     Attributes:
         symbol: name or address of the function; address of a marker.
         name: how it is told from the target's other addresses; "" for the only one.
-        operands: of a marker, as the compiler wrote them.
+        operands: a marker's arguments, as the compiler wrote them.
         semaphore: address of 16 bits that count the tracers of a marker; 0: there are none.
     """
 

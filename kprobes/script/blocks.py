@@ -133,7 +133,8 @@ class BlockWriter(ABC):
 
         Args:
             node: the call.
-            used: its value counts as used: deleting what is not there is no reason to warn.
+            used: True where its value counts as used: no warning where it deletes what is not
+                there.
         """
 
     @abstractmethod
@@ -252,7 +253,8 @@ class BlockWriter(ABC):
 
         Args:
             node: the expression.
-            used: its value counts as used: deleting what is not there is no reason to warn.
+            used: True where its value counts as used: no warning where it deletes what is not
+                there.
         """
         if isinstance(node, tree.Block):
             self.block(node)
@@ -381,8 +383,8 @@ class BlockWriter(ABC):
             facts: the map.
             key: where the key lies.
             value: where the value lies.
-            span: of the assignment, for the warning.
-            flags: of map_update_elem.
+            span: the assignment's part of the script, for the warning.
+            flags: flags of map_update_elem.
         """
         asm = self.asm
         asm.map(1, self.storage.keyed[facts.name])
@@ -400,7 +402,7 @@ class BlockWriter(ABC):
 
         Args:
             helper: its name.
-            span: of the call in the script.
+            span: the call's part of the script.
         """
         area = self.temporary(16)
         self.point(1, area)
@@ -591,7 +593,7 @@ class BlockWriter(ABC):
 
         Args:
             action: its kind.
-            span: of the call.
+            span: the call's part of the script.
             values: expressions and the types that they are sent as.
             data: see `Action`.
         """
@@ -1031,7 +1033,7 @@ class BlockWriter(ABC):
         Args:
             kind: the number's type.
             bit: the lowest bit of a bit field.
-            bits: of a bit field; None for none.
+            bits: bits of a bit field; None: it is none.
         """
         asm = self.asm
         size = layout.size_of(kind, self.world.bits // 8)
@@ -1055,7 +1057,7 @@ class BlockWriter(ABC):
             kind: the number's type.
             size: its bytes.
             bit: the lowest bit of a bit field.
-            bits: of a bit field; None for none.
+            bits: bits of a bit field; None: it is none.
         """
         asm = self.asm
         width, signed = layout.width(kind)
@@ -1192,7 +1194,7 @@ class BlockWriter(ABC):
         Args:
             node: the place.
             bit: the lowest bit of a bit field.
-            bits: of a bit field; None for none.
+            bits: bits of a bit field; None: it is none.
         """
         kind = self.type(node)
         self.at_address(node, lambda: self.read_number(kind, bit, bits), lambda: self.asm.set(0, 0))
@@ -1214,7 +1216,7 @@ class BlockWriter(ABC):
         Args:
             area: where to.
             size: bytes; of a text, its NUL included.
-            text: it ends with a NUL, and zeros follow.
+            text: True for a text that ends with a NUL; zeros follow.
             room: bytes that are zeroed before, for a text; 0: as many as `size`.
         """
         asm = self.asm

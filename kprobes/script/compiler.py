@@ -48,7 +48,7 @@ class Front:
         source: the text.
         script: the tree, without macros and parameters.
         points: the parsed attach points of each block.
-        settings: from its config block and the environment.
+        settings: settings from its config block and the environment.
         definitions: C types and constants.
         found: warnings so far.
     """
@@ -94,7 +94,7 @@ def read(
         source: its text.
         parameters: what was given behind it.
         environment: the process's.
-        bits: of the guest's addresses.
+        bits: bits of the guest's addresses.
 
     Raises:
         ScriptError: it is wrong.
@@ -126,9 +126,11 @@ def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool
         front: the script.
         probes: its blocks, one for each kind of attach points, with the types of the guest.
         world: the guest.
-        unsafe: functions that change the guest, or run programs of the host, are allowed.
-        at_once: Python reads each record at once.
-        wary: Python is told of keys that are not there and of guest memory that cannot be read.
+        unsafe: True where functions that change the guest, or run programs of the host, are
+            allowed.
+        at_once: True where Python reads each record at once.
+        wary: True where Python gets warnings of keys that are not there and of guest memory that
+            cannot be read.
 
     Raises:
         ScriptError: it is wrong.

@@ -55,7 +55,8 @@ def infer(
         definitions: C types and constants of the script.
         world: the guest.
         settings: the script's.
-        unsafe: functions that change the guest, or run programs of the host, are allowed.
+        unsafe: True where functions that change the guest, or run programs of the host, are
+            allowed.
         found: where errors and warnings go.
     """
     typing = Typing(probes)

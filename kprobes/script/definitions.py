@@ -54,7 +54,7 @@ class Definitions:
         """Begin without definitions.
 
         Args:
-            bits: of the guest's addresses.
+            bits: bits of the guest's addresses.
         """
         self._bits = bits
         self._types: dict[str, ValueType] = {}
@@ -88,7 +88,7 @@ def read(parts: Sequence[tuple[str, Span]], bits: int, found: Diagnostics) -> De
 
     Args:
         parts: texts and where they stand.
-        bits: of an address.
+        bits: bits of an address.
         found: where errors go.
     """
     out = Definitions(bits)
@@ -185,7 +185,7 @@ class _Constant:
     """A parser of constant expressions, by the precedence of operators.
 
     Attributes:
-        tokens: of the text.
+        tokens: tokens of the text.
         known: constants by name.
         at: index of the next token.
     """
@@ -207,7 +207,7 @@ class _Constant:
         """Begin at the first token.
 
         Args:
-            tokens: of the text.
+            tokens: tokens of the text.
             known: constants by name.
         """
         self.tokens = tokens
@@ -286,7 +286,7 @@ class _Reader:
         Args:
             text: the declarations.
             out: where definitions go.
-            bits: of the guest's addresses.
+            bits: bits of the guest's addresses.
         """
         self._tokens = _TOKEN.findall(text)
         self._at = 0
@@ -534,8 +534,8 @@ def placed(
         kind: "struct" or "union".
         label: its name.
         parts: (name, type, bits of a bit field) of each.
-        bits: of an address.
-        packed: there is no padding.
+        bits: bits of an address.
+        packed: True where there is no padding.
         aligned: the least alignment that is asked for, or 0.
     """
     fields = list[types.Field]()

@@ -549,6 +549,6 @@ class ExpressionParser(Scanner):
         """Read statements in braces.
 
         Args:
-            gives: the last expression may be the block's value.
+            gives: True where the last expression may be the block's value.
         """
         raise NotImplementedError

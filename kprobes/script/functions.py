@@ -50,7 +50,7 @@ def effect(g: BlockWriter, node: tree.Call | tree.Name, used: bool) -> None:
     Args:
         g: writes the program.
         node: the call.
-        used: its value counts as used: deleting what is not there is no reason to warn.
+        used: True where its value counts as used: no warning where it deletes what is not there.
     """
     word = _word(node)
     rule = _EFFECTS.get(word)

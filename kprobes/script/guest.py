@@ -34,7 +34,7 @@ class GuestWorld:
     """Knowledge that a script can have of a machine's guest (a World).
 
     Attributes:
-        bits: of its addresses.
+        bits: bits of its addresses.
         order: its byte order.
         cpus: number of its CPUs.
         stacked: bytes from the stack pointer to the first argument on the stack.
@@ -46,7 +46,7 @@ class GuestWorld:
         """Prepare.
 
         Args:
-            machine: with the guest loaded.
+            machine: the machine, with the guest loaded.
         """
         self.machine = machine
         self.debug = DebugInfo(machine)
@@ -193,7 +193,7 @@ class GuestWorld:
         """Return how an argument of a USDT marker is read.
 
         Args:
-            written: as the compiler wrote it: `-4@%eax`.
+            written: the argument as the compiler wrote it: `-4@%eax`.
 
         Raises:
             ProgramError: programs cannot read it.
@@ -264,7 +264,7 @@ class GuestWorld:
 
         Args:
             module: of a symbol or a marker; without one it is of the guest's own file.
-            image: as written in the script; "" and * are all.
+            image: the image as written in the script; "" and * are all.
         """
         if image in ("", "*"):
             return True
@@ -283,7 +283,7 @@ class GuestWorld:
         """Return a function's arguments, from debug information.
 
         Args:
-            address: of the function.
+            address: address of the function.
 
         Returns:
             (a structure with their names and types, name -> where it is at the entry); None: debug
@@ -310,7 +310,7 @@ class GuestWorld:
 
         Args:
             arrival: what debug information says.
-            address: of the entry.
+            address: address of the entry.
         """
         if arrival.kind == "argument":
             return ArgumentSource(ARGUMENT + arrival.number)

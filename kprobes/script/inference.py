@@ -36,7 +36,7 @@ class Slot:
     """A scratch variable of one block.
 
     Attributes:
-        name: with its `$`.
+        name: its name, with its `$`.
         span: where it was first.
         type: found so far.
         fixed: True where a declaration says the type.
@@ -57,7 +57,7 @@ class MapFacts:
     """A map.
 
     Attributes:
-        name: with its `@`.
+        name: its name, with its `@`.
         span: where it was first.
         key: type of its keys; None where there are none, or not known yet.
         value: type of its values, found so far.
@@ -80,7 +80,7 @@ class ArgumentSource:
     """The place of a named argument of a probe.
 
     Attributes:
-        word: of the context, that has it, or the address of where it lies.
+        word: number of the context's word that has it, or the address where it is.
         offset: bytes behind that address; None: the word itself is the argument.
         parts: words of the context, and how many bytes each has of an argument that lies in
             several, or that is a structure; in the order of its bytes. Empty for others.
@@ -96,8 +96,8 @@ class MarkerArgument:
     """How an argument of a USDT marker is read.
 
     Attributes:
-        type: of the argument.
-        word: of the context, that has its register; None: there is no register.
+        type: the argument's type.
+        word: number of the context's word that has its register; None: there is no register.
         shift: bits of the register below the argument.
         number: what is added to the register; without one, the argument or its address.
         memory: True where the sum is an address.
@@ -497,7 +497,7 @@ class Inference(ABC):
         """Return what is known of a map; a new one is entered.
 
         Args:
-            name: with its `@`.
+            name: its name, with its `@`.
             span: where it is named.
         """
         facts = self.typing.maps.get(name)
@@ -730,7 +730,7 @@ class Inference(ABC):
         Args:
             type: the aggregate's.
             at: where an error is shown.
-            loud: note an error if it cannot be read.
+            loud: True to note an error if it cannot be read.
 
         Returns:
             The type; None: it cannot be read.

@@ -48,7 +48,7 @@ class MachineNames:
         """Prepare.
 
         Args:
-            machine: with `symbols` and `debug`.
+            machine: the machine, which has `symbols` and `debug`.
         """
         self._machine = machine
 
@@ -75,7 +75,7 @@ class Program:
     """A program or library whose probes are listed.
 
     Attributes:
-        path: as the user wrote it.
+        path: its path, as the user wrote it.
         names: what its file says.
     """
 
@@ -117,7 +117,7 @@ def lines(probes: Iterable[ListedProbe], verbose: bool) -> Iterator[str]:
     """Yield the lines that show probes.
 
     Args:
-        probes: in order.
+        probes: the probes, in order.
         verbose: True adds the parameters.
     """
     for probe in probes:

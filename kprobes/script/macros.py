@@ -58,7 +58,7 @@ class _Expansion:
     """Copies trees, with parameters replaced.
 
     Attributes:
-        macros: by name.
+        macros: macros by name.
         found: where errors go.
         count: macros expanded so far, for fresh names.
         calls: where the macros that are being expanded were called, outermost first.
@@ -149,10 +149,10 @@ class _Expansion:
 
         Args:
             value: the call.
-            name: of what is called.
+            name: name of what is called.
             arguments: of the call.
-            bindings: see copy().
-            inside: see copy().
+            bindings: parameter -> argument, in the macro that has the call.
+            inside: names of the macros that are being expanded.
         """
         candidates = self.macros.get(name)
         if not candidates:

@@ -49,8 +49,8 @@ class SourceReference:
     Attributes:
         label: `stdin:1:9-62`.
         file: the script's name, `stdin` for `-e`.
-        line: from 1.
-        column: from 1.
+        line: number of the line, from 1.
+        column: number of the column, from 1.
         context: the source lines with marks under them, shown behind the message.
     """
 
@@ -66,7 +66,7 @@ class MapShape:
     """Name and types of a map.
 
     Attributes:
-        name: with its `@`.
+        name: its name, with its `@`.
         key: type of the keys, a `Tuple` where there are several; None for a scalar map.
         value: type of the values.
     """
@@ -107,8 +107,8 @@ def shown_items(shape: MapShape, items: Sequence[Item], top: int, final: bool) -
         shape: the map's name and types.
         items: (key, value) in the map's own order; at most one for a scalar map, key ignored.
         top: how many of the last are shown; 0 for all.
-        final: the map is printed because the script ends. Otherwise an unset scalar map shows
-            the zero of its type.
+        final: True where the map is printed because the script ends. Otherwise an unset scalar map
+            shows the zero of its type.
     """
     if isinstance(shape.value, TimeSeries):
         return list(items)
@@ -234,7 +234,7 @@ class ScriptOutput(ABC):
         """Write the result of a `test:` probe.
 
         Args:
-            names: of all tests.
+            names: names of all tests.
             passed: results so far; the last is the one to write.
             nanoseconds: how long it took.
             output: what it printed.
@@ -247,7 +247,7 @@ class ScriptOutput(ABC):
         """Write the result of a `bench:` probe.
 
         Args:
-            names: of all benchmarks.
+            names: names of all benchmarks.
             index: which one.
             nanoseconds: the mean time of an iteration.
             iterations: how many there were.
@@ -362,7 +362,7 @@ class TextOutput(ScriptOutput):
         """Write the result of a test; before the first a heading, behind the last a summary.
 
         Args:
-            names: of all tests.
+            names: names of all tests.
             passed: results so far; the last is the one to write.
             nanoseconds: how long it took.
             output: what it printed, shown if it failed.
@@ -384,7 +384,7 @@ class TextOutput(ScriptOutput):
         """Write how many tests there were, and which have failed.
 
         Args:
-            names: of all tests.
+            names: names of all tests.
             passed: their results.
         """
         failed = [name for name, good in zip(names, passed, strict=True) if not good]
@@ -400,7 +400,7 @@ class TextOutput(ScriptOutput):
         """Write the result of a benchmark as a line of a table; before the first the table's head.
 
         Args:
-            names: of all benchmarks.
+            names: names of all benchmarks.
             index: which one.
             nanoseconds: the mean time of an iteration.
             iterations: how many there were.
@@ -571,7 +571,7 @@ class JsonOutput(ScriptOutput):
         """Write an object with the result of a test.
 
         Args:
-            names: of all tests.
+            names: names of all tests.
             passed: results so far; the last is the one to write.
             nanoseconds: how long it took.
             output: what it printed.
@@ -586,7 +586,7 @@ class JsonOutput(ScriptOutput):
         """Write an object with the result of a benchmark.
 
         Args:
-            names: of all benchmarks.
+            names: names of all benchmarks.
             index: which one.
             nanoseconds: the mean time of an iteration.
             iterations: how many there were.

@@ -284,7 +284,7 @@ class _Parser(ExpressionParser):
         """Read statements in braces.
 
         Args:
-            gives: the last expression may be the block's value.
+            gives: True where the last expression may be the block's value.
         """
         start = self.beyond(self.at)
         self.expect("{")

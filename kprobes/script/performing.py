@@ -42,7 +42,7 @@ class Performer:
             source: the script's text.
             settings: the script's.
             compiled: its programs.
-            decoder: of its values.
+            decoder: decodes its values.
             output: takes what it prints.
         """
         self._source = source
@@ -303,7 +303,7 @@ class Performer:
             name: the map's.
             top: how many of the last entries are shown; 0 for all.
             div: divides numbers before they are shown.
-            final: it is printed because the script ends.
+            final: True where it is printed because the script ends.
             output: where to; None: where the script prints.
         """
         facts = self._compiled.typing.maps[name]
@@ -320,7 +320,7 @@ class Performer:
         """Return a map as Python shows it.
 
         Args:
-            name: with its `@`.
+            name: its name, with its `@`.
 
         Returns:
             A dictionary; of a map without keys its value, None where it is not set.

@@ -85,7 +85,7 @@ class Point:
         size: bytes of a watchpoint.
         access: of a watchpoint: letters of `rwx`.
         signal: of `self:signal`.
-        operands: of a USDT marker, as the compiler wrote them.
+        operands: operands of a USDT marker, as the compiler wrote them.
         semaphore: address of 16 bits that count the tracers of a USDT marker; 0: there are none.
     """
 
@@ -134,7 +134,7 @@ def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
     """Parse one attach point; several come of an offset list, none where it is wrong.
 
     Args:
-        point: as written.
+        point: the attach point as written.
         found: where errors go.
     """
     parts = _split(point.text)

@@ -136,7 +136,7 @@ class Format:
 
     Attributes:
         texts: what stands before each conversion and behind the last; one more than these.
-        conversions: in the order of the arguments.
+        conversions: the conversions, in the order of the arguments.
     """
 
     texts: tuple[str, ...]
@@ -165,7 +165,7 @@ class Format:
         """Return what is wrong with arguments of `types` in bpftrace's words, or None.
 
         Args:
-            types: of the arguments behind the format.
+            types: types of the arguments behind the format.
             name_of: writes a type as messages do: `string[3]`.
         """
         counts = f"({len(types)} supplied, {len(self.conversions)} expected)"
@@ -207,7 +207,7 @@ def check(
 
     Args:
         format: the text.
-        types: of the arguments.
+        types: types of the arguments.
         name_of: writes a type as messages do: `string[3]`.
     """
     return Format.parse(format).problem(types, name_of)

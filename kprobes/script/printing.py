@@ -154,7 +154,14 @@ def _number_pieces(type: Any, value: int, plus: bool, div: int) -> list[str]:
 
 
 def _average_pieces(type: Average, value: tuple[int, int], plus: bool, div: int) -> list[str]:
-    """Return the text of a mean; arguments as of pieces()."""
+    """Return the text of a mean, in pieces.
+
+    Args:
+        type: the type of avg().
+        value: (total, count).
+        plus: True where a signed number that is not negative gets a plus sign.
+        div: divides the mean.
+    """
     return _number_pieces(type, average(value), plus, div)
 
 

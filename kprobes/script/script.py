@@ -127,7 +127,7 @@ def chosen(points: list[list[Point]], probe_filter: str, mode: str | None) -> li
     """Return the attach points in which a regular expression is found, and those of begin and end.
 
     Args:
-        points: of each block.
+        points: the attach points of each block.
         probe_filter: the expression.
         mode: `test` or `bench`; probes of the other mode are left out, without a mode those of
             both.
@@ -161,8 +161,8 @@ class Script:
 
     Attributes:
         source: its text.
-        settings: from its config block and the environment.
-        warnings: as bpftrace writes them.
+        settings: settings from its config block and the environment.
+        warnings: the warnings, as bpftrace writes them.
         status: the status that exit() was given; 0.
         ended: True once exit() was called.
         attachments: attachments and watchpoints of its programs in the guest.
@@ -190,20 +190,20 @@ class Script:
 
         Args:
             text: the script.
-            kprobes: of the guest; None: there is none.
+            kprobes: the Kprobes of the guest; None: there is none.
             world: what the script can know of the guest; None: what `kprobes` has.
             name: what messages call it: `stdin`, a file's path.
             parameters: what was given behind it.
             output: takes what it prints; None: it is kept for `output`.
-            unsafe: it may change the guest, or run programs of the host.
-            clock: what nsecs is, see Kprobes.attach().
-            engine: what runs its programs, see Program.run(); None: the best.
-            quiet: do not say how many probes there are.
+            unsafe: True where it may change the guest, or run programs of the host.
+            clock: what nsecs is: "host", "instructions", or a function that gives ns.
+            engine: name of the engine that runs its programs; None: the best.
+            quiet: True does not print how many probes there are.
             environment: the process's.
             probe_filter: a regular expression; probes whose name it is not found in are left out,
                 but for begin and end.
             mode: `test` or `bench`, whose probes are there only then.
-            wary: warn of keys that a map has not, and of guest memory that cannot be read.
+            wary: True warns of keys that a map has not, and of guest memory that cannot be read.
 
         Raises:
             ScriptError: it is wrong.

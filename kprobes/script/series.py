@@ -22,7 +22,7 @@ class TimeUnit:
     Attributes:
         nanoseconds: how long it is.
         name: `s`, `ms`, `μs` or `ns`.
-        digits: of the fraction of a second.
+        digits: digits of the fraction of a second.
     """
 
     nanoseconds: int

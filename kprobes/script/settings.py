@@ -77,7 +77,7 @@ def configured(
     """Return the settings of a script.
 
     Args:
-        lines: of its config block.
+        lines: the lines of its config block.
         environment: the process's, whose `BPFTRACE_...` count more.
         found: where errors go.
     """

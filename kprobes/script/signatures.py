@@ -333,7 +333,7 @@ def _series(
         inference: the walk.
         node: the call.
         rest: nanoseconds of an interval, and how many intervals there are.
-        signed: the numbers are signed.
+        signed: True for signed numbers.
     """
     interval, count = rest
     how = node.arguments[3] if len(node.arguments) == 4 else None

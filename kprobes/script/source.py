@@ -18,10 +18,10 @@ class Span:
     """A part of the text.
 
     Attributes:
-        line: of its first character, from 1.
-        column: of its first character, from 1.
-        end_line: of the character behind it.
-        end_column: of the character behind it.
+        line: line of its first character, from 1.
+        column: column of its first character, from 1.
+        end_line: line of the character behind it.
+        end_column: column of the character behind it.
     """
 
     line: int

@@ -52,7 +52,7 @@ class Action:
 
     Attributes:
         kind: `printf`, `print`, `clear`, `exit`, ...
-        span: of the call in the script.
+        span: the call's part of the script.
         fields: (offset in the record, type) of the values.
         data: what else the kind needs: a format, a map's name.
     """
@@ -76,9 +76,10 @@ class Storage:
         globals: bytes of scalar maps so far.
         scalars: name of a scalar map -> its flag; the value is behind it.
         keyed: name of a map with keys -> its number.
-        actions: by number.
-        at_once: Python reads the ring after each record: the guest stops there anyway, and nobody
-            else could read it while the guest runs. False: when it is full, and from time to time.
+        actions: the actions, by number.
+        at_once: True where Python reads the ring after each record: the guest stops there anyway,
+            and the ring cannot be read while the guest runs. False: Python reads it when it is
+            full, and from time to time.
     """
 
     variables: int = 16

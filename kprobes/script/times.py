@@ -12,7 +12,7 @@ def strftime(format: str, nanoseconds: int) -> str:
     """Return a point in time as `strftime()` of scripts does, in the host's time zone.
 
     Args:
-        format: as of C's strftime, with %f for microseconds, %l for milliseconds and %k for
+        format: a format of C's strftime, with %f for microseconds, %l for milliseconds and %k for
             nanoseconds.
         nanoseconds: since 1970. The first second of 1970 prints as `(?)`, as in bpftrace.
     """
@@ -28,7 +28,7 @@ def time_of_day(format: str, seconds: float) -> str | None:
     """Return what `time()` prints, or None where the text is empty or too long.
 
     Args:
-        format: as of C's strftime.
+        format: a format of C's strftime.
         seconds: since 1970.
     """
     text = time.strftime(format, time.localtime(seconds))

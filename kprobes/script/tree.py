@@ -57,7 +57,7 @@ class Number(Expression):
 
     Attributes:
         value: its number.
-        text: as written.
+        text: the literal as written.
     """
 
     value: int
@@ -121,7 +121,7 @@ class Call(Expression):
     """A call of a function or macro.
 
     Attributes:
-        name: of the function.
+        name: the function's name.
         arguments: what it is given.
         expanded: where the macros that it comes from were called, innermost first; empty for the
             script's own.
@@ -261,7 +261,7 @@ class Evaluate(Statement):
 
     Attributes:
         expression: the expression.
-        discarded: its value is thrown away on purpose, `_ = x`.
+        discarded: True where its value is thrown away on purpose, `_ = x`.
     """
 
     expression: Expression

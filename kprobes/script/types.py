@@ -319,7 +319,7 @@ class TimeSeries(Aggregate):
         interval: nanoseconds.
         intervals: how many are kept.
         aggregation: `avg`, `max`, `min` or `sum`; None keeps the last number.
-        signed: as in `Integer`.
+        signed: True for two's complement.
     """
 
     interval: int

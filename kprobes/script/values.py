@@ -49,7 +49,7 @@ class Decoder:
 
     Attributes:
         settings: the script's.
-        bits: of the guest's addresses.
+        bits: bits of the guest's addresses.
         order: the guest's byte order.
         symbols: names its addresses.
         texts: formats of strftime(), by number.
@@ -184,7 +184,7 @@ class Decoder:
         Functions that are inlined there come before that which has them.
 
         Args:
-            type: of the stack.
+            type: type of the stack.
             address: the pc.
             returns: True for a return address: the call before it is the line that is meant.
         """
@@ -238,7 +238,7 @@ class Decoder:
         """Decode a time series.
 
         Args:
-            type: of the series.
+            type: type of the series.
             words: four words for each interval that is kept: its number plus 1 (0: it is empty),
                 the total or the last value, how many values, and the time of the last value where
                 a map says the time.

@@ -14,8 +14,8 @@ class World(Protocol):
     """A guest, or none, as a script sees it.
 
     Attributes:
-        bits: of an address, 32 or 64.
-        order: of the guest's memory, "little" or "big".
+        bits: bits of an address, 32 or 64.
+        order: byte order of the guest's memory, "little" or "big".
         cpus: how many there are.
         stacked: bytes from the stack pointer to the first argument on the stack, at a function's
             entry.
@@ -109,8 +109,8 @@ def integer(name: str, bits: int) -> ValueType | None:
     """Return a C integer type by its name; None: it is none.
 
     Args:
-        name: as C writes it.
-        bits: of an address, which `long` has as well.
+        name: the type's name, as C writes it.
+        bits: bits of an address, which `long` has as well.
     """
     words = {
         "long": True,

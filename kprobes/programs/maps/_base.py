@@ -58,7 +58,7 @@ class Block:
     """Zeroed host memory at an address that does not move.
 
     Attributes:
-        address: of its first byte; a multiple of the host's page size.
+        address: address of its first byte; a multiple of the host's page size.
         size: bytes.
         view: the same memory, for Python.
     """
@@ -68,7 +68,8 @@ class Block:
 
         Args:
             size: bytes.
-            filled: its pages are there from the beginning; False: each when it is first touched.
+            filled: True where its pages are allocated at once; False: each when it is first
+                touched.
         """
         self.size = max(size, 8)
         self._memory = zeroed(self.size, filled)
@@ -167,7 +168,7 @@ class Spec:
 
     Attributes:
         type: Linux's number of the map's type.
-        name: as in the object.
+        name: the map's name in the object.
         key_size: bytes of a key.
         value_size: bytes of a value.
         max_entries: how many entries it has at most; of RINGBUF, bytes.
@@ -199,7 +200,7 @@ class Map:
 
     Attributes:
         spec: its definition; the fields are attributes of the map, too.
-        address: of its memory, in this process; LDDW of the map loads it.
+        address: address of its memory in this process; LDDW of the map loads it.
         block: its memory.
         span: (first address, size) of the memory with the values that programs may access; size 0:
             there are none.

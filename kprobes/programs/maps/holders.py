@@ -213,7 +213,7 @@ class Bloom(Map):
         """Add a value to the set.
 
         Args:
-            value: as Python shows values of this map.
+            value: the value, as Python shows values of this map.
 
         Raises:
             BadArgument: the set is full, or the value does not fit the type of the map's values.

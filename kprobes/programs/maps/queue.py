@@ -70,7 +70,7 @@ class Queue(Map):
         """Add a value.
 
         Args:
-            value: as Python shows values of this map.
+            value: the value, as Python shows values of this map.
 
         Raises:
             BadArgument: the map is full, or the value does not fit the type of the map's values.

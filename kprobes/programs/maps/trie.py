@@ -137,7 +137,7 @@ class Trie(Map, MutableMapping[Any, Any]):
         """Return the value of the longest prefix of a key, as programs find it.
 
         Args:
-            key: as Python shows keys of this map.
+            key: the key, as Python shows keys of this map.
 
         Raises:
             KeyError: there is none.

@@ -108,7 +108,7 @@ def for_each(number: int, m: Map) -> CalledBack | None:
     It returns the number of entries that were visited.
 
     Args:
-        number: of the map.
+        number: number of the map.
         m: the map.
 
     Returns:

@@ -29,7 +29,7 @@ def compiled(text: str, name: str, include: tuple[str, ...] = ()) -> bytes:
 
     Args:
         text: the source.
-        name: of its file, for messages.
+        name: name of its file, for messages.
         include: absolute paths of folders with other headers.
 
     Raises:

@@ -41,7 +41,7 @@ def damage_is_error(name: str) -> Iterator[None]:
     """Turn whatever a damaged object raises inside a with block into a ProgramError.
 
     Args:
-        name: of the object, for the error.
+        name: name of the object, for the error.
     """
     try:
         yield
@@ -110,10 +110,10 @@ class ObjectFile:
     """A relocatable object for BPF.
 
     Attributes:
-        name: for messages.
+        name: the object's name, for messages.
         order: byte order.
-        sections: by index.
-        symbols: in the file's order.
+        sections: its sections, by index.
+        symbols: its symbols, in the file's order.
         relocations: section index -> offset -> relocation.
     """
 
@@ -122,7 +122,7 @@ class ObjectFile:
 
         Args:
             data: its bytes.
-            name: for messages.
+            name: the object's name, for messages.
 
         Raises:
             ProgramError: it is no BPF object, or damaged.

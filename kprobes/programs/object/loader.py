@@ -67,7 +67,7 @@ class _Object:
         maps: all maps, data sections included.
         index: (section, offset) of maps and (section, -1) of data sections -> number of the map.
         functions: (section, offset) -> function.
-        license: as the object says.
+        license: the license that the object names.
         named: (section, offset) of code -> register that it names.
         absent: number of a map that cannot be here -> why.
         refused: numbers of those of these maps for which programs were refused.
@@ -98,7 +98,7 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
 
     Args:
         data: the object's bytes.
-        name: for messages.
+        name: the object's name, for messages.
         cpus: values of per-CPU maps.
 
     Raises:

@@ -112,8 +112,8 @@ def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
     """Return what a structure that describes a map says.
 
     Args:
-        map_name: for messages.
-        number: of the structure's type.
+        map_name: the map's name, for messages.
+        number: number of the structure's type.
         btf: types of the object.
         values: codecs for them.
     """
@@ -141,7 +141,7 @@ def _inner(name: str, kind: int, btf: Btf, values: Values) -> Map | None:
     """Return a map like those that a map of maps holds; None: it holds programs.
 
     Args:
-        name: of the map of maps.
+        name: name of the map of maps.
         kind: type of its member `values`, an array of pointers.
         btf: types of the object.
         values: codecs for them.

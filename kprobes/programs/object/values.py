@@ -80,7 +80,7 @@ class TypedCodec:
 
         Args:
             kind: the ctypes type.
-            show: makes of an instance what Python shows.
+            show: (instance) -> what Python shows.
         """
         self.kind = kind
         self._show = show
@@ -122,7 +122,7 @@ class NumberCodec:
             size: bytes.
             order: "little" or "big".
             form: struct's letter.
-            show: makes of a number what Python shows.
+            show: (number) -> what Python shows.
         """
         self._struct = struct.Struct(("<" if order == "little" else ">") + form)
         self._size = size

@@ -39,7 +39,7 @@ def refined(op: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
         op: the comparison, JEQ .. JSLE or JCLEAR.
         a: the first operand.
         b: the second.
-        wide: 64 bits are compared; False: the lower 32.
+        wide: True where 64 bits are compared, False for the lower 32.
 
     Returns:
         Both operands, the same objects where nothing is learnt; None: it never holds.
@@ -65,7 +65,7 @@ def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
         a: the numbers.
         low: where the arc begins.
         high: where it ends, at most a circle from there.
-        wide: all 64 bits count; False: the lower 32.
+        wide: True where all 64 bits count, False for the lower 32.
     """
     ring = M64 if wide else M32
     low, span = low & ring, high - low & ring
@@ -85,8 +85,8 @@ def _bounds(a: Scalar, signed: bool, wide: bool) -> tuple[int, int]:
 
     Args:
         a: the numbers.
-        signed: they are signed.
-        wide: all 64 bits count; False: the lower 32.
+        signed: True for signed numbers.
+        wide: True where all 64 bits count, False for the lower 32.
     """
     ring, lo, span = (M64, a.lo, a.span) if wide else (M32, a.lo32, a.span32)
     if signed:
@@ -176,7 +176,7 @@ def _tested(some: bool, a: Scalar, b: Scalar, ring: int) -> Pair | None:
     """Narrow two operands by a test of bits; None: it never holds.
 
     Args:
-        some: a & b has a bit set; False: none.
+        some: True where a & b has a bit set, False where it has none.
         a: the first operand.
         b: the second.
         ring: the bits that count.

@@ -23,7 +23,7 @@ class Budget:
 
         Args:
             code: the program, for the error.
-            seconds: of processor time, from now on.
+            seconds: seconds of processor time, from now on.
         """
         self._code = code
         self._until = time.thread_time() + seconds

@@ -305,7 +305,7 @@ class _Arguments:
         """Note an argument of a format.
 
         Args:
-            number: of the argument, from 0.
+            number: number of the argument, from 0.
             value: what it is; None: nothing was written to the register.
         """
         if value is None or (isinstance(value, Pointer) and value.region.kind in (CTX, MAP)):
@@ -321,7 +321,7 @@ class _Arguments:
             least: bytes that are accessed at least.
             most: bytes that are accessed at most.
             name: the argument, for the error.
-            out: the helper writes.
+            out: True where the helper writes.
         """
         pointer = pointed(self.path, register)
         if pointer.region.kind == CTX and not pointer.region.plain:

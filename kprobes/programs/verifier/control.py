@@ -93,7 +93,8 @@ def _exit(path: Path) -> bool:
         False: the program has ended.
 
     Raises:
-        ProgramError: the result is an address that nobody may have, or a record is still held.
+        ProgramError: the result is an address that ends with the function, or of the whole program
+            any address; or a record is still held at the end.
     """
     state = path.state
     result = path.read(0)

@@ -26,9 +26,9 @@ class Access:
         size: bytes.
         offset: bytes from the region's beginning (of a stack: from r10, negative), the
             instruction's own offset included; None: it varies.
-        map: of a map value or record; None where several come there.
-        frame: of "stack": 0 is the frame of the running function, 1 its caller's ..; None where it
-            varies.
+        map: the map of a map value or record; None where several come there.
+        frame: number of the frame of "stack": 0 is the running function's, 1 its caller's ..; None
+            where it varies.
     """
 
     kind: str

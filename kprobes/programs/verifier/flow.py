@@ -412,7 +412,7 @@ def _arguments(number: int, shown: bool) -> int:
 
     Args:
         number: the helper's.
-        shown: those count, too, that a format shows, whatever they are.
+        shown: True adds those that a format shows, whatever they are.
     """
     return sum(1 << register for register, kind in enumerate(HELPERS[number].args, 1)
                if shown or kind is not Arg.ANY)

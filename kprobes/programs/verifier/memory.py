@@ -172,7 +172,7 @@ def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Va
         pointer: the register.
         offset: that the instruction adds.
         size: bytes.
-        sign: the value is sign-extended.
+        sign: True where the value is sign-extended.
     """
     low, high = access(path, pointer, offset, size, False)
     value: Value = between(0, (1 << 8 * size) - 1)
@@ -546,8 +546,8 @@ def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: b
         pointer: where it writes.
         least: bytes that are initialised afterwards.
         most: bytes that it writes at most.
-        partly: it may leave some of them as they were: what was not initialised counts as zero, as
-            in `need_readable`.
+        partly: True where it may leave some of them as they were: bytes that were not initialised
+            count as zero, and the facts tell the engines to clear them.
     """
     low, high = inside(path, pointer, 0, most, True)
     if pointer.region.kind != STACK:

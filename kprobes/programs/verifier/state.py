@@ -51,7 +51,17 @@ class MemoryRegion:
         frame: int = 0,
         plain: bool = False,
     ) -> None:
-        """Make a region; see the class for what the arguments are."""
+        """Make a region.
+
+        Args:
+            kind: CTX, STACK, MAP, VALUE or RECORD.
+            low: offset of the first byte that may be accessed.
+            high: offset behind the last one.
+            writable: True where programs may write it.
+            map: the map, of MAP, VALUE and RECORD.
+            frame: number of the frame from 0, of STACK.
+            plain: True for a context that is memory as any other, in a test run.
+        """
         self.kind = kind
         self.low = low
         self.high = high
@@ -78,7 +88,13 @@ class Pointer:
     __slots__ = ("null", "offset", "region")
 
     def __init__(self, region: MemoryRegion, offset: Scalar, null: bool = False) -> None:
-        """Make an address; see the class for what the arguments are."""
+        """Make an address.
+
+        Args:
+            region: what it points into.
+            offset: signed, from where the region begins; in a STACK, from r10.
+            null: True where it may be 0 instead.
+        """
         self.region = region
         self.offset = offset
         self.null = null
@@ -114,7 +130,14 @@ class ProgramFrame:
     def __init__(
         self, start: int, back: int, regs: list[Value | None], stack: dict[int, Cell]
     ) -> None:
-        """Make a frame; see the class for what the arguments are."""
+        """Make a frame.
+
+        Args:
+            start: the function's first slot.
+            back: slot where its caller goes on.
+            regs: values of r0 .. r10.
+            stack: slot -> contents; slot 63 is the 8 bytes below r10.
+        """
         self.start = start
         self.back = back
         self.regs = regs
@@ -129,7 +152,7 @@ class PathState:
     """Knowledge at a point of a path.
 
     Attributes:
-        frames: of the active functions, callers first.
+        frames: frames of the active functions, callers first.
         held: records that are reserved and not yet submitted, discarded or found NULL.
         regs: the registers of the last frame.
     """
@@ -137,7 +160,12 @@ class PathState:
     __slots__ = ("frames", "held", "regs")
 
     def __init__(self, frames: list[ProgramFrame], held: tuple[MemoryRegion, ...]) -> None:
-        """Make a state; see the class for what the arguments are."""
+        """Make a state.
+
+        Args:
+            frames: frames of the active functions, callers first.
+            held: records that are reserved and not yet submitted, discarded or found NULL.
+        """
         self.frames = frames
         self.held = held
         self.regs = frames[-1].regs

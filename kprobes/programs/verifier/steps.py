@@ -23,7 +23,7 @@ def step(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Ste
     Args:
         code: the program.
         insn: the instruction.
-        regions: of LDDW's map values, by the map's number; it is added to.
+        regions: number of a map -> the region of its only value, for LDDW; added to.
     """
     if insn.wide:
         return _wide(code, insn, regions)
