@@ -14,8 +14,16 @@ SymbolList = str | os.PathLike[str] | Where
 
 
 def add_symbols(table: Symbols, symbols: SymbolList | None) -> None:
-    """Enter symbols: name -> address or (address, size), mode bits included; or a file that
-    Symbols.load() takes. BadArgument, ImageError.
+    """Add symbols that the user gives to a table.
+
+    Args:
+        table: the machine's symbols.
+        symbols: name -> address or (address, size in bytes), mode bits included; or a file that
+            Symbols.load() takes; None: there are none.
+
+    Raises:
+        BadArgument: they are something else.
+        ImageError: the file cannot be read.
     """
     if isinstance(symbols, (str, os.PathLike)):
         table.load(symbols)

@@ -326,6 +326,13 @@ class CallsUnderWay:
 
         A callee may have popped its own arguments (x86 `ret n`), and then `sp` can be where an
         older call would return to, which longjmp has left: what was popped decides.
+
+        Args:
+            calls: the task's calls: those set aside, then the others from the oldest on.
+            sp: the stack pointer at the trampoline.
+
+        Raises:
+            ReentryError: no followed call returns there.
         """
         frames = {sp, *(sp - size for size in self._linkage.returning.may_pop)}
         exact = [i for i, ri in enumerate(calls) if ri.frame in frames]

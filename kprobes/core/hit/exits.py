@@ -59,7 +59,7 @@ class Exits:
         self._run(cb, self._calls.pop(regs, regs.sp), regs)
 
     def usual(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
-        """Describe the returns of a function, for a machine that follows its calls.
+        """Return a description of a function's returns, for a machine that follows its calls.
 
         Args:
             probes: its return probes, in the order in which they run at the entry.
@@ -67,7 +67,11 @@ class Exits:
         return self._usual(probes[0]) if len(probes) == 1 else self._usual_of_several(probes)
 
     def _usual(self, rp: Kretprobe) -> UsualReturn:
-        """Describe the return of a call of a lone return probe."""
+        """Return a description of the returns of a lone return probe's calls, for the machine.
+
+        Args:
+            rp: the probe.
+        """
 
         def rest(
             regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
@@ -98,9 +102,12 @@ class Exits:
                            asked=rp.entry_handler is not None, rest=rest)
 
     def _usual_of_several(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
-        """Describe the return of a call of several return probes.
+        """Return a description of the returns of several return probes' calls, for the machine.
 
         The machine calls one handler by itself, which calls those of all probes.
+
+        Args:
+            probes: the function's return probes, in the order in which they run at the entry.
         """
         cb = self._handlers.blocks[0]
         first = probes[0]

@@ -136,8 +136,8 @@ class Text:
         return bytes(out)
 
     def generation(self, addr: int, size: int) -> int:
-        """Return a number that grows whenever somebody else writes the pages of [addr, addr +
-        size).
+        """Return a number that grows whenever the pages of [addr, addr + size) are written by
+        others than the core.
 
         The pages are compared, patches included, with what they were at the last call: this takes
         no longer where there are many patches.
@@ -163,7 +163,7 @@ class Text:
     def _write(self, addr: int, data: bytes) -> None:
         """Write guest text, and note for generation() that the change is the core's own.
 
-        If somebody else has changed the bytes there before, their page counts as changed.
+        If the bytes there were changed by others before, their page counts as changed.
 
         Args:
             addr: address of the first byte.
@@ -226,7 +226,14 @@ class Text:
         return patch
 
     def _lay(self, patch: Patch, now: bytes, bits: bytes) -> None:
-        """Write `bits`, a patch's `new` or `old`, over the bytes `now` in memory."""
+        """Write a patch, or the original text under it, over what is in memory.
+
+        Args:
+            patch: the patch.
+            now: the bytes that are in memory.
+            bits: the patch's `new` or `old`; where the patch has a mask, only the bits in it are
+                written.
+        """
         self._write(patch.addr, over(now, bits, patch.mask))
 
     def replace(
@@ -234,7 +241,7 @@ class Text:
     ) -> Patch:
         """Replace a patch by another one, in one write that covers both.
 
-        A patch that somebody has overwritten meanwhile is left alone; revert() will warn of it.
+        A patch that was overwritten meanwhile by others is left alone; revert() will warn of it.
 
         Args:
             patch: the patch in memory.
@@ -271,8 +278,11 @@ class Text:
     def revert(self, patch: Patch) -> None:
         """Take a patch out: put the covered bytes back.
 
-        If somebody has overwritten the patch meanwhile, the text stays as it is, and warn() will
-        tell of it.
+        If others than the core have overwritten the patch meanwhile, the text stays as it is, and
+        warn() will tell of it.
+
+        Args:
+            patch: the patch, which is forgotten.
         """
         self._drop(patch)
         now = self._machine.read(patch.addr, len(patch.new))

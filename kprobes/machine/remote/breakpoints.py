@@ -207,7 +207,13 @@ class StubBreakpoints:
             raise self._refusal(addr, kind, said)
 
     def _refusal(self, addr: int, kind: int, said: bytes) -> NoBreakpoint:
-        """Return the error that says why none can be at `addr`; `said` is the stub's answer."""
+        """Return the error for a breakpoint that the stub does not insert.
+
+        Args:
+            addr: where it was to be.
+            kind: its kind, as of kind_of().
+            said: the stub's answer to Z0; b"": it knows no such packet, or memory was not written.
+        """
         with suppress(GuestFault):
             if self.hardware and self._read(addr, kind):
                 return NoBreakpoint(

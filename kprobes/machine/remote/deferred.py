@@ -28,7 +28,9 @@ class DeferredText:
 
     @property
     def jumps(self) -> Mapping[int, bytes]:
-        """Address of each jump in memory -> the text that reads see there."""
+        """Jumps in memory that are to be overwritten: address -> the text that reads show there
+        already.
+        """
         return self._shown
 
     def patch(self, addr: int, code: bytes) -> None:

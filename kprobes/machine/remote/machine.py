@@ -220,7 +220,7 @@ class RemoteMachine(Described):
         Together with the methods below they make the contract that machine._base.Machine describes.
 
         Args:
-            lock: adds and drops breakpoints, by which threads take turns.
+            lock: adds and drops breakpoints; by it threads take turns.
             children: follows processes that the guest forks.
             view: the guest, for programs that are compiled into it; None: it runs no programs.
         """

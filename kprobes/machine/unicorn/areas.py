@@ -94,7 +94,11 @@ class CallAreas:
         self._memory.unmap_pages(area, CALL_AREA)
 
     def call_at(self, addr: int) -> None:
-        """A service is there from now on."""
+        """Have the service of a call site called at each execution, from now on.
+
+        Args:
+            addr: the call site.
+        """
         if addr in self._here.sites or addr & -CALL_AREA in self._tables:
             self._site(addr).serve_by_python()
         elif addr & CALL_AREA - 1 < DIRECT_CALLS and addr not in self._direct:
@@ -139,7 +143,7 @@ class CallAreas:
         )
 
     def count(self, addr: int) -> int:
-        """How often the call site was executed without its service being called."""
+        """Return how often a call site was executed without its service being called."""
         served = addr in self._here.sites or addr & -CALL_AREA in self._tables
         return self._site(addr)["hits"] if served else 0
 

@@ -87,12 +87,16 @@ class HookedBlockCounts:
             self._hook = None
 
     def rows(self, addresses: list[int]) -> list[tuple[int, int, int]]:
-        """(address, bytes, how often) of blocks."""
+        """Return (address, bytes, how often) of blocks.
+
+        Args:
+            addresses: of blocks that were found.
+        """
         rows, words = self._rows, self._table
         return [(addr, words[rows[addr] + _SIZE], words[rows[addr] + _COUNT]) for addr in addresses]
 
     def reset(self) -> None:
-        """All counts are 0, of blocks and edges; what was found stays found."""
+        """Set all counts to 0, of blocks and edges; blocks that were found stay in `found`."""
         for row in self._rows.values():
             self._table[row + _COUNT] = 0
         for row in self._arcs.values():
@@ -100,21 +104,29 @@ class HookedBlockCounts:
         self.forget_edges()
 
     def arcs(self) -> list[tuple[int, int, int]]:
-        """(block left, block entered, how often) of edges, in the order in which they were seen
-        first.
+        """Return (block left, block entered, how often) of edges, in the order in which they were
+        seen first.
+
+        [] where edges are not counted one by one.
         """
         table = self._arc_table
         return [(edge[0], edge[1], table[row + 2]) for edge, row in self._arcs.items()]
 
     def forget_edges(self) -> None:
-        """The counts of edges are 0."""
+        """Set the counters of `edges` to 0, and let the next block have no block before it."""
         ctypes.memset(self._words[_EDGES], 0, EDGES)
         self._words[_BEFORE], self._words[_LAST] = 0, _EMPTY
 
     # --- the table of edges
 
     def _arc_room(self, rows: int) -> None:
-        """A table with so many edges. The one before stays, for a hook that is looking at it."""
+        """Make a larger table of edges, with the edges and counts so far.
+
+        The table before stays, for a hook that is looking at it.
+
+        Args:
+            rows: of the table, a power of two.
+        """
         old, edges = self._arc_table, list(self._arcs.items())
         table = (ctypes.c_uint64 * (_ARC * rows))()
         ctypes.memset(table, 0xFF, ctypes.sizeof(table))
@@ -173,7 +185,13 @@ class HookedBlockCounts:
     # --- the table
 
     def _room(self, rows: int) -> None:
-        """A table with so many rows. The one before stays, for a hook that is looking at it."""
+        """Make a larger table of blocks, with the blocks and counts so far.
+
+        The table before stays, for a hook that is looking at it.
+
+        Args:
+            rows: of the table, a power of two.
+        """
         old, addresses = (self._table, list(self._rows)) if self._rows else (None, [])
         table = (ctypes.c_uint64 * (4 * rows))()
         ctypes.memset(table, 0xFF, ctypes.sizeof(table))

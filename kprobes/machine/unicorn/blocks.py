@@ -229,5 +229,9 @@ class HostBlocks:
         self._forgets.append(forget)
 
     def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told` whenever the blocks are others."""
+        """Call a function whenever blocks come or go.
+
+        Args:
+            told: the function; it takes no arguments.
+        """
         self._changes.append(told)

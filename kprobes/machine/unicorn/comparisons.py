@@ -79,7 +79,11 @@ class InstructionComparisons:
     # --- instructions that are new
 
     def _found(self, address: int) -> Comparison | None:
-        """Return what an instruction compares, if that can be read where it is executed."""
+        """Return what an instruction compares; None: it compares nothing, or what cannot be read.
+
+        Args:
+            address: of the instruction.
+        """
         for size in (self._arch.max_insn, self._arch.insn_align):
             try:
                 code = self._memory.read(address, size)
@@ -104,7 +108,12 @@ class InstructionComparisons:
     # --- the table of host code
 
     def _make_room(self, rows: int) -> None:
-        """Make a table with so many rows. The one before stays, for a hook that is looking at it.
+        """Make a larger table for host code, with all instructions that are known.
+
+        The table before stays, for a hook that is looking at it.
+
+        Args:
+            rows: of the table, a power of two.
         """
         table = (ctypes.c_uint64 * (_ROW * rows))()
         ctypes.memset(table, 0xFF, ctypes.sizeof(table))
@@ -116,7 +125,11 @@ class InstructionComparisons:
         self._words[_TABLE], self._words[_MASK] = ctypes.addressof(table), rows - 1
 
     def _put(self, address: int) -> None:
-        """Put an instruction into the row that host code looks for first, of those that are free.
+        """Add an instruction to the table, in the first free row of those where host code looks for
+        it.
+
+        Args:
+            address: of the instruction, which is known.
         """
         place = (address * _GOLDEN & _EMPTY) >> 32 & self._rows - 1
         while self._table[_ROW * place] != _EMPTY:
@@ -130,7 +143,15 @@ class InstructionComparisons:
         self._table[_ROW * place] = address
 
     def _parts(self, value: Value) -> tuple[int, int, int, int]:
-        """A value as host code has it."""
+        """Return one side of a comparison as host code has it.
+
+        Args:
+            value: where the side is.
+
+        Returns:
+            (address of the base register's word or 0, of the index register's or 0, constant, 1
+            where the sum is an address in memory).
+        """
         base, index = (
             0 if part is None else self._cells[self._arch.regs.names[part]].address
             for part in (value.base, value.index)

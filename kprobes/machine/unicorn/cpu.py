@@ -126,8 +126,13 @@ class UnicornCpu:
         )
 
     def _make_regs(self, machine: Machine) -> Regs:
-        """Make registers by the engine's API, and by their words in the engine where these are
-        found to be true.
+        """Return the CPU's registers, and find where the engine keeps them (`cells`, `windowed`).
+
+        Registers are read and written by their words in the engine where these are found to be
+        right, else by the engine's API.
+
+        Args:
+            machine: the machine whose CPU it is.
         """
         table, engine, bits = self.arch.regs, self.engine, self.arch.bits
         width = {name: table.widths.get(name, bits) for name in table.names}

@@ -149,7 +149,7 @@ class EdgeMap:
         return hooks
 
     def begin(self) -> None:
-        """A run begins: the block before its first is none."""
+        """Note that a run begins: its first block has no block before it."""
         self._words[_BEFORE] = 0
 
     def close(self) -> None:

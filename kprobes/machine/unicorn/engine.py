@@ -116,8 +116,13 @@ class Engine:
     # --- registers
 
     def raw(self, register: int) -> tuple[Any, ...]:
-        """(read, write, handle, number, cell, reference): for hot callers who spell the call out
-        themselves.
+        """Return what a caller needs to call the engine itself: (read, write, handle, number, cell,
+        reference).
+
+        For the quickest paths.
+
+        Args:
+            register: the engine's number of the register.
         """
         cell = _u64()
         return (
@@ -269,20 +274,32 @@ class Engine:
         return run
 
     def start(self, begin: int, until: int) -> int:
-        """Run; returns the engine's error number (0: none). See ended()."""
+        """Run the guest, and return the engine's error number; 0: none. The caller then calls
+        ended().
+
+        Args:
+            begin: address where it starts, mode bits included.
+            until: address where it ends.
+        """
         self.stopped = self._invalid = False
         return self.run(begin, until)
 
     def starts(self) -> None:
-        """A run begins that start() has not started."""
+        """Note that a run begins that start() has not started."""
         self.stopped = self._invalid = False
 
     def ended(self, error: int) -> bool:
-        """The run has, with this error. True where that is the error of a run nested in it: this
-        one is to go on at its pc.
+        """Note that a run has ended, and tell whether its error is one of a run that was nested in
+        it.
 
         A run that ends at an invalid instruction leaves the error behind, and the outer one stops
         with it at the next pc write in a hook.
+
+        Args:
+            error: the engine's error number; 0: none.
+
+        Returns:
+            True where the error is that of the nested run: the run is to go on at its pc.
         """
         invalid = error == const.UC_ERR_INSN_INVALID
         nested, self._invalid = invalid and self._invalid, invalid
@@ -368,7 +385,11 @@ class Engine:
                 write(value)
 
     def discard(self, context: ctypes.c_void_p) -> None:
-        """The saved state is not needed any more; its memory is reused."""
+        """Give the memory of a saved state back, for the next one.
+
+        Args:
+            context: what save() has returned.
+        """
         self._contexts.append(context)
 
     def close(self) -> None:

@@ -58,13 +58,17 @@ class FaultReports:
         self._telling = MEM(self._tell)
 
     def report(self, pc: int, fault: Fault) -> int:
-        """Report a fault at `pc`.
+        """Report a fault at `pc` to the core.
+
+        Args:
+            pc: address of the instruction.
+            fault: what has failed.
 
         Returns:
-            The address where to go on, where a handler has handled it.
+            The address where the guest goes on, as a handler has handled the fault.
 
         Raises:
-            GuestFault: no handler has.
+            GuestFault: no handler has handled it.
         """
         if self._cpu.guest.interrupts.taken is not None:
             pc, fault = self._undo_trap(pc, fault)
@@ -76,13 +80,20 @@ class FaultReports:
         self.fail(home, fault)
 
     def ask(self, pc: int, fault: Fault) -> tuple[int | None, int]:
-        """Ask the core about a fault at `pc`. Whatever a handler raises, the guest is where it was
-        moved to.
+        """Report a fault at `pc` to the core, which asks handlers. What they raise is raised; the
+        guest is then where they have sent it.
+
+        If no handler handles a fault in a displaced instruction, the guest stands at its original
+        address afterwards. A branch whose delay slot that instruction is waits again, as without
+        the probe.
+
+        Args:
+            pc: address of the instruction, in a slot where it is a displaced one.
+            fault: what has failed.
 
         Returns:
-            The address where to go on, None where no handler has handled the fault; and the address
-            where the guest
-            is then: at home, where a branch whose delay slot that is waits, as without the probe.
+            (the address where the guest goes on, or None where no handler has handled the fault;
+            the address where the guest is then, without mode bits).
         """
         m, sink, regs = self._cpu, self._state.sink, self._cpu.regs
         handled, home, waits = False, None, None
@@ -107,9 +118,10 @@ class FaultReports:
         return None, home
 
     def go_home(self) -> None:
-        """Bring the guest home from a displaced instruction, which is not executed.
+        """Set pc from a displaced instruction, which is not executed, back to its original address.
 
-        It stands where it would without the probe, and a branch whose delay slot that is waits.
+        The hit is given up. A branch whose delay slot that instruction is waits again, as without
+        the probe.
         """
         cpu, sink, regs = self._cpu, self._state.sink, self._cpu.regs
         assert sink is not None
@@ -159,7 +171,14 @@ class FaultReports:
         return home, self.interrupt(number, home)
 
     def fail(self, pc: int, fault: Fault) -> NoReturn:
-        """Raise the GuestFault of a fault at `pc`."""
+        """Raise the GuestFault of a fault that no handler has handled.
+
+        Its text names the import, the copied breakpoint or whatever else the fault came from.
+
+        Args:
+            pc: address of the instruction; the original one of an instruction in a slot.
+            fault: what has failed.
+        """
         m, state = self._cpu, self._state
         if fault.access == HALT:
             where = self._symbols.describe(pc)
@@ -330,10 +349,17 @@ class FaultReports:
         return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
-        """Return (access, address) that an ambiguous interrupt stands for; None: it stands for
-        something else.
+        """Return the access that an ambiguous interrupt stands for; None: it stands for something
+        else.
 
-        The instruction is executed once more under the virtual TLB.
+        The instruction is executed once more under the engine's virtual TLB, and its effects are
+        undone.
+
+        Args:
+            pc: address of the instruction.
+
+        Returns:
+            ("read", "write" or "fetch", its address).
         """
         m, state = self._cpu, self._state
         saved, trap, services = m.engine.save(), state.trap, state.services
@@ -365,8 +391,12 @@ class FaultReports:
         )
 
     def _execute_again(self, pc: int) -> list[tuple[str, int]]:
-        """Execute an instruction that fails, and return (access, address) of those that it cannot
-        make.
+        """Execute an instruction that fails once more, and return its failed accesses: (kind,
+        address).
+
+        Args:
+            pc: address of the instruction. The CPU's state is changed by what it does before it
+                fails.
         """
         m = self._cpu
         seen: list[tuple[str, int]] = []

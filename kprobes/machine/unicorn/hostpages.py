@@ -150,7 +150,15 @@ class HostPages:
         )
 
     def keep(self, block: HostBlock) -> KeptBlock:
-        """Keep the present contents of a block."""
+        """Keep the present contents of a block: write its changed pages to the file, and map it
+        from there.
+
+        Args:
+            block: the block of guest memory.
+
+        Returns:
+            What put_back() takes.
+        """
         host = block.host
         size = block.end - block.start
         file = self._own_file()
@@ -184,8 +192,14 @@ class HostPages:
         return kept.mapped.get(kept.host) is kept.image
 
     def put_back(self, kept: KeptBlock) -> list[Range]:
-        """Put the kept contents back into the block; of code, return what has changed, as
-        distances.
+        """Put kept contents back into their block.
+
+        Args:
+            kept: what keep() has returned.
+
+        Returns:
+            Of a block that may have code: (start, end) of the bytes that have changed, from the
+            block's start. Of others: [].
         """
         block = kept.block
         host = kept.host

@@ -42,7 +42,15 @@ class HookedInstructions:
         followed: FollowedCalls,
         owned: bool,
     ) -> None:
-        """owned: the engine is ours."""
+        """Prepare; nothing is hooked.
+
+        Args:
+            cpu: whose instructions are hooked.
+            state: of its runs.
+            services: serve what host code does not.
+            followed: the calls that host code follows.
+            owned: True where the library has made the engine; else nothing is hooked.
+        """
         self._engine = cpu.engine
         self._state = state
         self._services = services

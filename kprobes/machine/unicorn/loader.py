@@ -340,7 +340,17 @@ class _Imports:
         return [addr, addr + size]
 
     def resolve(self, name: str) -> int | None:
-        """Return the address of an undefined symbol, or None for a weak one that nobody has."""
+        """Return the address that an import is bound to, as pointers have it.
+
+        It is a loaded symbol's; else that of new zeroed memory for an object, or of a stub for a
+        function.
+
+        Args:
+            name: of the import.
+
+        Returns:
+            The address; None for a weak import that no image has.
+        """
         symbol = self._symbols.find(name)
         if symbol is not None:
             return (self.resolve_ifunc(symbol.address | symbol.mode) if symbol.kind == "ifunc"
@@ -356,8 +366,12 @@ class _Imports:
         return self._known[name]
 
     def _function(self, name: str) -> int:
-        """Return a pointer to a stub: its target, or where the ABI has function descriptors, a
-        descriptor of it.
+        """Make a stub for an import and add its symbol; return a pointer to it.
+
+        Where the ABI has function descriptors, the pointer is to a descriptor of the stub.
+
+        Args:
+            name: of the import.
         """
         stub = self._stub()
         self._stub_table.stand_for(stub, name)

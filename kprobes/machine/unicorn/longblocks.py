@@ -38,7 +38,12 @@ class LongBlocks:
         self._hooks: dict[tuple[int, int], list[int]] = {}
 
     def new(self, start: int, end: int) -> None:
-        """Zeros, or what nobody knows, may be executed in [start, end)."""
+        """Hook [start, end), where zeros or unknown bytes may be executed.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+        """
         self.forget(start, end)
         self._add(start, end)
 

@@ -423,15 +423,17 @@ class UnicornMachine(Described):
 
     @property
     def host_view(self) -> HostView | None:
-        """The guest, for who compiles programs for the host."""
+        """What a compiler of programs for the host needs of the guest; None: no programs run in
+        place.
+        """
         return self.parts.host_view
 
     def is_breakpoint(self, number: int | None = None) -> bool:
         """Return True where the guest stands at a breakpoint of the library's own.
 
-        An engine's owner who hooks interrupts or invalid instructions asks, and leaves such a hit
-        alone. The owner's hook has to be there before Kprobes is made: then the engine calls it
-        before ours, and pc is still at the breakpoint.
+        If the owner of an engine hooks interrupts or invalid instructions, the hook has to ask
+        this, and leave such a hit alone. The hook has to be added before Kprobes is made: then the
+        engine calls it before the library's hook, and pc is still at the breakpoint.
 
         Args:
             number: of the interrupt that is hooked; None: the hook is for invalid instructions.
@@ -490,7 +492,9 @@ class UnicornMachine(Described):
                 for name, parts in self.parts.loader.modules.items() if parts}
 
     def regions(self) -> list[tuple[int, int]]:
-        """Guest memory that is mapped, the library's own included: (start, end), by address."""
+        """Return what is mapped in guest memory, the library's own included: (start, end), by
+        address.
+        """
         return self.parts.memory.regions()
 
     # --- running it

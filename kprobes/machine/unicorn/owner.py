@@ -48,7 +48,8 @@ class EngineOwner:
     def shadow(self) -> None:
         """Put a method in place of the owner's uc.emu_start().
 
-        It raises what handlers raise, and reports faults of displaced instructions at home.
+        It raises what handlers raise, and reports faults of displaced instructions at their
+        original addresses.
         """
         if "emu_start" in self._cpu.engine.uc.__dict__:
             return

@@ -60,7 +60,17 @@ class Parts:
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, machine: Machine, symbols: Symbols,
                  call: Callable[..., int], owned: bool) -> None:
-        """machine: whose CPU it is. call: of guest code. owned: the engine is ours."""
+        """Make the parts of a machine, each with the other parts that it needs.
+
+        Args:
+            uc: the engine.
+            arch: the guest's architecture.
+            guest: the engine's row of that architecture.
+            machine: the machine whose parts these are.
+            symbols: the machine's.
+            call: (address, arguments ...) -> result: calls a function of the guest.
+            owned: True where the library has made the engine; False: its owner runs it, too.
+        """
         self.memory = GuestMemory(uc, arch, guest, shared=not owned)
         self.cpu = cpu = UnicornCpu(self.memory, machine)
         if owned:
@@ -150,7 +160,13 @@ class Parts:
             self.memory.on_code_change(passed_over.look)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
-        """Change the permissions of mapped memory, and tell the sink."""
+        """Change what the guest may do in mapped memory, and report that to the core.
+
+        Args:
+            addr: the first byte, at the beginning of a page.
+            size: in bytes, rounded up to whole pages.
+            perms: what the guest may do there, of "r", "w" and "x".
+        """
         self.memory.protect(addr, size, perms)
         if self.state.sink is not None:
             for alias in self.memory.windows.aliases(addr):
@@ -159,13 +175,24 @@ class Parts:
     def count_blocks(
         self, wanted: Callable[[int], bool] | None = None, arcs: bool = False
     ) -> HookedBlockCounts:
-        """Count blocks from now on: see machine._base.Machine."""
+        """Count the blocks of guest code that are executed from now on.
+
+        Args:
+            wanted: (address) -> True where that block is to be counted; None: all are counted.
+            arcs: True: count each edge by itself as well.
+        """
         return HookedBlockCounts(self.memory, self.state, wanted, arcs)
 
     def map_edges(
         self, counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool
     ) -> EdgeMap:
-        """Count edges in `counters`; see UnicornMachine.map_edges() for the arguments."""
+        """Count the edges between blocks into a fuzzer's map, until the result is closed.
+
+        Args:
+            counters: the map, of a power of two bytes.
+            spans: (start, end) of guest code that is counted; empty: all.
+            comparisons: True: count equal bytes of comparisons as well.
+        """
         return EdgeMap(self.memory, self.cpu.cells, counters, spans, comparisons)
 
     def last_blocks(self, most: int) -> LastBlocks:
@@ -174,7 +201,9 @@ class Parts:
 
     @cached_property
     def host_view(self) -> HostView | None:
-        """The guest, for who compiles programs for the host."""
+        """What a compiler of programs for the host needs of the guest; None: no programs run in
+        place.
+        """
         return (
             HostView(self.cpu, self.followed, self.clock, self.state.park)
             if self.areas.can_run

@@ -33,6 +33,9 @@ class PassedOver:
         """Prepare; no code is looked at.
 
         Args:
+            cpu: whose code it is.
+            state: of its runs.
+            bounds: of its runs.
             decoded: how the system call looks.
             report: called with the number of a system call, and its address.
         """
@@ -43,7 +46,12 @@ class PassedOver:
         self._found: set[int] = set()
 
     def look(self, addr: int, size: int) -> None:
-        """Look through `size` bytes of code at `addr`, which has changed."""
+        """Find the system calls in code that has changed, and have them reported from now on.
+
+        Args:
+            addr: address of the first byte that has changed.
+            size: bytes.
+        """
         length, align = self._decoded.size, self._cpu.arch.insn_align
         first = addr - length + 1
         block = self._cpu.memory.blocks.find(addr, size)

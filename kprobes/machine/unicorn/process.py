@@ -201,11 +201,11 @@ class LinuxProcess:
             memory.write(address, data)
 
     def begin_run(self) -> None:
-        """A run begins where the guest stands. Give a static program that stands at its entry the
-        words that its start-up code relocates.
+        """Prepare a run that begins where the guest stands.
 
-        Until then they hold what placing the image has put there, so that functions can be called
-        without a start.
+        If a static program stands at its entry, the words that its start-up code relocates are
+        written. Until then they hold what placing the image has put there, so that functions can be
+        called without a start.
         """
         if self._main is None:
             return

@@ -46,7 +46,8 @@ class Raised:
         """Prepare; begin() comes before the first interrupt.
 
         Args:
-            mask: of an address.
+            engine: the engine.
+            mask: the largest address.
             read_pc: returns pc.
             cell: pc's word in the engine; None: it is not known.
         """

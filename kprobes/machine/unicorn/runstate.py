@@ -385,7 +385,12 @@ class RunState:
                 break
 
     def disturb(self, on: bool) -> None:
-        """Set `disturbed`. Services in Python look at it; host code leaves all hits to Python."""
+        """Set `disturbed`: True sends all hits to Python, whose services then look for a stop at
+        their end.
+
+        Args:
+            on: True once the run was asked to stop, or another run was nested in it.
+        """
         self._followed.close(DISTURBED, on)
         self.disturbed = on  # last: a service that still sees False has nothing to undo
 

@@ -107,7 +107,12 @@ class Services:
     def serve(self, address: int) -> None:
         """Serve a call site in every case: also where the run was stopped, or others were nested.
 
-        Called by the hook on a whole area, and where the run is disturbed.
+        Called by the hook on a whole area, and where RunState.disturbed is set. Nothing is done
+        where the address is no call site's. It never raises: what the service raises is kept, and
+        the run raises it.
+
+        Args:
+            address: of the instruction that is about to be executed.
         """
         state = self._state
         try:

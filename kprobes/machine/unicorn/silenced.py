@@ -32,9 +32,8 @@ def hear_again(engine: Engine, guest: Guest) -> int:
         guest: the engine's row of the architecture.
 
     Returns:
-        The handle of the hook that sees to it, to be deleted with the hooks of accesses. 0: there
-        is none, as this guest's engine does no such thing, or keeps its note elsewhere than is
-        known.
+        The handle of the hook that does it, to be deleted with the hooks of accesses. 0: there is
+        none, as this guest's engine does no such thing, or keeps its note elsewhere than is known.
     """
     silenced = guest.memory.silenced
     if silenced is None:

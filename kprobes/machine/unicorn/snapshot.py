@@ -260,8 +260,14 @@ class Snapshots:
     def restore(self, snapshot: Snapshot) -> None:
         """Set registers and memory back to what they were at take().
 
+        Args:
+            snapshot: what take() has returned.
+
         Raises:
             BadArgument: the snapshot is another machine's.
+            MachineBusy: the guest is in a run, or another thread uses the machine.
+            Unsupported: calls cannot be followed again.
+            NoMemory: the library's own pages lie in the way.
         """
         if not isinstance(snapshot, Snapshot) or snapshot.kept.owner is not self:
             raise BadArgument(
@@ -354,11 +360,13 @@ class Snapshots:
                 self._code_changed(at, len(then))
 
     def _not_put_back(self, guest: KeptGuest, unwritten: bool) -> list[KeptBlock]:
-        """Put memory back by host code where that can do it, and return the blocks that are left.
+        """Put memory back by host code where that can do it, and return the blocks that are left to
+        do.
 
         Args:
-            snapshot: what to go back to.
-            unwritten: nobody but the guest has written code since the snapshot stood in memory.
+            guest: what the snapshot has kept.
+            unwritten: True where neither the library nor its user has written code since the
+                snapshot was taken or restored.
         """
         way = guest.way
         if way is not None and way.fits():
@@ -383,9 +391,12 @@ class Snapshots:
     # --- probes
 
     def _dress(self, guest: KeptGuest) -> None:
-        """Put the present patches in the place of those that the snapshot's text has.
+        """Replace the patches in the restored text by those of the present probes.
 
         The snapshot keeps its text with the present ones from now on.
+
+        Args:
+            guest: what the snapshot has kept.
         """
         cpu, sink = self._cpu, self._state.sink
         patched = 0 if sink is None else sink.patched
@@ -424,7 +435,15 @@ class Snapshots:
     # --- mappings
 
     def _map_again(self, guest: KeptGuest) -> None:
-        """Map what was mapped, and unmap everything else but the library's own code."""
+        """Map what was mapped at the time of a snapshot, and unmap everything else but the
+        library's own code.
+
+        Args:
+            guest: what the snapshot has kept.
+
+        Raises:
+            NoMemory: the library's own pages lie in the way; nothing was changed.
+        """
         changes = [
             (*change, self._memory.own.has(change[0]))
             for change in _changes(self._now()[0], guest.layout)
@@ -452,7 +471,13 @@ class Snapshots:
         guest.version = self._version
 
     def _hold_again(self, guest: KeptGuest) -> None:
-        """Write the snapshot's memory into the blocks that stand there now, and keep those instead.
+        """Write the snapshot's memory into the blocks that are mapped there now, if these are
+        others.
+
+        The snapshot keeps those blocks from now on.
+
+        Args:
+            guest: what the snapshot has kept.
         """
         held = {id(block) for block in self._now()[1]}
         if all(id(kept.block) in held for kept in guest.held):

@@ -43,7 +43,15 @@ class HookedStops:
     def __init__(
         self, cpu: UnicornCpu, state: RunState, bounds: Bounds, told: ArrivalSink, most: int = MOST
     ) -> None:
-        """most: hooks on single instructions."""
+        """Prepare; there are no stops.
+
+        Args:
+            cpu: the CPU that is to stop.
+            state: of its runs.
+            bounds: of its runs; their hooks may let an instruction pass.
+            told: its trap() is called where the guest arrives at a stop.
+            most: the most hooks on single instructions; beyond, lines become longer.
+        """
         self._cpu = cpu
         self._state = state
         self._bounds = bounds

@@ -156,17 +156,30 @@ class ServedBreakpoints:
         self._words[self._places[name]] = value & _WORDS
 
     def begin(self, stepped: object, settled: object) -> None:
-        """Have hits show these states: see machine._base.Hits.begin."""
+        """Have hits set these states of the control block.
+
+        Args:
+            stepped: its state while the instruction is executed in a slot.
+            settled: its state while post-handlers run.
+        """
         self._kept |= {"stepped": stepped, "settled": settled}
         self._set("stepped", id(stepped))
         self._set("settled", id(settled))
 
     def check_targets(self, now: bool) -> None:
-        """Leave hits that send the guest elsewhere to the core, or do so no more."""
+        """Choose who serves a hit that sends the guest elsewhere.
+
+        Args:
+            now: True: the core does, from now on; False: host code does again.
+        """
         self._set("covered", int(now))
 
     def add(self, usual: UsualTrap) -> HostServedTrap:
-        """Serve a breakpoint, and the one at its slot's end."""
+        """Serve a breakpoint, and the one at its slot's end, from now on; return its words.
+
+        Args:
+            usual: the core's description of the breakpoint.
+        """
         made = HostServedTrap(self, usual)
         for address in made.rows:
             self._served[address] = made
@@ -177,7 +190,11 @@ class ServedBreakpoints:
         return made
 
     def remove(self, served: HostServedTrap) -> None:
-        """Serve it no more."""
+        """Serve a breakpoint no more: its next hit comes to the core.
+
+        Args:
+            served: what add() has returned.
+        """
         if self._words[self._places["stepping"]] == served.address:
             self._set("stepping", 0)
         for address in served.rows:
@@ -190,7 +207,7 @@ class ServedBreakpoints:
             self._write(self._size)
 
     def _write(self, size: int) -> None:
-        """Write the table anew, with so many rows at least."""
+        """Write the table anew, with at least `size` rows, a power of two of them."""
         self._size = 1 << max(size - 1, 15).bit_length()
         self._rows = {}
         self._gone = 0

@@ -40,7 +40,13 @@ class Watches:
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState, owned: bool) -> None:
-        """owned: the engine is ours."""
+        """Prepare; nothing is watched.
+
+        Args:
+            cpu: whose accesses are reported.
+            state: of its runs.
+            owned: True where the library has made the engine: then hooks are deleted between runs.
+        """
         self._cpu = cpu
         self._state = state
         self._owned = owned
@@ -298,7 +304,7 @@ class Watches:
                    for start, end, perms in memory.engine.regions())
 
     def _tidy(self) -> None:
-        """Delete the hooks of watches that have ended, if the engine is ours and does not run."""
+        """Delete the hooks of watches that have ended, if the library's own engine is at rest."""
         if self._owned and not self._state.depth and self._left:
             for hook in self._left:
                 self._cpu.engine.unhook(hook)

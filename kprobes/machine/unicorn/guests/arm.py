@@ -54,7 +54,11 @@ def _leave_block(engine: Engine) -> Callable[[], None]:
 
 
 def _block(profile_m: bool) -> bytes:
-    """An IT block with a load; elsewhere than in profile M behind a change to T32."""
+    """Return code with a load in an IT block, for the check of hooks of accesses (Mended.code).
+
+    Args:
+        profile_m: False: A32 code that changes to T32 is in front of it.
+    """
     # movs r2, 1; lsls r2, 16; cmp r2, r2; itet eq
     block = struct.pack(
         "<8H",

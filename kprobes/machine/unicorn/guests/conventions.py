@@ -116,5 +116,5 @@ CONVENTIONS: Mapping[str, Convention] = {
 
 
 def convention_of(name: str) -> Convention | None:
-    """The convention of an architecture's processes; None where Linux has none."""
+    """Return how an architecture's processes make system calls; None: Linux has none there."""
     return CONVENTIONS.get(name)

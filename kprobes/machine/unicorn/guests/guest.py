@@ -27,7 +27,7 @@ INTR, INVALID, HOOK = "interrupt", "invalid instruction", "hook"
 
 @frozen(kw_only=True)
 class Cpu:
-    """How the engine is opened, and told from others."""
+    """How the engine is opened, and recognised among others."""
 
     arch: int  #: one of unicorn's UC_ARCH constants
     mode: int  #: of its UC_MODE constants, all that it consists of
@@ -39,7 +39,7 @@ class Cpu:
     setup: Callable[[Engine], None] | None = None
 
     def open(self) -> unicorn.Uc:
-        """A new engine, as it comes."""
+        """Return a new engine that is not set up."""
         return unicorn.Uc(self.arch, self.mode, self.model)
 
     def start(self, engine: Engine) -> None:
@@ -48,7 +48,7 @@ class Cpu:
             self.setup(engine)
 
     def fresh(self) -> Engine:
-        """A new engine that is set up."""
+        """Return a new engine that is set up."""
         engine = Engine(self.open())
         self.start(engine)
         return engine
@@ -75,7 +75,8 @@ class RegisterFile:
     windowed: frozenset[str] = frozenset()
 
     def number(self, name: str) -> int:
-        """The engine's number of a register of ours."""
+        """Return the engine's number of a register, by the name that the architecture's table has.
+        """
         return int(
             getattr(self.constants, f"UC_{self.prefix}_REG_{self.names.get(name, name.upper())}")
         )
@@ -83,7 +84,7 @@ class RegisterFile:
 
 @frozen(kw_only=True)
 class Breakpoint:
-    """How a breakpoint of ours is reported."""
+    """How the engine reports a breakpoint of the core's."""
 
     channel: str  #: INTR, INVALID; or HOOK: not at all, stops.py sees to it
     number: int = 0  #: its interrupt number

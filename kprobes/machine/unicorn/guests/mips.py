@@ -110,7 +110,7 @@ def _leave_slot(bits: int, engine: Engine) -> Callable[[], None]:
 
 
 def _slot(order: Literal["big", "little"]) -> bytes:
-    """A branch with a load in its delay slot."""
+    """Return code with a load in the delay slot of a branch, for the check of hooks of accesses."""
     words = (
         0x3C080001,
         0x10000002,

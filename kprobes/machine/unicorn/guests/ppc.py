@@ -25,7 +25,7 @@ FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of the MSR
 
 
 def _special(number: int) -> ByCode:
-    """A special purpose register, which MFSPR and MTSPR reach."""
+    """Return how a special purpose register is reached: by MFSPR and MTSPR."""
     field = (number & 31) << 16 | number >> 5 << 11
     return ByCode(
         "r0", *((31 << 26 | field | operation << 1).to_bytes(4, "big") for operation in (339, 467))

@@ -18,8 +18,16 @@ GUESTS: dict[str, Guest] = {
 
 
 def guest_of(arch: str) -> Guest:
-    """The row of an architecture: ours, or of the entry-point group `kprobes.unicorn` (its name:
-    the architecture's; its value: a Guest).
+    """Return the engine's row of an architecture.
+
+    It is one of GUESTS, or an entry point of the group `kprobes.unicorn` whose name is the
+    architecture's.
+
+    Args:
+        arch: name of the architecture.
+
+    Raises:
+        Unsupported: there is none, or the entry point is no Guest.
     """
     if arch in GUESTS:
         return GUESTS[arch]
@@ -39,7 +47,11 @@ def guest_of(arch: str) -> Guest:
 
 
 def arch_of(uc: unicorn.Uc) -> str:
-    """The architecture of an engine, by its kind and mode."""
+    """Return the name of an engine's architecture, by the engine's kind and mode.
+
+    Raises:
+        Unsupported: it is none of GUESTS.
+    """
     kind, mode = uc.query(const.UC_QUERY_ARCH), uc.query(const.UC_QUERY_MODE)
     for name, guest in GUESTS.items():
         cpu = guest.cpu

@@ -54,7 +54,7 @@ def set_up(engine: Engine) -> None:
 
 
 def area(link: int) -> int:
-    """Address of a context save area."""
+    """Return the address of a context save area, for a link to it."""
     return link >> 16 << 28 | (link & 0xFFFF) << 6
 
 
@@ -84,8 +84,17 @@ def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
 
 
 def rewind(engine: Engine) -> tuple[Callable[[], int], Callable[[int], None]]:
-    """Contexts.rewind: contexts that were saved since, and not restored as nobody returned, go back
-    to the free list.
+    """Return functions that undo what calls have taken of the list of context save areas
+    (Contexts.rewind).
+
+    Contexts that were saved since a mark, and not restored as no function has returned, go back to
+    the free list.
+
+    Args:
+        engine: the engine.
+
+    Returns:
+        (() -> a mark, (mark): puts the areas back).
     """
     free = engine.reader(const.UC_TRICORE_REG_FCX, 32)
     last = engine.reader(const.UC_TRICORE_REG_PCXI, 32)
@@ -125,8 +134,13 @@ def system_call(code: bytes) -> int:
 
 
 def psw(engine: Engine) -> Access:
-    """The PSW with its user status bits, each of which is a word of its own: C is set by any bit of
-    it, the others by the highest.
+    """Return (read, write) of the PSW with its user status bits.
+
+    Each of these bits is a word of its own in the engine: C is set by any bit of it, the others by
+    the highest.
+
+    Args:
+        engine: the engine.
     """
     read_rest = engine.reader(const.UC_TRICORE_REG_PSW, 32)
     write_rest = engine.writer(const.UC_TRICORE_REG_PSW, 32)

@@ -54,8 +54,13 @@ def set_up(engine: Engine) -> None:
 
 
 def segment(number: int) -> Callable[[Engine], Access]:
-    """A segment register. Writing the selector that it holds already changes nothing: loading it
-    again could change its base.
+    """Return what finds a segment register in an engine.
+
+    Writing the selector that it holds already changes nothing: loading it again could change its
+    base.
+
+    Args:
+        number: the engine's number of the register.
     """
 
     def make(engine: Engine) -> Access:

@@ -87,13 +87,19 @@ class CallSiteTable:
         self.sites = {}
 
     def add(self, addr: int, site: CallSite) -> None:
-        """A call site is at `addr`."""
+        """Add a call site to the table, for host code.
+
+        Args:
+            addr: its guest address.
+            site: its words.
+        """
         self.sites[addr] = site
         self._words[2 + (addr - self._words[0]) // UNIT] = site.address
 
     def end(self) -> None:
-        """The area is unmapped. Nothing is called there, though the engine may call a deleted hook
-        once more.
+        """Take all call sites out: the area is unmapped.
+
+        Nothing is called there afterwards, though the engine may call a deleted hook once more.
         """
         for addr in self.sites:
             self._words[2 + (addr - self._words[0]) // UNIT] = 0
@@ -108,8 +114,8 @@ class FollowedCalls:
 
     Attributes:
         gate: bytes, each a reason why Python is to be asked: see hostcode.
-        places: address of a call site's words -> where it is, of all there are. some: tells whether
-            any is followed.
+        places: address of a call site's words in this process -> guest address of the call site.
+        some: tells whether any call is followed.
     """
 
     def __init__(self, cpu: UnicornCpu) -> None:
@@ -134,8 +140,13 @@ class FollowedCalls:
             self.view[hostcode.CALLS[name]] = value & (1 << 64) - 1
 
     def _learn(self, cpu: UnicornCpu) -> bool:
-        """Tell host code where the guest's calls leave the return address; False where host code
-        cannot find that.
+        """Tell host code where the guest's calls leave the return address.
+
+        Args:
+            cpu: says where its registers are in the engine.
+
+        Returns:
+            False where host code cannot find the return address: it then follows no calls.
         """
         linkage, table = cpu.arch.linkage, cpu.arch.regs
         cells: Mapping[str, Cell | Windowed] = cpu.windowed or cpu.cells

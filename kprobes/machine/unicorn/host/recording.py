@@ -114,7 +114,11 @@ class HostHitRecording:
         return words
 
     def _numbers(self, numbers: Sequence[RecordedNumber]) -> Words | None:
-        """Return the words of numbers, one behind the other. None: a register's place is not known.
+        """Return the words that tell host code how to read numbers; None: a register's place is not
+        known.
+
+        Args:
+            numbers: what is read, in the order in which it is recorded.
         """
         width = len(self._number)
         size = width + self._place
@@ -148,7 +152,9 @@ class HostHitRecording:
         return words
 
     def _place_of(self, name: str) -> list[int] | None:
-        """Return the words of a register's place; None: it is not known."""
+        """Return the words that say where a register is; None: that is not known, or it has another
+        width.
+        """
         table, bits = self._cpu.arch.regs, self._cpu.arch.bits
         name = table.aliases.get(name, name)
         found = self._cells.get(name)

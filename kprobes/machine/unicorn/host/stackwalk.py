@@ -86,11 +86,12 @@ class HostStackWalk:
     """
 
     def __init__(self, cpu: UnicornCpu, look: Callable[[int], None], above: int) -> None:
-        """Make the words.
+        """Make the words by which host code walks stacks.
 
         Args:
-            cpu: whose stacks they are.
-            look, above: see machine._base.StackWalking.begin.
+            cpu: whose stacks are walked.
+            look: (pc): has put() called for that address.
+            above: bytes from a canonical frame address to the caller's stack pointer register.
         """
         self._names = native.words("walk")
         self._row = len(native.words("row"))
@@ -136,7 +137,11 @@ class HostStackWalk:
         return ctypes.addressof(self._words)
 
     def keeper(self, plain: Kept) -> Kept:
-        """Make what keeps stacks: see machine._base.StackWalk."""
+        """Return a function from registers to a stack as records keep it, in host code.
+
+        Args:
+            plain: (regs) -> the same in Python, for stacks that host code cannot walk.
+        """
         made: Kept = _function("stack_keeper", self._address, self, plain)
         return made
 

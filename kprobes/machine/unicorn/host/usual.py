@@ -36,7 +36,12 @@ class SharedHits:
         self._words[self._places["mode_bits"]] = regs.arch.pointers.mode_bits
 
     def begin(self, block: object, idle: object, active: object) -> None:
-        """Have hits use this control block, and these states of it: see machine._base.Hits.begin.
+        """Have hits use a control block, and set these states of it.
+
+        Args:
+            block: the control block.
+            idle: its state while there is no hit.
+            active: its state while handlers run.
         """
         if self._kept.get("active") is not active:
             # call_handler() of hits.c puts it into the block without a reference of its own

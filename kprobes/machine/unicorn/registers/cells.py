@@ -80,11 +80,16 @@ class Cell:
 def find_cells(
     engine: Engine, layout: str, registers: dict[str, int], bits: int
 ) -> dict[str, Cell]:
-    """Cells of those `registers` (name -> engine's number, all `bits` wide) that are plain words;
-    {} where none can be found.
+    """Return the words of registers in the engine: name -> cell. {}: none can be found.
 
-    layout: engines of the same name keep their registers in the same places; the search is made
-    once for each.
+    Registers whose word is not found are left out.
+
+    Args:
+        engine: the engine.
+        layout: name of the engine's build of this guest. Engines of the same name keep their
+            registers in the same places; the search is made once for each.
+        registers: name -> engine's number.
+        bits: width of each register.
     """
     if not registers:
         return {}

@@ -143,7 +143,11 @@ _X, _N, _Z, _V, _C = 16, 8, 4, 2, 1
 
 
 def m68k_ccr(first: int) -> Callable[[Engine], Access]:
-    """The CCR, by the number of D0."""
+    """Return what finds the condition codes CCR: (engine) -> (read, write).
+
+    Args:
+        first: the engine's number of D0.
+    """
 
     def make(engine: Engine) -> Access:
         """Return (read, write) of the condition codes of an engine."""
@@ -311,8 +315,14 @@ def sparc_floats(engine: Engine, first: int) -> None:
 def sparc_context(
     first: int,
 ) -> Callable[[Engine], tuple[Callable[[], bytes], Callable[[bytes], None]]]:
-    """The CPU's state from G0 to the end of the register windows, and what a process can set behind
-    it, by the number of G1. For 64 bits.
+    """Return what finds the part of a 64-bit CPU's state that contexts lack: (engine) -> (read,
+    write).
+
+    It is the state from G0 to the end of the register windows, and what a process can set behind
+    it.
+
+    Args:
+        first: the engine's number of G1.
     """
 
     def make(engine: Engine) -> tuple[Callable[[], bytes], Callable[[bytes], None]]:
