@@ -1,5 +1,6 @@
 """Scripts at probes of guests: arguments, returns, symbols, stacks, watchpoints, on many architectures."""
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from arches import RUNNABLE, integer, programs_of, results
+from script.test_language import Maker
 
 from kprobes import Kprobes, UnicornMachine
 from kprobes.debug.types import Member
@@ -224,19 +226,26 @@ SCRIPT = """
 
 @pytest.mark.parametrize("arch", [name for name in RUNNABLE if any(p.stem.endswith("-O2") for p in programs_of(name))])
 def test_architectures_agree(arch: str) -> None:
-    """Interpreter and host code give the same, and it is what the function got and gave."""
+    """Interpreter and host code give the same, and it is what the function got and gave.
+
+    The same of numbers that a generated script computes of the argument.
+    """
     path = next(p for p in programs_of(arch) if p.stem.endswith("-O2"))
+    made = re.sub(r"\$v0 = \S+;", "$v0 = (int64)(uint32)arg0;", Maker(RUNNABLE.index(arch)).script())
     outputs = []
     for engine in ("interpreter", None):
         machine = UnicornMachine.load(str(path))
         name = next(one for one in ("test_arith32", "test_bits", "test_narrow") if one in results(path.stem, machine))
-        with Kprobes(machine) as k, k.script(SCRIPT.format(name=name), engine=engine) as s:
+        generated = made.replace("begin", f"kprobe:{name}", 1)
+        with (Kprobes(machine) as k, k.script(SCRIPT.format(name=name), engine=engine) as s,
+              k.script(generated, engine=engine) as numbers):
             for seed in (5, 1234):
                 given = machine.call(name, integer(machine.arch, seed))
         assert (s.maps["arg"], s.maps["out"]) == (1234, given & 0xFFFF_FFFF)
         assert dict(s.maps["in"]) == {name: 2}
         assert s.maps["st"][1] == 2
-        outputs.append(s.output)
+        assert "@r[" in numbers.output
+        outputs.append(s.output + numbers.output)
     assert outputs[0] == outputs[1]
 
 
