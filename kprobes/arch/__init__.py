@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @cache
 def _families() -> dict[str, ModuleType]:
-    """Name of the module of each family of ours -> the module."""
+    """Import the families of this package: name of a family's module -> the module."""
     return {info.name: importlib.import_module(f"{__name__}.{info.name}")
             for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")}
 
 
 @cache
 def _members(family: str) -> dict[str, Arch]:
-    """Name -> architecture of a family, whose tables are built now."""
+    """Import a family's decode tables: name -> architecture."""
     package = _families()[family]
     module = (
         importlib.import_module(f"{package.__name__}.isa") if hasattr(package, "NAMES") else package
@@ -44,15 +44,15 @@ def _members(family: str) -> dict[str, Arch]:
 
 @cache
 def _family_of() -> dict[str, str]:
-    """Name of each architecture of ours -> its family."""
+    """Return name -> family of each architecture of this package."""
     return {name: family for family, module in _families().items()
             for name in getattr(module, "NAMES", None) or _members(family)}
 
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    """Name of each architecture that other distributions bring and we do not have -> its entry
-    point.
+    """Return name -> entry point of each architecture that other distributions bring and this
+    package does not have.
     """
     from importlib.metadata import entry_points  # it takes longer than all of this module
 

@@ -48,8 +48,8 @@ class Registers:
     sp_bias: int = 0  #: added to the stack pointer register to get the address (sparc64: 2047)
 
     def unknown(self, name: str) -> UnknownRegister:
-        """Return the error for a name that is not there: near names first, then the list. Or it is
-        one that a machine does not show.
+        """Return the error for a name that this machine has no register of: near names first, then
+        the list.
         """
         known = [*self.names, *self.aliases]
         if name in known:
@@ -73,7 +73,7 @@ class Traps:
     modes: Mapping[int, Mapping[int, bytes]] = field(factory=dict)
 
     def of(self, insn: Insn) -> bytes:
-        """Return the breakpoint for this instruction."""
+        """Return the breakpoint bytes for an instruction, by its mode and its length."""
         probe = self.modes.get(insn.mode, self.probe)
         return probe.get(insn.size) or probe[min(probe)]
 
@@ -329,8 +329,12 @@ class Arch:
         return addr if self.bundles is None else self.bundles.place(addr)
 
     def trap_for(self, insn: Insn) -> tuple[int, bytes, bytes]:
-        """Return place_of(), the bytes of the breakpoint there, and which of their bits are the
-        instruction's own (b"": all).
+        """Return how a breakpoint is put over an instruction.
+
+        Returns:
+            (address of the bytes that change, the bytes of the breakpoint, a mask of the bits that
+            are the
+            instruction's own; b"": all of them).
         """
         if self.bundles is None:
             return insn.addr, self.traps.of(insn), b""

@@ -75,7 +75,7 @@ class Row:
         put("fields", {name: tuple(parts) for name, parts in runs.items()})
 
     def extract(self, word: int) -> dict[str, int]:
-        """Return the fields of an encoding."""
+        """Return the fields of an encoding: letter -> value."""
         out = {}
         for name, parts in self.fields.items():
             value = 0
@@ -85,8 +85,12 @@ class Row:
         return out
 
     def make(self, insn: Insn, word: int, rest: bytes) -> Insn:
-        """Return the Insn of a matching encoding; `insn` says where it is, `rest` has the bytes
-        after it (the delay slot).
+        """Return the Insn of an encoding that this row matches.
+
+        Args:
+            insn: has the address, bytes, span and mode.
+            word: the encoding.
+            rest: the bytes after it, with its delay slot.
         """
         fields = self.extract(word)
         kind = self.body
@@ -123,8 +127,8 @@ def _displace(displace: Callable[..., bytes], insn: Insn, fields: dict[str, int]
 
 
 def as_it_is(insn: Insn, to: int, **_: int) -> bytes:
-    """`Row.displace` of a jump that neither reads nor keeps its own address: the same bytes, and
-    its delay slot's.
+    """Return the jump's own bytes and its delay slot's: `Row.displace` of a jump that neither reads
+    nor keeps its own address.
     """
     return insn.raw + insn.body
 
@@ -188,8 +192,12 @@ class DecodeTable:
         return None
 
     def decode(self, word: int, insn: Insn, rest: bytes = b"") -> Insn:
-        """Return the Insn for `word`; `insn` has addr, raw, span and mode. One without a row runs
-        out of line as it is.
+        """Return the Insn of an encoding; one without a row runs out of line as it is.
+
+        Args:
+            word: the encoding.
+            insn: has the address, bytes, span and mode.
+            rest: the bytes after it, with its delay slot.
         """
         row = self.find(word)
         if row is None:

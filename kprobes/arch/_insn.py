@@ -1,4 +1,4 @@
-"""An architecture's answer about one instruction: `Insn`, and the words it is told in. Part of the
+"""An architecture's answer about one instruction, `Insn`, and the types of its parts. Part of the
 contract in _base.py.
 """
 

@@ -193,7 +193,13 @@ class Board:
         return fitted
 
     def _start(self, machine: UnicornMachine) -> None:
-        """Stand where the CPU starts."""
+        """Set pc, stack pointer and registers as where the CPU starts: by the vector table, the
+        entry, then `registers`.
+
+        Raises:
+            Unsupported: a vector table is given, and the CPU starts at none.
+            BadArgument: no memory is there, or the CPU has no such register.
+        """
         read = machine.arch.files.vectors
         if self.vectors is not None and read is None:
             raise Unsupported(f"{machine.arch.name} starts at no vector table", hint="give the entry instead")

@@ -38,7 +38,9 @@ class Clint(Device):
         return self.wires.interrupts.now // self.divider + self._begun & (1 << 64) - 1
 
     def read(self, offset: int, size: int) -> int:
-        """Return a register, or a part of it."""
+        """Return the register at `offset` from its start, or a part of it; bytes beyond `size` are
+        not cut off.
+        """
         for start, value in ((MSIP, self._software), (MTIMECMP, self._compare), (MTIME, self._time())):
             if start <= offset < start + 8:
                 return value >> 8 * (offset - start)

@@ -57,7 +57,9 @@ class Device:
         """Take what the guest writes, as read() gives it."""
 
     def ask(self, on: bool) -> None:
-        """Raise the device's interrupt, or do so no more."""
+        """Raise the device's interrupt (True), or end it (False); nothing happens without a line or
+        a machine.
+        """
         if self._wires is not None and self.line is not None:
             self._wires.interrupts.set_level(self.line, on)
 

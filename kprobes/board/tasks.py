@@ -1,4 +1,4 @@
-"""The task of an operating system that is running: told by a pointer to its control block."""
+"""The task of an operating system that is running, found by a pointer to its control block."""
 
 from __future__ import annotations
 

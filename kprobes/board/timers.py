@@ -23,7 +23,7 @@ class _Counter:
     """
 
     def __init__(self, divider: int, told: Callable[[], None]) -> None:
-        """A counter as it is after a reset.
+        """Make a counter as it is after a reset.
 
         Args:
             divider: instructions for a step, where its own divider is 1.
@@ -57,12 +57,14 @@ class _Counter:
         return self._divider * (1, 16, 256, 1)[(self._control & DIVIDE) >> 2]
 
     def value(self, now: int) -> int:
-        """Return the count at a time, in the counter's width."""
+        """Return the count at time `now`, in instructions, in the counter's width."""
         gone = (now - self._begun) // self._step if self._control & ENABLED else 0
         return max((self._base & self._top) - gone, 0)
 
     def read(self, register: int, now: int) -> int:
-        """Return a register."""
+        """Return the register at offset `register` of this timer; `now` is the time in
+        instructions.
+        """
         return {LOAD: self._load, BACKGROUND: self._load, VALUE: self.value(now), CONTROL: self._control,
                 RAW: int(self.raised), MASKED: int(self.interrupting)}.get(register, 0)
 
@@ -143,7 +145,9 @@ class Sp804(Device):
         return self._counters[offset // 0x20].read(offset % 0x20, self.wires.interrupts.now)
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Change a register."""
+        """Write `value` to the register at `offset` from the device's start, whatever the `size` of
+        the access.
+        """
         if offset < TIMERS:
             self._counters[offset // 0x20].write(offset % 0x20, value, self.wires)
             self._update()

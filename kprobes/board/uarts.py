@@ -37,14 +37,16 @@ class Uart(Device):
         return self.received.popleft() if self.received else 0
 
     def send(self, value: int) -> None:
-        """Send a byte of the guest's."""
+        """Take a byte that the guest sends: the low eight bits of `value` go to `sent`, and to
+        `show`.
+        """
         byte = bytes([value & 0xFF])
         self.sent += byte
         if self.show is not None:
             self.show(byte)
 
     def update(self) -> None:
-        """Raise the interrupt, or do so no more, as the registers say."""
+        """Raise the interrupt, or end it, as the registers say."""
 
 
 class SimpleUart(Uart):
@@ -72,7 +74,8 @@ class SimpleUart(Uart):
         return value
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Send what comes to the data register."""
+        """Send the byte where `offset` is that of the data register; nothing else can be written.
+        """
         if offset == 4:
             self.send(value)
 

@@ -1,8 +1,8 @@
 """A heap check: memory errors of a guest's C and C++ programs, found while it runs.
 
 `k.heap()` makes one. It stands in for the guest's allocator: `functions` says which functions that
-is, `memory` hands out blocks with red zones around them and keeps freed ones back, `finding` is what
-is told. Begin with `check`.
+is, `memory` hands out blocks with red zones around them and keeps freed ones back, `finding` has
+what is reported. Begin with `check`.
 """
 
 from .check import HeapCheck

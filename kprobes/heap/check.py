@@ -719,20 +719,26 @@ class HeapCheck:
         return "\n\n".join(map(str, self.findings))
 
     def json(self) -> str:
-        """All findings as a JSON array; see HeapFinding.as_dict()."""
+        """Return all findings as a JSON array, each an object with the attributes of HeapFinding.
+        """
         return json.dumps([finding.as_dict() for finding in self.findings], indent=2)
 
     # --- leaks
 
     def leaks(self, reachable: bool = False) -> list[HeapFinding]:
-        """Find blocks that nothing can free any more: no register, no word of memory outside of the heap and no
-        block that can be reached has a pointer to them, be it to their midst.
+        """Find blocks that nothing can free any more, and report them: no register, no word of
+        memory outside of the heap and no block that can be reached has a pointer to them, be it
+        to their midst.
 
-        What only a lost block leads to is not told of by itself. Each call that has allocated lost blocks is one
-        finding.
+        A block that only a lost block leads to is not reported by itself. Each call that has
+        allocated lost blocks is one finding; it is not reported again while its oldest lost block
+        is the same.
 
         Args:
-            reachable: all blocks that are allocated are told of.
+            reachable: True: report all blocks that are allocated.
+
+        Returns:
+            The findings that are new.
         """
         alive = self.blocks
         lost = alive if reachable else _lost(alive, self._words)

@@ -225,12 +225,14 @@ class HeapMemory:
         return block
 
     def _room(self, size: int, alignment: int) -> int:
-        """Return the bytes of a block with its red zones."""
+        """Return the bytes that a block of `size` bytes takes with its red zones, rounded up;
+        `alignment` is a power of two.
+        """
         behind = self._zone + min(size // 8, WIDEST_ZONE)
         return _rounded(self._zone + alignment - ALIGNMENT + size + behind)
 
     def _shape(self, size: int) -> Shape:
-        """Make the room of blocks of so many bytes."""
+        """Make the room of small blocks of `size` bytes, and keep it for the next ones."""
         room = self._room(size, ALIGNMENT)
         front = _filled(RED_FILLS, self._zone)
         behind = _filled(RED_FILLS, room - self._zone - size)
@@ -329,11 +331,12 @@ class HeapMemory:
         return [(segment.start, segment.start + segment.size) for segment in self._segments]
 
     def damage(self, block: HeapBlock) -> tuple[int, bool] | None:
-        """Return where a block's red zones hold something else than they should.
+        """Look at a block's red zones for bytes that were written.
 
         Returns:
-            (address of the byte that is nearest to the block, whether it lies behind the block), or
-            None where nothing was written there.
+            (address of the byte that is nearest to the block, True where it lies behind the block),
+            or None
+            where nothing was written there.
         """
         small = self._shapes.get(block.size)
         if small is not None and block.address - block.start == self._zone:

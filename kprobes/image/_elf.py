@@ -127,6 +127,11 @@ class Elf:
     """
 
     def __init__(self, data: bytes, name: str) -> None:
+        """
+        Args:
+            data: contents of the file.
+            name: names the file in errors.
+        """
         _refuse_foreign(data, name)
         self.data = data
         self.name = name
@@ -215,7 +220,9 @@ class Elf:
         return any(h["p_type"] == segment_type for h in self.headers)
 
     def tls_block(self) -> TlsBlock | None:
-        """Return the template of thread-local storage."""
+        """Return the template of thread-local storage, None where the file has none; ImageError
+        where it is damaged.
+        """
         for h in self.headers:
             if h["p_type"] == "PT_TLS":
                 if (

@@ -20,7 +20,7 @@ def _ghidra(symbols: list[Symbol]) -> str:
 
 
 def _ida(symbols: list[Symbol]) -> str:
-    """Return a script in IDC, IDA's own language."""
+    """Return a script in IDC, IDA's own language, that names the symbols."""
     lines = []
     for s in symbols:
         name = json.dumps(s.name)
@@ -31,7 +31,7 @@ def _ida(symbols: list[Symbol]) -> str:
 
 
 def _binja(symbols: list[Symbol]) -> str:
-    """Return a list in JSON; a line of Binary Ninja's Python console reads it, see
+    """Return the symbols as a list in JSON; a line of Binary Ninja's Python console reads it, see
     docs/discover.md.
     """
     rows = [

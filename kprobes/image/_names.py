@@ -38,7 +38,7 @@ _COLUMNS = {"name": ("name", "function name", "label", "symbol"),
 
 
 def _nm(lines: list[str]) -> Iterator[Symbol]:
-    """Yield the symbols of nm's output: address, perhaps a size, a letter, the name."""
+    """Yield the symbols of nm's output: lines of an address, perhaps a size, a letter, the name."""
     for line in lines:
         found = _NM.match(line)
         if found and found[3] in FUNCTIONS + OBJECTS:

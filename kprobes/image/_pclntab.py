@@ -100,6 +100,11 @@ class _TableReader:
     """Numbers and names of a table; 0 and "" outside of it."""
 
     def __init__(self, table: bytes, order: str) -> None:
+        """
+        Args:
+            table: bytes of the table.
+            order: "little" or "big".
+        """
         self._table = table
         self._order = order
 

@@ -176,6 +176,16 @@ class _Placing:
         resolve_ifunc: ResolveIfunc | None,
         tls: tuple[int, int, int],
     ) -> None:
+        """
+        Args:
+            image: gets an address.
+            base: bytes that are added to its link addresses.
+            resolve: name of an undefined symbol -> its address, or None.
+            resolve_ifunc: address of a resolver -> the function that it chooses; None: such
+                functions are 0.
+            tls: the image's number, where its thread-local storage is from the thread pointer, and
+                what words that hold offsets in it leave out.
+        """
         self._of = image
         self._resolve = resolve
         self._resolve_ifunc = resolve_ifunc
@@ -449,7 +459,9 @@ class _Placing:
         return self._resolve(TLSDESC) or 0
 
     def ifunc(self, resolver: int) -> int:
-        """Return the address of the function that the resolver at this address chooses."""
+        """Call the resolver at an address, and return the function that it chooses; 0 where nothing
+        can call it, which is counted.
+        """
         if self._resolve_ifunc is None:
             self._ifuncs += 1
             return 0

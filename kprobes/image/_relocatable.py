@@ -82,7 +82,15 @@ class _Layout:
                              hint="compile it again: it has no code and no data")
 
     def arrange(self, entries: list[SymbolEntry]) -> list[SymbolEntry]:
-        """Lay out; return the symbols at their addresses."""
+        """Give every section that is loaded an address, and room to the GOT, veneers and common
+        symbols.
+
+        Args:
+            entries: the symbol table, in the file's order.
+
+        Returns:
+            The symbols, with addresses for their values.
+        """
         for perms in ("rx", "r", "rwx", "rw"):
             self._group(perms, entries)
         return [self._moved(n, e) for n, e in enumerate(entries)]

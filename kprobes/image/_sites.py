@@ -13,11 +13,21 @@ NEARER = "place the image and what it imports nearer to each other, or build it 
 
 
 class ImageMemory:
-    """The image's bytes at their addresses. `regions`: (address, size in memory, bytes from the
-    file).
+    """The image's bytes at their addresses.
+
+    Attributes:
+        regions: (address, size in memory, bytes from the file), by address; what is beyond the
+            bytes is zero.
+        little: True where numbers are little-endian.
     """
 
     def __init__(self, regions: Iterable[tuple[int, int, bytes]], order: str, image: str) -> None:
+        """
+        Args:
+            regions: (address, size in memory, bytes from the file).
+            order: "little" or "big".
+            image: names the image in errors.
+        """
         self.regions = [(start, size, bytearray(data)) for start, size, data in sorted(regions)]
         self.little = order == "little"
         self._starts = [start for start, _, _ in self.regions]

@@ -58,8 +58,11 @@ class _Binder:
 
 
 def renumbered(elf: Elf, entries: list[SymbolEntry]) -> bytes:
-    """Return a relocatable file, its symbols at the addresses that `entries` have; b"" where it
-    says nothing of its source.
+    """Return a relocatable file with other symbol values; b"" where it has no debug information.
+
+    Args:
+        elf: the file.
+        entries: its symbols, with the values to put in, in the file's order.
     """
     section = next((s for s in elf.sections if s["sh_type"] == "SHT_SYMTAB"), None)
     if section is None or not elf.has_debug:
@@ -73,10 +76,16 @@ def renumbered(elf: Elf, entries: list[SymbolEntry]) -> bytes:
 
 
 def linked(data: bytes) -> bytes:
-    """Return a file of renumbered(), or any other, as a linker leaves its debug information. Raises
-    ImageError where it is damaged.
+    """Return a relocatable file with its debug sections relocated, as a linker leaves them; any
+    other file as it is.
 
     Sections stay at address 0, and what is relative to a place in them counts from there.
+
+    Args:
+        data: contents of the file, as renumbered() returns them.
+
+    Raises:
+        ImageError: the file is damaged, or has relocations that are not known.
     """
     with damage_is_error("debug information"):
         elf = Elf(data, "debug information")

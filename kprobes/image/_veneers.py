@@ -23,7 +23,9 @@ def _thumb(target: int) -> list[tuple[int, int]]:
 
 
 def _mips(target: int) -> list[tuple[int, int]]:
-    """lui t9; addiu t9; jr t9; nop: position-independent functions find their GOT from t9."""
+    """Return the veneer lui t9; addiu t9; jr t9; nop: position-independent functions find their GOT
+    from t9.
+    """
     return [
         (4, 0x3C190000 | (target + 0x8000 >> 16 & 0xFFFF)),
         (4, 0x27390000 | target & 0xFFFF),
@@ -33,20 +35,22 @@ def _mips(target: int) -> list[tuple[int, int]]:
 
 
 def _load_r12(value: int) -> list[int]:
-    """lis, ori, sldi 32, oris, ori"""
+    """Return the instructions that put a value of 64 bits into r12: lis, ori, sldi 32, oris, ori.
+    """
     return [0x3D800000 | value >> 48 & 0xFFFF, 0x618C0000 | value >> 32 & 0xFFFF, 0x798C07C6,
             0x658C0000 | value >> 16 & 0xFFFF, 0x618C0000 | value & 0xFFFF]
 
 
 def _elfv2(target: int) -> list[tuple[int, int]]:
-    """std r2, 24(r1); r12 = target; mtctr r12; bctr: the global entry point makes its TOC from r12.
+    """Return the veneer std r2, 24(r1); r12 = target; mtctr r12; bctr: the global entry point makes
+    its TOC from r12.
     """
     return [(4, word) for word in (0xF8410018, *_load_r12(target), 0x7D8903A6, 0x4E800420)]
 
 
 def _elfv1(target: int) -> list[tuple[int, int]]:
-    """std r2, 40(r1); r12 = descriptor; ld r0, 0(r12); mtctr r0; ld r2, 8(r12); ld r11, 16(r12);
-    bctr
+    """Return the veneer of a descriptor: std r2, 40(r1); r12 = descriptor; ld r0, 0(r12); mtctr r0;
+    ld r2, 8(r12); ld r11, 16(r12); bctr.
     """
     return [
         (4, word)

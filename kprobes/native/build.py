@@ -75,12 +75,10 @@ _NUMBERS: Final = {"": 0, "alwaysinline": 1, "noinline": 2}
 
 
 def normalised(written: bytes) -> bytes:
-    """The functions of clang's LLVM IR, in the form that kprobes/programs/support.py takes apart.
+    """Return the functions of clang's LLVM IR, in the form that kprobes/programs/support.py reads.
 
     The first paragraph has types and declarations; then comes a paragraph for each function.
-    Functions are internal, of the attributes #0; #1 where they are always to be inlined, #2 where
-    never. What LLVM 20 (of llvmlite 0.47) does not know is left out, and so is what names the
-    target.
+    Functions are internal, of the attributes #0; #1 where they are always to be inlined.
     """
     ir = written.decode()
     return ("\n\n".join(["\n".join(_head(ir)), *_functions(ir)]) + "\n").encode()
@@ -179,7 +177,7 @@ def _library(host: str, checked: bool = False) -> Output:
 
 
 def for_macos(host: str) -> Output:
-    """Return how to make the library for macOS, which nobody has run."""
+    """Return how to make the library for macOS; nothing has been run there."""
     options = [option for option in _LIBRARY_OPTIONS if option not in _OF_ELF]
     linking = (*options, "-undefined", "dynamic_lookup")
     return Output(f"{host}.dylib", _LIBRARY_SOURCES, f"{host}-macos", linking, _as_it_is)

@@ -95,7 +95,12 @@ class Bench:
     # --- one instruction
 
     def decode(self, code: bytes, mode: int = 0) -> Insn:
-        """Return the instruction as it would be at home."""
+        """Decode an instruction as if it stood at `home`.
+
+        Args:
+            code: its bytes; what follows there is a landing.
+            mode: mode bits of the code.
+        """
         return self._arch.decode(code + self._scenery.pads(mode, 32), self.home | mode)
 
     def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *,
@@ -302,8 +307,11 @@ class Bench:
         return out
 
     def _rehearse(self, insn: Insn) -> tuple[int | None, Spy]:
-        """Return where the simulation would go from here, and what it has looked at: only to choose
-        the scene.
+        """Simulate the instruction from the present registers; used only to choose the scene.
+
+        Returns:
+            (where it goes, None where it is not simulated or fails; the registers and memory that
+            it has read).
         """
         spy = Spy(self.machine.regs)
         if insn.simulate is None:
@@ -332,13 +340,14 @@ class Bench:
     # --- running it
 
     def _shoot(self, state: StartState, insn: Insn, number: int, probed: bool) -> Shot:
-        """Run the guest once from home until it lands, faults, or is back at home.
+        """Run the guest once from `home` until it lands, faults, or is back at `home`; return what
+        it leaves behind.
 
         Args:
             state: registers and memory to begin with.
-            insn: the instruction at home.
-            number: of the state, which chooses the noise.
-            probed: a probe stands there already.
+            insn: the instruction at `home`.
+            number: of the state; random bytes around the instruction are inverted where it is odd.
+            probed: True where the instruction has a probe.
         """
         self._scenery.vary(number)
         bound = None

@@ -61,7 +61,9 @@ class Skip:
     anywhere: bool = False
 
     def matches(self, code: bytes) -> bool:
-        """Return True for an instruction of these bytes."""
+        """Return True for an instruction whose bytes under the mask are `value`, at its start or,
+        with `anywhere`, inside of it.
+        """
         last = len(code) - len(self.mask)
         return any(
             all(c & m == v for c, m, v in zip(code[at:], self.mask, self.value, strict=False))
@@ -96,6 +98,12 @@ class _CaseReader:
     """Reads one file into a CaseFile. swap: size of the units whose bytes are reversed."""
 
     def __init__(self, file: CaseFile, path: Path, swap: int) -> None:
+        """
+        Args:
+            file: gets the cases.
+            path: of the file to read.
+            swap: bytes of the units whose bytes are reversed; 1: none are.
+        """
         self._file = file
         self._path = path
         self._swap = swap

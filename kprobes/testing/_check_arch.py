@@ -269,7 +269,8 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
 
 
 def _that_jumps(arch: Arch, code: bytes, frm: int, mode: int) -> Insn:
-    """Return the first instruction; the last one of a bundle."""
+    """Return the first instruction of `code` at `frm`; of a bundle the last one, which is the jump.
+    """
     insn = arch.decode(code, frm | mode)
     while arch.bundles is not None and insn.next < frm + arch.bundles.size:
         insn = arch.decode(code, insn.next | mode)

@@ -84,7 +84,9 @@ def nesting(s: Scene) -> Iterator[str]:
 
 
 def run_ends(s: Scene) -> Iterator[str]:
-    """Start and end of the outermost run are reported, and of no other, whatever it ends by."""
+    """Check that start and end of the outermost run are reported, and of no other, whatever it ends
+    by.
+    """
 
     def fail(regs: Regs) -> None:
         s.run(s.b)

@@ -45,7 +45,9 @@ class Ending:
 
 
 def ending(run: Callable[[], Any]) -> Ending:
-    """Run, and say how it ended. Exceptions other than the library's are the caller's."""
+    """Call `run`, and return its result or how it failed. Exceptions other than the library's are
+    passed on.
+    """
     try:
         return Ending(run())
     except GuestFault as error:

@@ -53,8 +53,15 @@ class Judge:
 
     def __init__(self, scenery: Scenery, arch: Arch, file: CaseFile, tally: Tally,
                  pad_fault: tuple[str, int, int | None], data: int, contents: bytes) -> None:
-        """pad_fault: how a landing shows: access, pc relative to the trap, interrupt number. data:
-        address of the `contents`, which runs find there.
+        """
+        Args:
+            scenery: the code around the instruction.
+            arch: the architecture.
+            file: says which flags are condition flags.
+            tally: is counted up.
+            pad_fault: how a landing shows: (access, pc relative to the trap, interrupt number).
+            data: address of the memory that runs work on.
+            contents: what they find there.
         """
         self._scenery = scenery
         self._arch = arch

@@ -10,10 +10,15 @@ from ..regs import Regs
 
 
 class ToldSink:
-    """A sink that is told what to do at each address; what nobody told it about is not its own.
+    """A sink whose answers are set for each address; at other addresses it answers that the event
+    is not its own.
 
     Attributes:
-        traps, faults: what was reported: addresses; (address, fault).
+        services: address -> function that is called there, a call area.
+        at: address -> function that a trap there calls.
+        on_fault: (regs, fault) -> whether the guest goes on; called for every fault.
+        traps: addresses of the traps that were reported.
+        faults: (address, fault) of the faults that were reported.
         runs: "starting" and "ended", as reported.
     """
 

@@ -31,7 +31,7 @@ class Recorder:
         return self._handler(f"pre {name}", result)
 
     def post(self, name: str) -> Callable[[Any, Regs, int], None]:
-        """Return a post_handler."""
+        """Return a post_handler that adds the line "post NAME" to the transcript."""
         note = self._handler(f"post {name}", 0)
 
         def post_handler(p: Any, regs: Regs, flags: int) -> None:

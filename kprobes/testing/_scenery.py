@@ -25,12 +25,18 @@ class Scenery:
     """Code from BASE to BASE + 2 * SCENE.
 
     Attributes:
-        home: where the instruction stands.
+        home: where the instruction under test stands.
         mode: mode bits there.
         image: what the code is, probes apart.
     """
 
     def __init__(self, machine: UnicornMachine, kprobes: Kprobes, seed: int) -> None:
+        """
+        Args:
+            machine: has the code.
+            kprobes: registers the probe under test.
+            seed: of the random bytes.
+        """
         self._machine = machine
         self._kprobes = kprobes
         self._arch = machine.arch
@@ -195,8 +201,13 @@ class Scenery:
         return code is None or code[at] == self.image[at]
 
     def unclear(self, addr: int, end: int, target: int | None) -> bool:
-        """Return True for a branch into its own bytes or delay slot, whose end nobody knows, or
-        into the library's pages.
+        """Return True for a branch into the instruction's own bytes or delay slot, of which it is
+        not known how it ends, or into the library's pages.
+
+        Args:
+            addr: address of the instruction.
+            end: address behind it and its delay slot.
+            target: where the branch goes; None: not known.
         """
         return (target is not None and (addr < target & ~self._arch.pointers.mode_bits < end
                                         or self.is_own(target, target + 1)))

@@ -44,12 +44,14 @@ class Spy:
         self._regs[name] = value
 
     def word(self, addr: int, size: int = 0) -> int:
-        """Read a word of guest memory, and note its place."""
+        """Read a word of guest memory at `addr`, of `size` bytes (0: the word size), and note the
+        range.
+        """
         self.read_memory.append((addr, addr + (size or self._regs.arch.bits // 8)))
         return self._regs.word(addr, size)
 
     def read(self, addr: int, size: int) -> bytes:
-        """Read guest memory, and note its place."""
+        """Read `size` bytes of guest memory at `addr`, and note the range."""
         self.read_memory.append((addr, addr + size))
         return self._regs.read(addr, size)
 
@@ -145,8 +147,6 @@ class Freezer:
 class States:
     """Makes register states: pointers into `data`, landing places, small, large and arbitrary
     numbers.
-
-    flags: register -> mask of its condition flags. keep: registers never written.
     """
 
     def __init__(
@@ -157,6 +157,14 @@ class States:
         flags: Mapping[str, int],
         keep: set[str],
     ) -> None:
+        """
+        Args:
+            regs: registers that states are put into; the present flags are the usual ones.
+            data: (start, end) of the memory that pointers point into.
+            landing: (start, end) of code to jump to.
+            flags: register -> mask of its condition flags.
+            keep: registers that are never written.
+        """
         table = regs.arch.regs
         self._regs = regs
         self._flags = dict(flags)
@@ -221,8 +229,8 @@ class States:
         return out
 
     def flag_states(self, rng: random.Random) -> list[dict[str, int]]:
-        """Return every combination of the condition flags; a random choice of MAX_FLAG_STATES where
-        there are more.
+        """Return every combination of the condition flags, each register -> value; a random choice
+        of MAX_FLAG_STATES where there are more.
         """
         bits = [
             (name, 1 << n)

@@ -105,7 +105,10 @@ class Comparison:
             self.kprobes.unregister_all([p for p in probes if p.registered])
 
     def again(self, where: str = "") -> list[Difference]:
-        """Run once more, with whatever is registered now: what differs from the run without probes.
+        """Run once more, with whatever is registered now, and list the differences from the run
+        without probes.
+
+        Memory and registers are put back afterwards. `where` names the run, for people.
         """
         end = ending(lambda: self._run(self.machine))
         out = compare_endings(self.plain, end, where)

@@ -52,6 +52,12 @@ class MipsElsewhere:
     """
 
     def __init__(self, bits: int, order: Order, jump: Jump) -> None:
+        """
+        Args:
+            bits: width of a register.
+            order: byte order of code.
+            jump: the jump that probes use.
+        """
         self._mask = (1 << bits) - 1
         self._order = order
         self._jump = jump

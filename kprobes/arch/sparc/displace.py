@@ -115,5 +115,5 @@ def jmpl(insn: Insn, to: int, d: int, s: int, t: int = 0, **_: int) -> bytes:
 
 
 def rdpc(insn: Insn, to: int, d: int) -> bytes:
-    """The address of its home."""
+    """Return code that puts the original address into register `d`."""
     return set_register(d, insn.addr) if d else b""

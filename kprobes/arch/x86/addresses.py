@@ -1,5 +1,5 @@
 """`Walking.follow` of i386: CALL of the next instruction, POP, LEA and ADD, and loads and stores
-through what these set. (An address relative to RIP is told by the instruction's operand.)
+through what these set. (An address relative to RIP is in the instruction's `operand`.)
 """
 
 from __future__ import annotations

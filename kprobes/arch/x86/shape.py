@@ -97,7 +97,7 @@ IMMEDIATE = {"b": (1, 1, 1), "B": (1, 1, 1), "w": (2, 2, 2), "W": (2, 2, 2), "e"
 
 @frozen
 class EncodingShape:
-    """An instruction taken apart. Positions count from its first byte, sizes are in bytes."""
+    """The parts of an instruction. Positions count from its first byte, sizes are in bytes."""
 
     map: int  #: number in MAPS
     opcode: int
