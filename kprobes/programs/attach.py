@@ -87,7 +87,7 @@ class Where:
     semaphore: int = 0
 
 
-def look(machine: Machine, semaphore: int, step: int) -> None:
+def add_to_semaphore(machine: Machine, semaphore: int, step: int) -> None:
     """Add a step to the semaphore of a static tracepoint (USDT), in guest memory.
 
     A program may skip a tracepoint whose semaphore is 0: it counts the tracers that use it.
@@ -136,7 +136,7 @@ class Attachment:
         self.why_python: dict[str, str] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
         self._counts: Clock | None = None
-        self._looked: list[int] = []
+        self._semaphores: list[int] = []
         self.debug = DebugInfo(owner.machine)
         self.print = printed or self.printed.append
 
@@ -177,22 +177,22 @@ class Attachment:
             clock.start()
             self._counts = clock
 
-    def _look(self, semaphores: Iterable[int]) -> None:
+    def _add_to_semaphores(self, semaphores: Iterable[int]) -> None:
         """Add 1 to semaphores of static tracepoints in guest memory; detach() takes it off again.
 
         Args:
             semaphores: address of each semaphore.
         """
         for semaphore in semaphores:
-            look(self._owner.machine, semaphore, 1)
-            self._looked.append(semaphore)
+            add_to_semaphore(self._owner.machine, semaphore, 1)
+            self._semaphores.append(semaphore)
 
     def detach(self) -> None:
         """Unregister the programs' probes; maps and counters stay. The second time nothing happens.
         """
-        while self._looked:
+        while self._semaphores:
             with suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
-                look(self._owner.machine, self._looked.pop(), -1)
+                add_to_semaphore(self._owner.machine, self._semaphores.pop(), -1)
         for probe in self.probes.values():
             if probe.registered:
                 self._owner.unregister(probe)
@@ -270,7 +270,9 @@ def attach(
                  for key, name, place in places}
         try:
             attachment._start(ticks)
-            attachment._look(place.semaphore for _, _, place in places if place.semaphore)
+            attachment._add_to_semaphores(
+                place.semaphore for _, _, place in places if place.semaphore
+            )
             for name, site in sites.items():
                 owner.register(site.probe)
                 attachment.probes[name] = site.probe

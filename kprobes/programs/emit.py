@@ -1,5 +1,7 @@
-"""LLVM IR of each instruction. `w` is always the writer of the function; values are names of the
-IR.
+"""LLVM IR of each instruction.
+
+`w` is always the writer of the function; values are names of the IR, so "return a value" means that
+code which computes it is written, and its name returned.
 """
 
 from __future__ import annotations
@@ -137,7 +139,7 @@ def _shifted(w: IrWriter, op: str, value: str, by: str) -> str:
 
 
 def _moved(w: IrWriter, i: Instruction, bits: int) -> str:
-    """Return the value that MOV or MOVSX moves.
+    """Write what MOV or MOVSX moves, and return the value.
 
     Args:
         w: writes the function.
@@ -230,7 +232,7 @@ def _swaps(w: IrWriter, i: Instruction) -> None:
 
 
 def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
-    """Return the value that LDDW loads.
+    """Write what LDDW loads, and return the value.
 
     Args:
         w: writes the function.

@@ -100,18 +100,20 @@ class Program:
     def from_c(
         cls, text: str, name: str | None = None, cpus: int = 1, include: Sequence[str] = ()
     ) -> Program:
-        """Compile C source for BPF by ziglang's clang (-O2 -g).
+        """Compile C source for BPF by ziglang's clang (-O2 -g), and load its programs.
 
         `#include <kprobes/bpf.h>` is found, and so are libbpf's headers, whose names are in it.
 
         Args:
             text: the source.
-            name: name of the file, for messages.
+            name: name of the file, for messages; None: "program.c".
             cpus: values of per-CPU maps.
             include: folders of other headers.
 
         Raises:
-            ProgramError: it does not compile, ziglang is not installed, or as from_elf().
+            ProgramError: it does not compile, ziglang is not installed, or the object has no
+                program or something that is not supported here.
+            BadArgument: `include` has something else than paths.
         """
         from .object.clang import compiled
 
@@ -135,7 +137,8 @@ class Program:
             include: folders of other headers.
 
         Raises:
-            ProgramError: as from_c() and from_elf(), or there is no such file.
+            ProgramError: there is no such file, it does not compile, or it has no program or
+                something that is not supported here.
         """
         place = Path(path)
         if place.suffix != ".c":

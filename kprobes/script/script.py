@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError
-from ..programs.attach import Attachment, look
+from ..programs.attach import Attachment, add_to_semaphore
 from . import compiler, values
 from .folding import Parameters
 from .guest import GuestWorld, world_of
@@ -252,7 +252,7 @@ class Script:
         ]
         self._due: list[int] = []
         self._pace: Pace | None = None
-        self._looked: list[Point] = []
+        self._traced: list[Point] = []
 
     # --- making it
 
@@ -313,7 +313,7 @@ class Script:
                         self._kprobes, probe, program, self._ticks, self._engine, self.woken
                     ):
                         self.attachments.append(one)
-                self._look(every)
+                self._add_to_semaphores(every)
         except BaseException:
             self._detach()
             raise
@@ -353,21 +353,21 @@ class Script:
         ]
         return [*reversed(entries), *(one for one in self._compiled.programs if one not in entries)]
 
-    def _look(self, points: list[Point]) -> None:
+    def _add_to_semaphores(self, points: list[Point]) -> None:
         """Add 1 to the semaphores of USDT markers in guest memory, until _detach()."""
         assert self._kprobes is not None
         for point in points:
             if point.semaphore:
-                look(self._kprobes.machine, point.semaphore, 1)
-                self._looked.append(point)
+                add_to_semaphore(self._kprobes.machine, point.semaphore, 1)
+                self._traced.append(point)
 
     def _detach(self) -> None:
         """Detach all programs, and take 1 off the markers' semaphores."""
-        while self._looked:
+        while self._traced:
             assert self._kprobes is not None
             # the guest has ended, or unmapped it
             with contextlib.suppress(GuestFault, MachineClosed):
-                look(self._kprobes.machine, self._looked.pop().semaphore, -1)
+                add_to_semaphore(self._kprobes.machine, self._traced.pop().semaphore, -1)
         for one in self.attachments:
             if isinstance(one, Attachment):
                 one.detach()

@@ -128,10 +128,10 @@ class Array(Map, MutableMapping[int, Any]):
         return self.max_entries
 
     def _check(self, index: int) -> None:
-        """Check that the array has an index, given by Python.
+        """Check an index that Python gives.
 
         Raises:
-            KeyError: it has not.
+            KeyError: the array has no such index.
             BadArgument: the index is no integer.
         """
         look(f"map {self.name}: index", index)

@@ -79,7 +79,7 @@ class Variables(MutableMapping[str, Any]):
         """Return a variable, given by its name.
 
         Raises:
-            KeyError: there is none; the error names those that there are.
+            KeyError: there is no variable of this name; the text names those that there are.
         """
         look("name", name, SORTS["str"])
         if name not in self._known:

@@ -228,14 +228,14 @@ class _Arguments:
             )
 
     def _record(self, register: int, name: str) -> MemoryRegion:
-        """Return the record whose beginning a register points at; its map is noted.
+        """Return the record that a register points at the beginning of, and note its map.
 
         Args:
-            register: its number.
+            register: number of the register.
             name: names the argument in the refusal.
 
         Raises:
-            ProgramError: it points at none, or not at the beginning.
+            ProgramError: the register points at no record, or not at its beginning.
         """
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != RECORD:

@@ -70,7 +70,7 @@ def access(
 
     Args:
         path: the path.
-        pointer: the register's value.
+        pointer: value of the register with the address.
         offset: bytes that the instruction adds.
         size: bytes that are accessed.
         write: True where they are written.
@@ -411,7 +411,7 @@ def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) ->
 
     Args:
         path: the path.
-        pointer: the register's value.
+        pointer: value of the register with the address.
         offset: bytes that the instruction adds.
         size: bytes that are stored.
         value: what is stored.

@@ -299,10 +299,11 @@ def _family(a: Scalar) -> int:
 class Match:
     """A comparison of two states: may a path go on from one only as paths may go on from the other?
 
-    What was verified for the state `old` holds for `new` if each value of `new` is a case of the
-    one in `old`, copies in `old` are copies in `new`, and pointers that point into one region in
-    `old` do so in `new`. An object is used for one comparison: it remembers which regions and
-    copies correspond.
+    A value is a *case* of another if all that it may be is something that the other may be. What
+    was verified for the state `old` holds for `new` if each value of `new` is a case of the one in
+    `old`, copies in `old` are copies in `new`, and pointers that point into one region in `old` do
+    so in `new`. An object is used for one comparison: it remembers which regions and copies
+    correspond.
     """
 
     def __init__(self) -> None:
