@@ -229,6 +229,7 @@ def looking(function: F, name: str = "") -> F:
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
+        """Check the arguments, then call the function. Raises BadArgument."""
         for (parameter, sort), value in zip(placed, args, strict=False):
             if sort is not None and type(value) not in sort.exact:
                 look(name or parameter, value, sort)

@@ -40,7 +40,7 @@ def _library(name: str) -> Any:
 
 @cache
 def _runtime() -> tuple[Any, Any] | None:
-    """(__cxa_demangle, free) of this computer; None where there is no C++ library."""
+    """Return (__cxa_demangle, free) of this computer; None where there is no C++ library."""
     for name in _RUNTIMES:
         try:
             demangler, free = ctypes.CDLL(name).__cxa_demangle, ctypes.CDLL(None).free

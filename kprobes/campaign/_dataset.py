@@ -98,7 +98,7 @@ class WorkerStream:
             ) from None
 
     def close(self) -> None:
-        """No more rows come."""
+        """Close the stream's file."""
         self._file.close()
 
 

@@ -22,7 +22,7 @@ _MACHINES = 4  # that a process keeps
 
 
 def _texts(words: Iterable[str]) -> tuple[str, ...]:
-    """Words that can be told from others. BadArgument."""
+    """Return texts as a tuple. Raises BadArgument: they are no list, or not all are texts."""
     look("a list of texts", words, SORTS["Sequence"])
     if isinstance(words, str):
         raise BadArgument(f"{shown(words)} is no list of texts", hint="pass (text,)")

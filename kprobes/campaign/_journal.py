@@ -141,10 +141,16 @@ class Journal:
 
 @looking
 def merged(results: Iterable[Any]) -> Any:
-    """Results of many items as one: numbers are added, mappings merged key by key, sets united,
-    sequences joined; None counts for nothing.
+    """Merge the results of many items into one.
 
-    What has a method `merged(other)` says itself. None: of nothing.
+    Numbers are added, mappings merged key by key, sets united, sequences joined; None counts for
+    nothing. A result that has a method `merged(other)` is merged by that.
+
+    Args:
+        results: of the items.
+
+    Returns:
+        What they give together; None: there were none.
 
     Raises:
         TypeError: two kinds that do not go together.

@@ -54,10 +54,13 @@ class Local(Executor):
 
 @looking
 def local(jobs: int | None = None, timeout: float | None = None) -> Local:
-    """Processes of this machine, as many as it has processors unless `jobs` says; `timeout` seconds
-    a task. For several run()s in a row.
+    """Make an executor over processes of this machine, which several run() may use in a row.
+
+    Args:
+        jobs: number of processes; None: one for each processor.
+        timeout: seconds that a task may take; None: no limit.
 
     Raises:
-        Unsupported: without pebble.
+        Unsupported: pebble is not installed.
     """
     return Local(jobs or os.cpu_count() or 1, timeout)

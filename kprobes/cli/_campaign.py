@@ -268,7 +268,10 @@ def _with_lines(outcomes: Iterable[Any], count: int, more: Callable[[], str]) ->
 
 
 def _countable(result: Any) -> Any:
-    """Of a call's outcome what can be added up."""
+    """Return the part of a call's outcome that can be added up; None: it has none.
+
+    Blocks become a set.
+    """
     if not isinstance(result, dict):
         return None
     return {key: {*value} if key == "blocks" else value for key, value in result.items()

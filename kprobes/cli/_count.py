@@ -199,7 +199,10 @@ class _Top:
         sys.stdout.flush()
 
     def _sorted(self) -> list[tuple[str, int]]:
-        """(function, hits): the most first, names from A on; or the other way round."""
+        """Return (function, hits) of all functions in the order that was chosen.
+
+        Most hits come first, names from A on; reversed, the other way round.
+        """
         by: dict[str, Callable[[tuple[str, int]], Any]] = {
             "hits": lambda row: -row[1], "rate": lambda row: -self._rates.get(row[0], 0), "name": lambda row: row[0]}
         return sorted(self._counts.items(), key=by[self._order], reverse=self._reversed)

@@ -118,7 +118,7 @@ def process(argv: Sequence[str], arch: str | None, sysroot: str | None, reads: b
 
 
 def _standard_input() -> int | None:
-    """The descriptor of the command's standard input; None where it is closed."""
+    """Return the descriptor of the command's standard input; None where it is closed."""
     try:
         os.fstat(0)
     except OSError:

@@ -20,7 +20,7 @@ FOUND = 1  #: exit status where something was found
 
 
 def _place(text: str) -> str | int:
-    """A function as --function has it: a symbol, or an address."""
+    """Return a function of --function: its address where the text is a number, else its symbol."""
     with contextlib.suppress(ValueError):
         return int(text, 0)
     return text

@@ -23,7 +23,7 @@ MOST: Final = 4096
 
 
 def is_data(name: str) -> bool:
-    """True for a map that is a section of variables, or that programs share behind the scenes."""
+    """Return True for a map that is a section of variables, or `.session`, which programs share."""
     return name.startswith(".") and (name == ".session" or name.startswith(_DATA))
 
 
@@ -82,7 +82,10 @@ def _is_zero(value: Any) -> bool:
 
 
 def _counts(m: Any) -> list[int] | None:
-    """The counts of an array of numbers; None: it is of something else."""
+    """Return the numbers of an array map, those of all CPUs added; None: it has other values.
+
+    A map of one entry gives None, too.
+    """
     values = [m[index] for index in range(len(m))]
     if m.percpu:
         values = [sum(one) if all(isinstance(n, int) for n in one) else None for one in values]
@@ -90,7 +93,7 @@ def _counts(m: Any) -> list[int] | None:
 
 
 def _slots(value: Any) -> list[int] | None:
-    """The counts of a structure with an array called `slots`; None: it has none."""
+    """Return the counts of a structure with an array member `slots`; None: it has none."""
     slots = getattr(value, "slots", None) if isinstance(value, ctypes.Structure) else None
     return [int(one) for one in slots] if isinstance(slots, ctypes.Array) else None
 

@@ -159,7 +159,12 @@ def number(value: int, bits: int) -> str:
 
 
 def where(machine: Any, address: int) -> str:
-    """The source line of an address, `FILE:LINE`; "" where none is known."""
+    """Return the source line of an address, `FILE:LINE`; "" where none is known.
+
+    Args:
+        machine: has the debug information.
+        address: of an instruction.
+    """
     try:
         return str(machine.debug.where(address)).translate(CONTROLS)
     except KprobeError:
@@ -167,7 +172,12 @@ def where(machine: Any, address: int) -> str:
 
 
 def stack_lines(machine: Any, stack: Sequence[int]) -> str:
-    """A line for each address of a hit's stack, with its source line where a file tells, as ftrace has them."""
+    """Return a line of text for each address of a hit's stack, as ftrace has them.
+
+    Args:
+        machine: names addresses, and knows their source lines.
+        stack: addresses, the innermost first.
+    """
     from ..events import locate
 
     lines = []

@@ -269,7 +269,7 @@ def _output(form: str, write: Callable[[str], object], warnings: bool = True) ->
 
 @contextlib.contextmanager
 def _looked_at(guest: GuestOptions) -> Iterator[tuple[Any, Any]]:
-    """A guest that is loaded and not run."""
+    """Load a guest without running it; yield (machine, Kprobes)."""
     from ..kprobes import Kprobes
 
     with guest.loaded() as machine, Kprobes(machine) as kprobes:

@@ -90,7 +90,11 @@ class Passed:
         self._found: dict[int, list[tuple[Variable, Arrival]]] = {}
 
     def now(self, regs: Regs) -> dict[str, Any]:
-        """The parameters of the function whose entry regs.pc is, by name; None of those that are not known there."""
+        """Return the parameters of the function whose entry regs.pc is, by name; None: not known.
+
+        Args:
+            regs: the registers at the entry.
+        """
         if self._known is not self._info.files:
             self._known = self._info.files
             self._found.clear()

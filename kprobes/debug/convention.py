@@ -205,7 +205,13 @@ def _sysv_stack(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
 
 
 def _classes(type: CType) -> list[str]:
-    """The class of each eightbyte of a type, or one for a register of 16 bytes. Raises NotKnown."""
+    """Return the class of each 8 bytes of a type: _WORD, _REAL or _MEMORY.
+
+    A number of 16 bytes in one floating-point register has a single _REAL.
+
+    Raises:
+        NotKnown: the type is not understood.
+    """
     if type.kind in _WORDS:
         return [_WORD] * (1 if type.size <= 8 else 2)
     if type.kind == "float" and type.size in (2, 4, 8):
@@ -400,7 +406,10 @@ def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
 
 
 def _reals(type: CType) -> list[int]:
-    """The bytes of each number of a structure of one to four floating-point numbers of one type; else nothing."""
+    """Return the bytes of each number of a structure that has one to four floats of one type.
+
+    Others give [].
+    """
     if type.kind == "union":
         return []
     found: list[str] = []

@@ -57,8 +57,11 @@ class Described(Uncopied):
         return discover(self)
 
     def type(self, name: str) -> CType:
-        """A type of the guest's, as C writes it: "struct table". Raises UnknownSymbol: no file with debug information
-        has it."""
+        """Return a type of the guest's by its name in C: "struct table".
+
+        Raises:
+            UnknownSymbol: no file with debug information has it.
+        """
         return self.debug.type(name)
 
     def view(self, type: str | CType, address: int) -> View:

@@ -169,23 +169,30 @@ class Piece:
 
 
 def evaluate(ops: Sequence[Any], around: Surroundings, first: Sequence[int] = ()) -> Place:
-    """The place that an expression gives. Raises Unknown; GuestFault where guest memory is unreadable.
+    """Return the place that an expression gives.
 
     Args:
         ops: the operations, as pyelftools parses them.
-        around: what they refer to.
-        first: what is on the stack before the first operation.
+        around: gives registers, memory and what else operations ask for.
+        first: entries that the stack begins with.
+
+    Raises:
+        Unknown: it is damaged, or depends on what is not known.
+        GuestFault: guest memory cannot be read.
     """
     return _Machine(ops, around, first).run()
 
 
 def evaluate_number(ops: Sequence[Any], around: Surroundings) -> int | Typed:
-    """The number that an expression leaves on top of the stack, or that a register has which it names. Raises Unknown;
-    GuestFault where guest memory is unreadable.
+    """Return the number that an expression leaves on the stack, or of the register that it names.
 
     Args:
         ops: the operations, as pyelftools parses them.
-        around: what they refer to.
+        around: gives registers, memory and what else operations ask for.
+
+    Raises:
+        Unknown: it is damaged, or depends on what is not known.
+        GuestFault: guest memory cannot be read.
     """
     return _Machine(ops, around, ()).number()
 
@@ -302,14 +309,22 @@ class _Machine:
         return bool(top.number if isinstance(top, Typed) else top)
 
     def _top(self, otherwise: str) -> Place:
-        """The address on top of the stack as a place. otherwise: the kind where the stack is empty; "": Unknown."""
+        """Return the place in memory whose address is on top of the stack.
+
+        Args:
+            otherwise: kind of the place that is returned where the stack is empty; "": an error
+                then.
+
+        Raises:
+            IndexError: the stack is empty, and `otherwise` is "".
+        """
         if not self._stack and otherwise:
             return Place(otherwise)
         return Place("memory", self._address(self._stack[-1]) & self._mask)
 
     @staticmethod
     def _address(top: Any) -> int:
-        """A number of the stack as an address."""
+        """Return an entry of the stack as an integer. Raises Unknown: it is floating point."""
         if isinstance(top, Typed):
             if top.type.real:
                 raise Unknown
@@ -418,7 +433,7 @@ class _Machine:
         return Typed(type, top.raw if isinstance(top, Typed) else top)
 
     def _alike(self, left: Any, number: int) -> tuple[Any, Any]:
-        """A number of the stack, and another as the same type."""
+        """Return an entry of the stack, and a number as the entry's type."""
         return left, Typed(left.type, left.type.raw(number)) if isinstance(left, Typed) else number
 
     def _binary(self, name: str, left: Any, right: Any) -> Any:

@@ -50,7 +50,11 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str]:
 
 
 def elf_of(file: LoadedFile) -> ELFFile:
-    """A file as pyelftools reads it, relocated where nobody has linked it. Raises what is in DAMAGE."""
+    """Return pyelftools' view of a file, relocated if it is an object file.
+
+    Raises:
+        what is in DAMAGE: the file is damaged.
+    """
     return ELFFile(io.BytesIO(cached(file, "linked", lambda: linked(file.data))))
 
 

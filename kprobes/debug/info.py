@@ -99,8 +99,11 @@ class DebugInfo:
     # --- types
 
     def type(self, name: str) -> CType:
-        """A type as C writes it: "struct table", "table_t *", "unsigned long", "char [16]"; or C++: "geo::Table".
-        Raises UnknownSymbol."""
+        """Return a type by its name in C or C++: "struct table", "char [16]", "geo::Table *".
+
+        Raises:
+            UnknownSymbol: no file has it, or several that differ.
+        """
         rows = _DIMENSIONS.search(name)
         if rows is not None:
             return Derived.array(self.type(name[:rows.start()]), tuple(map(int, re.findall(r"\d+", rows[0]))))
@@ -118,7 +121,7 @@ class DebugInfo:
         return found
 
     def _find(self, name: str) -> CType | None:
-        """The type of a name; None where there is none. Raises UnknownSymbol: there are several that differ."""
+        """Return the type of a name; None: there is none. Raises UnknownSymbol: several differ."""
         wanted = spelling(name)
         if wanted == "void":
             return self._ctype(None)
@@ -129,11 +132,11 @@ class DebugInfo:
         return found
 
     def _spelled(self, wanted: str, name: str) -> CType | None:
-        """The type of a name.
+        """Return the type of a spelling, from the first file that has it; None: none has.
 
         Args:
-            wanted: its spelling.
-            name: as it was given.
+            wanted: the name's spelling, as spelling() makes it.
+            name: as it was given, for the error.
 
         Raises:
             UnknownSymbol: there are several that differ.
@@ -158,15 +161,15 @@ class DebugInfo:
         return CType(die, arch.bits // 8, arch.order.value, self._definition)
 
     def _definition(self, die: Any) -> CType | None:
-        """The definition of a type that an entry declares; None where there is none, or several that differ."""
+        """Return the type that an entry declares, by its name; None: there is none, or several."""
         try:
             return self._find(f"{_TAGS.get(str(die.tag), '')}{scopes_of(die)}{text(die, 'DW_AT_name')}")
         except UnknownSymbol:
             return None
 
     def variable(self, name: str) -> tuple[int, CType] | None:
-        """The address and type of a global variable; None where debug information has none of this name, or it is in
-        no memory."""
+        """Return (address, type) of a global variable; None: none is known, or it is in no memory.
+        """
         for file, units in self._units():
             try:
                 for die in units.variables(name):
@@ -185,7 +188,7 @@ class DebugInfo:
     # --- functions and their variables
 
     def function(self, address: int) -> tuple[LoadedFile, Function] | None:
-        """The function that has code at an address."""
+        """Return the (file, function) that has code at an address; None: none is known."""
         for file, units in self._units():
             try:
                 found = units.function_at(address - file.bias)
@@ -196,7 +199,8 @@ class DebugInfo:
         return None
 
     def parameters(self, address: int) -> list[Variable] | None:
-        """The parameters of the function at an address, in order; None where nothing is known of it."""
+        """Return the parameters of the function at an address, in order; None: none is known there.
+        """
         found = self.function(address)
         return None if found is None else self._parameters(*found, address)
 
@@ -225,7 +229,8 @@ class DebugInfo:
                 yield Variable(name, type, parameter, die, origin)
 
     def arrivals(self, address: int) -> list[tuple[Variable, Arrival]]:
-        """The parameters of the function whose entry an address is, and where each is there."""
+        """Return (parameter, where it is at the entry) of the function whose entry an address is.
+        """
         found = self.function(address)
         if found is None:
             return []
@@ -237,15 +242,27 @@ class DebugInfo:
         return [*zip(variables, ways, strict=True)]
 
     def cfa(self, address: int) -> tuple[str, int] | None:
-        """(register, bytes above it) of the canonical frame address at an instruction; None: it is computed otherwise,
-        or not known."""
+        """Return how to find the canonical frame address at an instruction.
+
+        Args:
+            address: of the instruction.
+
+        Returns:
+            (register, bytes above its value); None: it is computed otherwise, or not known.
+        """
         row = Unwinder(self.arch, self._machine.symbols).row(address)
         name = register(self.arch, row.cfa.reg) if row is not None and row.cfa.expr is None else None
         return None if row is None or name is None else (name, row.cfa.offset)
 
     def result(self, address: int) -> CType | None:
-        """The type of what the function at an address returns; of kind "void" where that is nothing, None where nothing
-        is known of it."""
+        """Return the type of what the function at an address returns.
+
+        Args:
+            address: any in the function.
+
+        Returns:
+            The type, of kind "void" for nothing; None: nothing is known of the function.
+        """
         found = self.function(address)
         if found is None:
             return None
@@ -261,7 +278,13 @@ class DebugInfo:
         return None if found is None or type is None else result_arrival(self.arch, found[1], type)
 
     def arrived(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
-        """A parameter's value at its function's entry, or None where it is not kept."""
+        """Return a parameter's value at its function's entry; None: it is not kept, or unreadable.
+
+        Args:
+            variable: the parameter.
+            arrival: where it is.
+            regs: the registers at the entry.
+        """
         try:
             return self._arrived_at(variable, arrival, regs)
         except (Unknown, GuestFault, Unsupported, *DAMAGE):
@@ -282,8 +305,14 @@ class DebugInfo:
         return self._in_parts(type, parts, regs)
 
     def locals(self, regs: Regs) -> dict[str, Any]:
-        """Parameters and local variables at a hit, by name: numbers and views; None where the compiler has not kept
-        one."""
+        """Return the parameters and local variables in scope at a hit, by name.
+
+        Args:
+            regs: the registers, at an instruction of the function.
+
+        Returns:
+            Name -> number or View; None where the compiler has not kept the variable.
+        """
         return {v.name: value for v, value in self._values(regs)}
 
     def local(self, regs: Regs, name: str) -> Any:
@@ -460,7 +489,15 @@ class DebugInfo:
         return self.typed(type, int.from_bytes(data, type.order))  # type: ignore[arg-type]
 
     def _declared(self, variable: Variable, type: CType) -> Any:
-        """A global variable that a block declares as extern."""
+        """Return the value of a global variable that a block declares as extern.
+
+        Args:
+            variable: the declaration.
+            type: its type.
+
+        Raises:
+            Unknown: there is no symbol of its name.
+        """
         symbol = self._machine.symbols.find(text(variable.origin, "DW_AT_linkage_name") or variable.name)
         if symbol is None:
             raise Unknown
@@ -484,27 +521,50 @@ class DebugInfo:
         return View(Held(self._machine, data, known), type, 0)
 
     def typed(self, type: CType, raw: int) -> Any:
-        """A word of a register or argument as its type has it. Raises Unknown: it is not all of it; Unsupported."""
+        """Return a word of a register or argument as its type has it.
+
+        Args:
+            type: the type.
+            raw: the word; bits beyond the type's size are ignored.
+
+        Returns:
+            A number, or a View of a pointer.
+
+        Raises:
+            Unknown: a structure or array is no word.
+            Unsupported: the format of the type's numbers is not known.
+        """
         if type.kind in _WHOLE:
             raise Unknown
         raw &= (1 << 8 * max(type.size, 1)) - 1
         return View(self._machine, type, raw) if type.kind == "pointer" else number(type, raw, self.arch)
 
     def _entered(self, file: LoadedFile, function: Function, pc: int) -> bool:
-        """True at a function's entry, where frames are not made yet."""
+        """Return True at a function's entry, where its frame is not made yet.
+
+        Args:
+            file: has the function.
+            function: the function.
+            pc: guest address.
+        """
         arch = self._machine.arch
         return pc - file.bias - function.start in arch.pointers.code_address(function.start + file.bias,
             self._machine.read).entries
 
     def names(self, address: int) -> list[str]:
-        """The names of what is at an address."""
+        """Return the names of the variables in scope at an address."""
         found = self.function(address)
         if found is None:
             return []
         return [variable.name for variable in self._variables(found[1], address - found[0].bias)]
 
     def type_of(self, address: int, name: str) -> CType | None:
-        """The type of a parameter or variable of the function at an address."""
+        """Return the type of a variable in scope at an address; None: there is none of this name.
+
+        Args:
+            address: in the function.
+            name: of the variable.
+        """
         found = self.function(address)
         if found is None:
             return None
@@ -513,7 +573,7 @@ class DebugInfo:
     # --- lines
 
     def line(self, address: int) -> SourceLine | None:
-        """The source line of an address, or None."""
+        """Return the source line of an address; None: none is known."""
         for file, units in self._units():
             try:
                 found = units.line_at(address - file.bias)
@@ -524,8 +584,14 @@ class DebugInfo:
         return None
 
     def frames(self, address: int) -> list[SourceFrame]:
-        """The functions that an address is part of, innermost first: those inlined there, and that whose code it is.
-        Empty where none is known."""
+        """Return the source frames of an address: inlined functions, then the function itself.
+
+        Args:
+            address: of an instruction.
+
+        Returns:
+            The frames, innermost first; [] where no function is known.
+        """
         found, line = self.function(address), self.line(address)
         if found is None:
             return []
@@ -535,8 +601,14 @@ class DebugInfo:
             return []
 
     def where(self, address: int) -> str:
-        """The source line of an address, and what is inlined there into what: `a.c:12 in f, inlined at a.c:30 in g`; ""
-        where no file tells."""
+        """Return the source line of an address as text, with the functions that are inlined there.
+
+        Args:
+            address: of an instruction.
+
+        Returns:
+            `a.c:12 in f, inlined at a.c:30 in g`; "" where no line is known.
+        """
         return told(self.frames(address))
 
     def lines(self, start: int, end: int) -> list[SourceLine]:
@@ -558,14 +630,17 @@ class DebugInfo:
     # --- places in the source
 
     def at_line(self, path: str, line: int) -> list[SourcePlace]:
-        """The places of a line of a source file, by address: one in each function and inlined copy that has its code.
+        """Return where the code of a source line is: a place in each function and inlined copy.
 
         Args:
             path: the file's name, or the end of its path.
             line: its number.
 
+        Returns:
+            The places, by address.
+
         Raises:
-            UnknownSymbol: no code is of this line.
+            UnknownSymbol: the line has no code.
         """
         found: list[SourcePlace] = []
         near: list[int] | None = None
@@ -584,15 +659,22 @@ class DebugInfo:
         return found
 
     def has_source(self, path: str) -> bool:
-        """True where code of a source file is here. path: its name, or the end of its path."""
+        """Return True where a loaded file has code of a source file.
+
+        Args:
+            path: the source file's name, or the end of its path.
+        """
         return any(lines_near(units, path, 0) is not None for _, units in self._units())
 
     def at_function_line(self, address: int, number: int) -> list[SourcePlace]:
-        """The places of a function's line. Raises UnknownSymbol: it has no code.
+        """Return where the code of a function's line is.
 
         Args:
             address: in the function.
-            number: of the line, from 0, which the function is declared in.
+            number: of the line; 0: the line in which the function is declared.
+
+        Raises:
+            UnknownSymbol: the line has no code, or the function's source is not known.
         """
         found = self.function(address)
         line = None if found is None else first_line(found[1])
@@ -614,7 +696,7 @@ class DebugInfo:
 
     @staticmethod
     def _path_of(function: Function) -> str:
-        """The source file that a function is declared in; "" where nothing says."""
+        """Return the path of the source file that a function is declared in; "": it is not told."""
         for die in (function.die, named(function.die)):
             found = die.attributes.get("DW_AT_decl_file")
             if found is not None:
@@ -625,12 +707,17 @@ class DebugInfo:
         return ""
 
     def source_of(self, address: int) -> tuple[str, int]:
-        """(path, first line) of the function at an address; ("", 0) where it is not known."""
+        """Return (path, first line) of the function at an address; ("", 0) where it is not known.
+        """
         found = self.function(address)
         return ("", 0) if found is None else (self._path_of(found[1]), first_line(found[1]))
 
     def source_folders(self, path: str) -> list[str]:
-        """The folders in which units with a source file were compiled. path: its name, or the end of its path."""
+        """Return the folders in which units with a source file were compiled.
+
+        Args:
+            path: the source file's name, or the end of its path.
+        """
         found: dict[str, None] = {}
         name = path.rpartition("/")[2].encode(errors="surrogateescape")
         for _, units in self._units():
@@ -640,7 +727,7 @@ class DebugInfo:
         return [*found]
 
     def labels(self, address: int) -> dict[str, int]:
-        """The labels of the function at an address -> where they are."""
+        """Return the labels of the function at an address: name -> guest address."""
         found = self.function(address)
         if found is None:
             return {}
@@ -657,11 +744,11 @@ class DebugInfo:
         return found
 
     def markers(self) -> list[Marker]:
-        """The static tracepoints of all files, by address."""
+        """Return the static tracepoints of all files, by address."""
         return sorted((marker for file in self.files for marker in markers_of(file)), key=lambda marker: marker.address)
 
     def inlined(self, name: str) -> list[int]:
-        """Addresses where a function's code stands inlined in others."""
+        """Return the addresses at which a function of a name begins inlined in others."""
         found = []
         for file, units in self._units():
             try:

@@ -28,11 +28,11 @@ def directory() -> Path | None:
 
 
 def kept_types(sections: Sections, make: Callable[[], list[NamedType]]) -> list[NamedType]:
-    """A file's types, as they were kept, or made now.
+    """Return the types of a file, from the cache if it has them; else make them, and keep them.
 
     Args:
-        sections: the file's.
-        make: reads them from the file.
+        sections: the file's, whose contents are the key.
+        make: reads the types from the file.
     """
     folder = directory() if len(sections.info) + len(sections.types) >= _SMALL else None
     if folder is None:

@@ -39,7 +39,7 @@ class Marker:
 
 
 def markers_of(file: LoadedFile) -> list[Marker]:
-    """The markers of a file; none where it has none, or is damaged."""
+    """Return the static tracepoints of a file; [] where it has none, or is damaged."""
     try:
         return cached(file, "markers", lambda: [*_read(file)])
     except DAMAGE:
@@ -97,6 +97,6 @@ def _marker(desc: bytes, word: int, order: Any, base: int, file: LoadedFile) -> 
 
 
 def _operands(text: str) -> tuple[str, ...]:
-    """The words of an argument list; one may have blanks in its brackets."""
+    """Split an argument list into its operands; one may have blanks in its brackets."""
     text = text.strip()
     return tuple(_OPERAND.split(text) if "@" in text else text.split())

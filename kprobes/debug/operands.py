@@ -184,7 +184,11 @@ def _is_register(body: str, arch: Arch) -> bool:
 
 
 def _register(body: str, arch: Arch) -> tuple[str | None, int]:
-    """(a register's name; "" for one that is always 0; None: it is none, how far above its lowest bit)"""
+    """Return (name, shift) of the register that an operand names.
+
+    The name is "" for a register that is always 0, None for no register. The shift is the number of
+    bits of the register below the operand.
+    """
     name = body.removeprefix("%").removeprefix("$")
     name = f"r{name}" if name.isdecimal() else name
     name, shift = _text(arch).register(name, arch.bits)

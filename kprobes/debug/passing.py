@@ -359,21 +359,24 @@ class _Entry:
         return constant(self._function.unit.get_top_DIE(), "DW_AT_language") or 0
 
     def _is_gnu(self) -> bool:
-        """True where GCC has compiled the unit. LLVM keeps parameters of unoptimized code in frames."""
+        """Return True if GCC has compiled the unit.
+
+        LLVM keeps parameters of unoptimized code in frames.
+        """
         return text(self._function.unit.get_top_DIE(), "DW_AT_producer").startswith("GNU")
 
     def _is_btf(self) -> bool:
-        """True where all that is known of the function is its prototype."""
+        """Return True if only the function's prototype is known, from BTF."""
         return text(self._function.unit.get_top_DIE(), "DW_AT_producer") == PRODUCER
 
     def _optimized(self) -> bool:
-        """True where the unit says that it was compiled by GCC with optimization."""
+        """Return True if the unit says that GCC has compiled it with optimization."""
         producer = text(self._function.unit.get_top_DIE(), "DW_AT_producer")
         levels = _OPTIMIZED.findall(producer) if producer.startswith("GNU") else []
         return bool(levels) and levels[-1] != "0"
 
     def _has_home(self, die: Any) -> bool:
-        """True where a parameter is in the function's frame all along."""
+        """Return True if a parameter lies in the function's frame all the time."""
         found = die.attributes.get("DW_AT_location")
         if found is None or found.form not in ("DW_FORM_exprloc", "DW_FORM_block1", "DW_FORM_block"):
             return False
@@ -398,7 +401,10 @@ def result_of(function: Function, type_of: Callable[[Any], CType]) -> CType:
 
 
 def _aligned(type: CType) -> bool:
-    """True where all members of a structure are at multiples of their sizes; one that is packed is in memory."""
+    """Return True if all members of a structure are at multiples of their sizes.
+
+    A structure that is not so (packed) is passed in memory.
+    """
     for member in type.members.values():
         inner = member.type
         if inner.kind in ("struct", "union"):
@@ -412,7 +418,7 @@ def _aligned(type: CType) -> bool:
 
 
 def _has_floats(type: CType) -> bool:
-    """True where a structure has a floating-point member, or one that is not known."""
+    """Return True if a structure has a floating-point member, or one that is not known."""
     inner = [m.type.element if m.type.kind == "array" else m.type for m in type.members.values()]
     return bool(type.hidden) or any(each.kind in ("float", "complex", "other") for each in inner) or any(
         _has_floats(each) for each in inner if each.kind in ("struct", "union"))

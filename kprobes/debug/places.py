@@ -28,7 +28,7 @@ class SourceFrame:
 
 
 def told(frames: Sequence[SourceFrame]) -> str:
-    """Frames in a line: `a.c:12 in f, inlined at a.c:30 in g`; "" where no line is known."""
+    """Return source frames as text: `a.c:12 in f, inlined at a.c:30 in g`; "": no line is known."""
     known = [f"{f.path.rpartition('/')[2] or '?'}:{f.line}{f' in {f.function}' if len(frames) > 1 else ''}"
              for f in frames if f.line]
     return ", inlined at ".join(known).translate(CONTROLS)
@@ -79,7 +79,7 @@ def inlined_around(function: Function, address: int) -> Iterator[Any]:
 
 
 def _called_at(function: Function, die: Any) -> tuple[str, int]:
-    """(path, line) of the call that was inlined."""
+    """Return (path, line) of the call that was inlined; ("", 0): it is not told."""
     line, file = (die.attributes.get(f"DW_AT_call_{what}") for what in ("line", "file"))
     if line is None or file is None:
         return "", 0

@@ -204,12 +204,12 @@ class UnitScanner:
 
 
 def _number(number: int) -> int:
-    """The number itself: where nobody asks for addresses."""
+    """Return the number itself: stands for a table of addresses that is not needed."""
     return number
 
 
 def _no_text(number: int) -> bytes:
-    """No text: where nobody asks for strings."""
+    """Return b"": stands for a table of strings that is not needed."""
     return b""
 
 
@@ -438,7 +438,12 @@ class _Walk:
         return strings[value:strings.find(b"\0", value)] if strings else b""
 
     def _behind(self, at: int, shape: _Shape) -> int:
-        """The offset behind an entry's attributes."""
+        """Return the offset behind an entry's attributes.
+
+        Args:
+            at: offset of the first one in the section.
+            shape: the entry's abbreviation.
+        """
         for _, form, _ in shape.attributes:
             at = self._skipped(at, form)
         return at
@@ -502,7 +507,7 @@ class _Walk:
 
 
 def headers(sections: Sections) -> list[Header]:
-    """The units of a file, in order; those behind one that is damaged are left out."""
+    """Return the headers of a file's units, in order, up to the first damaged one."""
     found: list[Header] = []
     data, order = sections.info, sections.order
     at = 0
@@ -530,10 +535,10 @@ def headers(sections: Sections) -> list[Header]:
 
 
 def type_headers(sections: Sections) -> list[Header]:
-    """The type units of .debug_types (DWARF 4, section 7.5.1.2), in order, offsets in that section.
+    """Return the headers of the type units of .debug_types (DWARF 4, section 7.5.1.2), in order.
 
     Args:
-        sections: of the file.
+        sections: of the file. Offsets of the headers are those in .debug_types.
     """
     found = headers(evolve(sections, info=sections.types))
     # behind a compilation unit's header: the signature, and where the type's entry is

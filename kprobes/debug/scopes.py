@@ -51,12 +51,15 @@ class Variable:
 
 
 def entries(function: Function, address: int, own: bool = False) -> Iterator[tuple[Any, Any, int | None]]:
-    """(entry, entry with its name and type, which parameter it is) of what is in scope, innermost blocks first.
+    """Yield the parameters and variables that are in scope at an address, innermost blocks first.
 
     Args:
         function: whose variables they are.
         address: a link address in it.
-        own: without those of functions that stand inlined there.
+        own: True: without those of functions that stand inlined there.
+
+    Yields:
+        (entry, entry with its name and type, the parameter's index or None for a variable).
     """
     order = _parameters(function.die)
     for block in _blocks(function, address, own):
@@ -76,7 +79,10 @@ def entries(function: Function, address: int, own: bool = False) -> Iterator[tup
 
 
 def _left_out(block: Any) -> Iterator[Any]:
-    """Variables of a block that its copies have, too, and this one has not: they hide those of the blocks around."""
+    """Yield variables that a block's other copies have and this copy has not.
+
+    They hide variables of the same name in the blocks around.
+    """
     if "DW_AT_abstract_origin" not in block.attributes:
         return
     try:
@@ -137,7 +143,7 @@ Found = Callable[[int], tuple[LoadedFile, Function] | None]
 
 
 def _register_of(op: Any) -> int | None:
-    """The register that an operation names, by DWARF's number; None where it names none."""
+    """Return the DWARF number of the register that an operation names; None: it names none."""
     name = op.op_name.removeprefix("DW_OP_").removeprefix("GNU_")
     if name in ("regx", "regval_type"):
         return int(op.args[0])
@@ -180,7 +186,7 @@ class Whereabouts:
         return self.evaluated(location(die, self._function, self._pc))
 
     def evaluated(self, ops: Any) -> Place:
-        """The place that operations give. Raises Unknown, GuestFault."""
+        """Return the place that operations give. Raises Unknown, GuestFault."""
         return evaluate(ops, self._around(self._frame_base))
 
     def _around(self, frame_base: Any) -> Surroundings:
@@ -274,7 +280,15 @@ class Whereabouts:
         raise Unknown
 
     def _given(self, die: Any, what: str) -> int | Typed:
-        """A number of a call's parameter, as this frame has it. what: "value" or "data_value"."""
+        """Return the number that a call's entry gives for a parameter, evaluated in this frame.
+
+        Args:
+            die: the parameter's entry in the call.
+            what: "value" of the parameter, or "data_value" of what it points at.
+
+        Raises:
+            Unknown: the entry does not tell, or it depends on what is not kept.
+        """
         name = f"DW_AT_call_{what}"
         ops = location(die, self._function, self._pc, name if name in die.attributes else f"DW_AT_GNU_call_site_{what}")
         return evaluate_number(ops, self._around(self._frame_base))
@@ -327,7 +341,7 @@ class Whereabouts:
         return reached and not callee._jumps_to_itself()
 
     def _jumps_to_itself(self) -> bool:
-        """True where functions that this one ends in may end in this one."""
+        """Return True if the function may be reached again by tail calls from itself."""
         start = self._function.start
         seen: set[int] = set()
         todo = [self._function]
@@ -469,14 +483,26 @@ class Whereabouts:
         return (value & mask).to_bytes(size, "little"), bytes(byte == 0xFF for byte in kept_bytes)
 
     def sized(self, type: CType) -> CType:
-        """A type whose arrays have as many elements as their bounds are now. Raises Unknown, GuestFault, DAMAGE."""
+        """Return an array's type with the number of elements that it has now.
+
+        Other types are returned as they are.
+
+        Raises:
+            Unknown: a bound is in a variable that is not kept.
+            GuestFault: memory cannot be read.
+            what is in DAMAGE: the debug information is damaged.
+        """
         if type.kind != "array" or None not in type.dims or len(type.subranges) != len(type.dims):
             return type
         return Derived.array(type.element, tuple(n if n is not None else self._bound(type.subranges[i])
                                                  for i, n in enumerate(type.dims)))
 
     def _bound(self, subrange: Any) -> int | None:
-        """Elements of a dimension; None where nothing says how many."""
+        """Return the number of elements of a dimension now; None: nothing says how many.
+
+        Raises:
+            Unknown: it is not kept, or the dimension does not begin with 0.
+        """
         if "DW_AT_lower_bound" in subrange.attributes and constant(subrange, "DW_AT_lower_bound") != 0:
             raise Unknown
         for attribute, more in (("DW_AT_count", 0), ("DW_AT_upper_bound", 1)):

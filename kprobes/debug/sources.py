@@ -34,7 +34,7 @@ def is_of(path: str, wanted: str) -> bool:
 
 
 def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
-    """The places of a line: in each function and inlined copy the first instruction of each stretch of its code.
+    """Return the first instruction of a line's code in each function and inlined copy.
 
     Args:
         units: of one file.
@@ -95,12 +95,12 @@ def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
 
 
 def own_lines(units: Units, function: Function) -> list[Line]:
-    """The lines of a function's own source, in its code and in its inlined copies' place in it."""
+    """Return the lines that have code in a function, by address."""
     return [line for line in units.lines_in(function.start, function.end) if line.line]
 
 
 def first_line(function: Function) -> int:
-    """The line where a function is declared; 0 where nothing says."""
+    """Return the line in which a function is declared; 0: it is not told."""
     for die in (function.die, named(function.die)):
         found = die.attributes.get("DW_AT_decl_line")
         if found is not None and isinstance(found.value, int):
@@ -109,7 +109,7 @@ def first_line(function: Function) -> int:
 
 
 def labels(function: Function) -> dict[str, int]:
-    """The labels of a function -> their link addresses."""
+    """Return the labels of a function: name -> link address."""
     found: dict[str, int] = {}
     todo = children(function.die)
     while todo:

@@ -291,7 +291,8 @@ class CType:
         return Variants(discriminant, found)
 
     def template(self, name: str) -> CType | None:
-        """The type that a parameter of a template or generic type stands for; None where there is none."""
+        """Return the type that a template's parameter stands for; None: there is no such parameter.
+        """
         for child in children(self._full) if self._die is not None else []:
             if _tag(child) == "template_type_param" and _text(child, "DW_AT_name") == name:
                 return self._other(_type_of(child))
@@ -317,7 +318,7 @@ class CType:
                 merged[name] = evolve(member, offset=offset + member.offset)
 
     def _member(self, die: Any) -> Member | None:
-        """A member, or base class; None where its place is no constant."""
+        """Return a member, or a base class; None: its offset is no constant."""
         type = self._other(_type_of(die))
         name = _text(die, "DW_AT_name")
         offset = _constant_place(die)
@@ -382,13 +383,13 @@ def _number(die: Any, name: str, default: int = 0) -> int:
 
 
 def constant(die: Any, name: str) -> int | None:
-    """An attribute that is a constant; None where it is not there, or says where to look."""
+    """Return the value of an attribute that is a constant; None: it is none, or not there."""
     found = die.attributes.get(name)
     return found.value if found is not None and found.form in _CONSTANT else None
 
 
 def _elements(subrange: Any) -> int | None:
-    """Elements of a dimension; None where it has no constant bound."""
+    """Return the number of elements of a dimension; None: it has no constant bound."""
     count = constant(subrange, "DW_AT_count")
     if count is not None:
         return max(count, 0)
@@ -401,7 +402,7 @@ def _elements(subrange: Any) -> int | None:
 
 
 def _constant_place(die: Any) -> int | None:
-    """Bytes from the object's beginning to a member; None where that is no constant."""
+    """Return the bytes from an object's beginning to a member; None: that is no constant."""
     found = die.attributes.get("DW_AT_data_member_location")
     if found is None:
         return 0
@@ -420,7 +421,7 @@ def _constant_place(die: Any) -> int | None:
 
 
 def _type_of(die: Any) -> Any:
-    """The entry that an entry's type is; None for void."""
+    """Return the entry of an entry's type; None for void."""
     if "DW_AT_type" not in die.attributes:
         return None
     try:
@@ -449,7 +450,12 @@ class Derived(CType):
 
     @classmethod
     def array(cls, element: CType, dims: tuple[int | None, ...]) -> Derived:
-        """An array. dims: elements in each dimension, None where they are not known."""
+        """Return an array type.
+
+        Args:
+            element: type of its elements.
+            dims: elements in each dimension; None where they are not known.
+        """
         made = cls(None, element._word, element._order, lambda die: None, element._depth + 1)
         target = element if len(dims) == 1 else cls.array(element, dims[1:])
         made.__dict__.update(kind="array", target=target, element=element, dims=dims, signed=False, _members=({}, {}),

@@ -201,7 +201,14 @@ class Units:
         return self._deep[n]
 
     def _code(self, n: int) -> tuple[list[tuple[int, int, int]], list[int]]:
-        """((start, end, offset of the function's entry) of a unit's code by address, the starts)."""
+        """Return the code of a unit's functions, by address.
+
+        Args:
+            n: number of the unit.
+
+        Returns:
+            ((start, end, offset of the function's entry) of each piece, the starts).
+        """
         if n not in self._pieces:
             found: list[tuple[int, int, int]] = []
             for start, end, offset in self._scanned(n).functions:
@@ -227,7 +234,7 @@ class Units:
             return []
 
     def function_at(self, address: int) -> Function | None:
-        """The function that has a link address."""
+        """Return the function that has code at a link address; None: there is none."""
         for n in self.units_with(address, address + 1):
             pieces, starts = self._code(n)
             at = bisect.bisect_right(starts, address) - 1
@@ -238,7 +245,7 @@ class Units:
         return self._nested_at(address)
 
     def _nested_at(self, address: int) -> Function | None:
-        """The function within another one's entry that has a link address."""
+        """Return the function within another one that has a link address; None: there is none."""
         for n in self.units_with(address, address + 1):
             for start, end, offset in self._scanned_deep(n).functions:
                 parts = [(start, end, offset)] if end else self._parts(n, offset)
@@ -330,18 +337,27 @@ class Units:
         return [name for name in self._types[0] if name[:1] != VARIABLE]
 
     def types(self, name: str) -> list[Any]:
-        """The entries of the types of a spelling: one of each size and line where they are declared. One without its
-        scopes means those with it, where there is no other. Raises what is in DAMAGE."""
+        """Return the entries of the types of a spelling: one of each size and line of declaration.
+
+        A spelling without scopes stands for types with scopes where there is no type without.
+
+        Raises:
+            what is in DAMAGE: the debug information is damaged.
+        """
         whole, bare = self._types
         return [self._entry(type.offset) for type in whole.get(name) or bare.get(name) or self._local_types(name)]
 
     def _local_types(self, name: str) -> list[NamedType]:
-        """Types that stand within functions."""
+        """Return the types of a spelling that stand within functions."""
         return [type for n in range(len(self.headers)) for type in self._scanned_deep(n).types
                 if spelling(type.tag + type.name) == name]
 
     def variables(self, name: str) -> list[Any]:
-        """The entries of the global variables of a name, with or without its scopes. Raises what is in DAMAGE."""
+        """Return the entries of the global variables of a name, with or without its scopes.
+
+        Raises:
+            what is in DAMAGE: the debug information is damaged.
+        """
         whole, bare = self._types
         return [self._entry(type.offset) for type in whole.get(VARIABLE + name) or bare.get(VARIABLE + name) or []]
 
@@ -381,7 +397,7 @@ class Units:
         return found
 
     def lines_of(self, n: int) -> list[Line]:
-        """The lines of the n-th unit, by address."""
+        """Return the lines of a unit, by address. n: number of the unit."""
         return self._table(n)[0]
 
     def names_file(self, n: int, name: bytes) -> bool:
@@ -401,7 +417,10 @@ class Units:
         return any(not isinstance(each, bytes) or each.rpartition(b"/")[2] == name for each in names)
 
     def line_at(self, address: int) -> Line | None:
-        """The line of a link address. Only tables of units that say that they have code there are read."""
+        """Return the line of a link address; None: it is not known.
+
+        Only tables of units that say that they have code there are read.
+        """
         for n in self.units_with(address, address + 1):
             lines, starts = self._table(n)
             at = bisect.bisect_right(starts, address) - 1
@@ -410,7 +429,7 @@ class Units:
         return None
 
     def _table(self, n: int) -> tuple[list[Line], list[int]]:
-        """The lines of a unit, by address, and where each begins; read once."""
+        """Return (lines of a unit by address, the address of each), which are read once."""
         found = self._tables.get(n)
         if found is None:
             try:
@@ -471,14 +490,17 @@ def spelling(name: str) -> str:
 
 
 def text(die: Any, name: str) -> str:
-    """A text attribute, or ""."""
+    """Return the text of an attribute; "": there is none."""
     found = die.attributes.get(name)
     return (found.value.decode("utf-8", "backslashreplace") if found is not None and isinstance(found.value, bytes)
             else "")
 
 
 def named(die: Any) -> Any:
-    """The entry that has an entry's name and type: of an instance or a definition, that of which it is one."""
+    """Return the entry that has an entry's name and type.
+
+    Of an inlined or copied function that is the original, of a definition its declaration.
+    """
     for _ in range(8):
         link = next((name for name in ("DW_AT_abstract_origin", "DW_AT_specification") if name in die.attributes), None)
         if link is None:
@@ -491,7 +513,7 @@ def named(die: Any) -> Any:
 
 
 def scopes_of(die: Any) -> str:
-    """The namespaces and classes around an entry, as C++ writes them: `geo::`."""
+    """Return the namespaces and classes around an entry, as C++ writes them: `geo::`."""
     names: list[str] = []
     for _ in range(64):
         die = die.get_parent()
@@ -580,16 +602,16 @@ def source_path(unit: Any, file: int) -> str:
 
 
 def takes_a_word(type: CType, arch: Arch) -> bool:
-    """True for parameters that take one word of the integer arguments."""
+    """Return True for a type of parameters that take one word of the integer arguments."""
     return type.kind in ("int", "char", "bool", "enum", "pointer") and type.size <= arch.bits // 8
 
 
 def call_site(function: Function, address: int) -> Any:
-    """The entry of the call that returns to a link address; None where there is none.
+    """Return the entry of the call that returns to a link address; None: there is none.
 
     Args:
-        function: which has the call.
-        address: where the call returns to.
+        function: has the call.
+        address: link address where the call returns to.
     """
     todo = children(function.die)
     while todo:
@@ -604,7 +626,7 @@ def call_site(function: Function, address: int) -> Any:
 
 
 def tail_calls(function: Function) -> Iterator[Any]:
-    """The entries of the calls that a function ends in."""
+    """Yield the entries of the tail calls that a function ends in."""
     todo = children(function.die)
     while todo:
         die = todo.pop()
@@ -616,7 +638,7 @@ def tail_calls(function: Function) -> Iterator[Any]:
 
 
 def callee(site: Any) -> Any:
-    """The entry of the function that a call's entry names; None where it names none."""
+    """Return the entry of the function that a call's entry names; None: it names none."""
     link = next((name for name in ("DW_AT_call_origin", "DW_AT_abstract_origin") if name in site.attributes), None)
     return None if link is None else site.get_DIE_from_attribute(link)
 
@@ -677,7 +699,7 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
 
 
 def static_address(die: Any) -> int | None:
-    """The link address of a variable that is always at the same; None where it is not."""
+    """Return the link address of a variable that has always the same one; None: it has not."""
     from elftools.dwarf.dwarf_expr import DWARFExprParser
 
     found = die.attributes.get("DW_AT_location")

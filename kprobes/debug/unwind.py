@@ -65,8 +65,14 @@ class Frames:
         self._tables = tables_of(file)
 
     def row(self, pc: int) -> UnwindRow | None:
-        """The row of an instruction: of call frame information, or where that has none, of SFrame or ORC; None where
-        there is none."""
+        """Return the row for an instruction: of call frame information, else of SFrame or ORC.
+
+        Args:
+            pc: guest address of the instruction.
+
+        Returns:
+            The row; None: the file has none.
+        """
         found = self._row(pc)
         if found is None:
             for table in self._tables:
@@ -79,7 +85,7 @@ class Frames:
         return found
 
     def _row(self, pc: int) -> UnwindRow | None:
-        """The row of call frame information of an instruction."""
+        """Return the row of call frame information for an instruction; None: there is none."""
         at = bisect.bisect_right(self._starts, pc - self._bias) - 1
         if at < 0 or pc - self._bias >= self._found[at][1]:
             return None
@@ -104,7 +110,7 @@ class Frames:
 
 
 def _entries(file: LoadedFile) -> list[tuple[int, int, Any]]:
-    """(start, end, entry) of each function, by link address."""
+    """Return (start, end, entry) of each function with call frame information, by link address."""
     info = dwarf(file)
     entries = [*(info.EH_CFI_entries() if info.has_EH_CFI() else ()), *(info.CFI_entries() if info.has_CFI() else ())]
     found: dict[int, tuple[int, int, Any]] = {}
@@ -253,7 +259,11 @@ class Unwinder:
         self._known: tuple[LoadedFile, ...] = ()
 
     def row(self, pc: int) -> UnwindRow | None:
-        """The row of an instruction, of whatever file has it."""
+        """Return the row of unwind information for an instruction, of any file; None: none has one.
+
+        Args:
+            pc: guest address of the instruction.
+        """
         if self._known is not self._symbols.files:
             self._known = self._symbols.files
             self._rows.clear()
@@ -266,7 +276,7 @@ class Unwinder:
         return self._rows[pc]
 
     def _look_up(self, pc: int) -> UnwindRow | None:
-        """Return the row of unwind information for a link address; None: no file has one."""
+        """Return the row of unwind information for an instruction; None: no file has one."""
         for file in self._known:
             try:
                 row = cached(file, "rows", partial(Frames, file)).row(pc)
@@ -331,7 +341,11 @@ class Unwinder:
         return False
 
     def _step(self, pc: int) -> Step | None:
-        """The row of an instruction as a step; None where it is none of the usual kind, or there is none."""
+        """Return the row of an instruction as a Step, and remember it; None: it can be none.
+
+        Args:
+            pc: guest address of the instruction.
+        """
         row = self.row(pc)  # which forgets steps where files have changed
         made = self._steps[pc] = None if row is None else _step_of(self._arch, row)
         return made
@@ -376,14 +390,26 @@ class UnwindFrame:
         return self._regs[name] if value == -1 else value
 
     def get(self, number: int) -> int:
-        """A register by DWARF's number."""
+        """Return the value of a register. Raises Unknown: it is not kept.
+
+        Args:
+            number: the register's DWARF number.
+        """
         name = register(self._arch, number)
         if name is None:
             raise Unknown
         return self._get(name)
 
     def cfa(self, row: UnwindRow) -> int:
-        """The canonical frame address of this function."""
+        """Return the canonical frame address of this function.
+
+        Args:
+            row: of unwind information, for `pc`.
+
+        Raises:
+            Unknown: it depends on what is not kept.
+            GuestFault: memory cannot be read.
+        """
         if row.cfa.expr is not None:
             return self._evaluate(row, row.cfa.expr, ())
         return int(self.get(row.cfa.reg) + row.cfa.offset & self._arch.mask)
@@ -405,7 +431,15 @@ class UnwindFrame:
         return evaluate(ops, Surroundings(register=self.get, word=self._regs.word, bits=self._arch.bits), first).value
 
     def caller(self, row: UnwindRow) -> UnwindFrame | None:
-        """The caller's frame; None where this function has none."""
+        """Return the frame of the function's caller; None: the function is the outermost one.
+
+        Args:
+            row: of unwind information, for `pc`.
+
+        Raises:
+            Unknown: it depends on what is not kept.
+            GuestFault: memory cannot be read.
+        """
         cfa, arch = self.cfa(row), self._arch
         windowed = row.window and has_windows(arch)
         values = {**self.values, **(self._window_above() if windowed else {})}
@@ -425,7 +459,8 @@ class UnwindFrame:
         )
 
     def _window_above(self) -> dict[str, int | None]:
-        """The registers of the caller's window, as far as they are known."""
+        """Return the registers of the caller's register window: name -> value, None where unknown.
+        """
         look = self._regs.callers_window
         own = None if look is None else look(self.windows + 1)
         shared = {out: self._get(kept) for out, kept in zip(*SHARED, strict=True)}
@@ -459,7 +494,12 @@ class UnwindFrame:
         return None
 
     def by_pointer(self) -> UnwindFrame | None:
-        """The caller's frame by the frame pointer: of code without call frame information."""
+        """Return the caller's frame by the frame pointer, for code without unwind information.
+
+        Returns:
+            The frame; None: the architecture has no such convention, the pointer is not known, or
+            it leads to no caller.
+        """
         linkage = self._arch.linkage
         shape = linkage.frame if linkage is not None else None
         if shape is None or self.values.get(shape.register, 0) is None:

@@ -166,7 +166,7 @@ class View:
         return [*_struct(self._type).members, *([] if active is None else [active.name])]
 
     def __bytes__(self) -> bytes:
-        """The text of a char array or pointer, up to its NUL; of everything else its memory."""
+        """Return the text of a char array or pointer, up to its NUL; of all else its memory."""
         target = self._type.target
         if target is not None and target.kind == "char":
             return self._text(self._room(4096))
@@ -175,7 +175,7 @@ class View:
                                         else target.size))
 
     def _room(self, most: int) -> int:
-        """Bytes that a text may have. most: where the type does not say."""
+        """Return how many bytes a text may have: those of the array, else `most`."""
         return self._type.count if self._type.kind == "array" and self._type.bounded else most
 
     def _text(self, limit: int) -> bytes:
@@ -220,7 +220,7 @@ class View:
             return "?"
 
     def _unit(self, member: Member) -> int:
-        """The bytes that a bit field is in, as a number."""
+        """Return the bytes that a bit field is in, as an unsigned number."""
         if member.unit > LARGEST:
             raise BadArgument(f"a bit field of {member.unit} bytes", hint="its debug information is damaged")
         data = self._machine.read(self._address + member.offset & self._machine.arch.mask, member.unit)
@@ -237,7 +237,7 @@ class View:
 
 
 def _struct(type: CType) -> CType:
-    """The structure that a view of a type shows members of."""
+    """Return the structure whose members a View of a type has: of a pointer, what it points at."""
     return type.target if type.kind == "pointer" and type.target is not None else type
 
 

@@ -26,14 +26,14 @@ class Members(dict[str, Any]):
 
 
 def whole(value: Any) -> Any:
-    """Everything that a value consists of.
+    """Read everything that a value consists of.
 
     Args:
         value: a number, or a View.
 
     Returns:
-        A number; text; Members of a structure; a tuple of an array's elements; None for what cannot be read. Pointers
-        are addresses.
+        A number; text; Members of a structure; a tuple of an array's elements; None for what cannot
+        be read. Pointers are addresses.
     """
     return _LimitedReader().whole(value, 0)
 
@@ -177,7 +177,13 @@ def _cpp_string(reader: _LimitedReader, value: View, depth: int) -> Any:
 
 
 def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Return a std::vector as a tuple; None: the type of its elements is not known."""
+    """Return a std::vector as a tuple; None: the type of its elements is not known.
+
+    Args:
+        reader: reads the elements.
+        value: a View of the vector.
+        depth: structures and arrays around it.
+    """
     impl = value["_M_impl"]
     first, last = impl["_M_start"], impl["_M_finish"]
     element = first._type.target
@@ -187,7 +193,13 @@ def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
 
 
 def _rust_slice(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Return a Rust slice as a tuple, or a &str as text."""
+    """Return a Rust slice as a tuple, or a &str as text; None: its elements' type is not known.
+
+    Args:
+        reader: reads the elements.
+        value: a View of the slice.
+        depth: structures and arrays around it.
+    """
     first, element = value["data_ptr"], value["data_ptr"]._type.target
     if element is None:
         return None

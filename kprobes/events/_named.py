@@ -199,8 +199,7 @@ class KnownNames:
         return self.fetch(text, at, suffix)
 
     def is_global(self, name: str) -> bool:
-        """True where a file has a global variable of this name, and its debug information says
-        where.
+        """Return True if debug information has a global variable of a name, and says where it is.
         """
         return self._info.variable(name) is not None
 

@@ -69,7 +69,7 @@ class Finding:
     details: list[str]
 
     def to_json(self) -> dict[str, Any]:
-        """As a value that JSON can say."""
+        """Return the finding as a value for json.dumps()."""
         return asdict(self)
 
     @classmethod
@@ -139,7 +139,7 @@ def _registers(machine: UnicornMachine) -> dict[str, int]:
 
 
 def _stack(bench: Bench) -> tuple[list[Place], bool]:
-    """The stack where the guest stopped, and whether callers are missing."""
+    """Return the stack where the guest stopped, and True if callers are missing."""
     machine = bench.target.machine
     try:
         if bench.target.kprobes is not None:
@@ -155,11 +155,11 @@ def _stack(bench: Bench) -> tuple[list[Place], bool]:
 
 
 def _place(machine: UnicornMachine, address: int, returns: bool = False) -> Place:
-    """An address in words.
+    """Describe a code address.
 
     Args:
         machine: the guest's.
-        address: of code.
+        address: the address.
         returns: True for a return address: the line is that of the call before it.
     """
     line = None

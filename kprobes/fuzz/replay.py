@@ -37,10 +37,11 @@ _CLASSES: Final = bytes([0, 1, 2, 3, *[4] * 4, *[5] * 8, *[6] * 16, *[7] * 96, *
 
 
 def inputs_of(folder: Path) -> list[Path]:
-    """The inputs in a folder: those of a fuzzer's output, or all files.
+    """Return the inputs in a folder: those of a fuzzer's output, or all files.
 
     Args:
-        folder: AFL++'s output, one of its instances, its queue, or any folder of inputs; or one input.
+        folder: AFL++'s output, one of its instances, its queue, or any folder of inputs; or one
+            input.
 
     Raises:
         BadArgument: there is none.
@@ -178,7 +179,7 @@ _TABLE: Final = _CLASSES[:256]
 
 
 def packed(edges: array[int]) -> str:
-    """Edges as a journal keeps them."""
+    """Return edges as text, as a journal keeps them."""
     return base64.b64encode(zlib.compress(edges.tobytes(), 1)).decode()
 
 
@@ -193,9 +194,10 @@ def unpacked(text: str) -> array[int]:
 
 
 def smallest(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Inputs that together cover all that was covered: few, and small ones, as afl-cmin chooses them.
+    """Choose few and small inputs that together cover all that was covered, as afl-cmin does.
 
-    Each edge's smallest input is looked for, the rarest edges first; an input that was chosen covers all of its edges.
+    Each edge's smallest input is looked for, the rarest edges first; an input that was chosen
+    covers all of its edges.
 
     Args:
         results: input -> what Replay said of it.
@@ -226,7 +228,7 @@ def smallest(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def edges_in(results: Iterable[Mapping[str, Any]]) -> int:
-    """How many edges were covered by all inputs together."""
+    """Return the number of edges that all inputs together have covered."""
     found: set[int] = set()
     for result in results:
         found.update(edge >> 4 for edge in unpacked(result["edges"]))

@@ -36,7 +36,7 @@ class Kept:
     again: Sequence[str]
 
     def to_json(self) -> dict[str, Any]:
-        """As a value that JSON can say."""
+        """Return the finding as a value for json.dumps()."""
         return {"input": self.input, "count": self.count, "again": typed(self.again), **self.finding.to_json()}
 
 
@@ -62,7 +62,7 @@ def headline(finding: Finding) -> str:
 
 
 def text_of(kept: Kept) -> str:
-    """A finding as text, for people."""
+    """Return a finding as text, for people."""
     finding = kept.finding
     lines = [f"{finding.hash}  {headline(finding)}", f"  input: {kept.input}"]
     if kept.count > 1:
@@ -86,7 +86,7 @@ def _places(places: Iterable[Place]) -> list[str]:
 
 
 def json_of(kept: Iterable[Kept], target: Sequence[str]) -> str:
-    """Findings as one JSON object.
+    """Return findings as the text of one JSON object.
 
     Args:
         kept: the findings.
@@ -97,7 +97,7 @@ def json_of(kept: Iterable[Kept], target: Sequence[str]) -> str:
 
 
 def sarif_of(kept: Iterable[Kept]) -> str:
-    """Findings as a log of SARIF 2.1.0, an OASIS standard."""
+    """Return findings as the text of a SARIF 2.1.0 log, an OASIS standard."""
     found = [*kept]
     rules = {_rule(one.finding): one.finding for one in found}
     run = {
@@ -112,7 +112,9 @@ def sarif_of(kept: Iterable[Kept]) -> str:
 
 
 def _rule(finding: Finding) -> str:
-    """The identity of what a finding breaks: `GuestFault/write`, or an oracle's class."""
+    """Return the identity of the rule that a finding breaks: `GuestFault/write`, or an oracle's
+    class.
+    """
     return f"{finding.kind}/{finding.access}" if finding.access else finding.kind
 
 

@@ -56,7 +56,7 @@ def has_server() -> bool:
 
 
 def wanted_size(size: int | None) -> int:
-    """The size of the map: a power of two, at most what AFL has.
+    """Return the size of the map of edges: a power of two, at most what AFL has.
 
     Args:
         size: bytes that the user wants; None: as many as AFL's environment says.
@@ -74,7 +74,7 @@ def wanted_size(size: int | None) -> int:
 
 
 def map_of_afl(size: int) -> Map:
-    """AFL's map.
+    """Attach the map of edges that AFL shares, and return it.
 
     Args:
         size: bytes, as wanted_size() gives them.
@@ -101,7 +101,7 @@ class Inputs:
     shared: tuple[int, int] | None
 
     def read(self) -> bytes:
-        """The test case of this run."""
+        """Return the test case of this run."""
         if self.shared is not None:
             address, size = self.shared
             length = min(ctypes.c_uint32.from_address(address).value, size - 4)
@@ -145,7 +145,15 @@ def _die_with_parent() -> None:
 
 
 def _greet(size: int, shared: bool) -> bool:
-    """The old handshake. False: AFL++ is gone."""
+    """Do AFL++'s old handshake as a fork server.
+
+    Args:
+        size: bytes of the map of edges.
+        shared: True: inputs may come by shared memory.
+
+    Returns:
+        False: AFL++ is gone.
+    """
     said = _ENABLED | _SIZED | size - 1 << 1 | (_SHARED if shared else 0)
     os.write(STATUS, _WORD.pack(said))
     return not shared or len(os.read(CONTROL, 4)) == 4

@@ -218,11 +218,11 @@ def _room(machine: UnicornMachine) -> tuple[int, int]:
 
 
 def call_of(text: str) -> tuple[str, str | None]:
-    """A call as one types it for AFL, in the words of campaigns.
+    """Translate a call as one types it for AFL into the words of campaigns.
 
     Args:
-        text: with `@@` or `@input` for the input's address, `@len` or `len` for its length. AFL has put the path of its
-            file in place of `@@`.
+        text: with `@@` or `@input` for the input's address, `@len` or `len` for its length. AFL has
+            put the path of its file in place of `@@`.
 
     Returns:
         The call with `@input` and `len`; the path of AFL's file, or None.

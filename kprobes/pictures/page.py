@@ -88,7 +88,7 @@ def escaped(text: object) -> str:
 
 def page(title: str, views: Sequence[View], *, facts: Sequence[str] = (), warnings: Sequence[str] = (),
          style: str = "") -> str:
-    """The text of a page.
+    """Return the HTML of a page with several views.
 
     Args:
         title: of the page: what was recorded.

@@ -76,15 +76,15 @@ class ExecutionCounts:
 def drcov(
     blocks: Iterable[Block], images: Iterable[Module], regions: Sequence[tuple[int, int]], page: int
 ) -> bytes:
-    """A file of drcov's, version 2.
+    """Return the contents of a drcov file, version 2, for executed blocks.
 
     A block ends where its module does: what goes on behind it is in a row of its own, as is what is
     too large for one.
 
     Args:
         blocks: those that were executed.
-        images: the modules that there are.
-        regions: memory that is mapped, for blocks that are in no image.
+        images: the loaded files.
+        regions: (start, end) of each range of mapped memory, for blocks that are in no image.
         page: bytes of a page.
     """
     blocks = list(blocks)
@@ -194,8 +194,9 @@ def source_coverage(
 
 
 def _functions_of(file: LoadedFile) -> Iterator[tuple[str, int]]:
-    """(name, link address) of each function that debug information has; nothing where that is
-    damaged.
+    """Yield (name, link address) of each function that a file's debug information has.
+
+    Where that is damaged, nothing more is yielded.
     """
     try:
         for function in units_of(file).functions:
@@ -205,8 +206,9 @@ def _functions_of(file: LoadedFile) -> Iterator[tuple[str, int]]:
 
 
 def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
-    """(source file, line, link address) of every row of a file's line tables; nothing where there
-    are none, or damaged ones.
+    """Yield (source file, line, link address) of every row of a file's line tables.
+
+    Where a table is damaged, nothing more is yielded.
     """
     try:
         info = dwarf(file)
@@ -248,7 +250,12 @@ class _Names:
 # --- lcov
 
 def lcov(sources: dict[str, SourceCoverage]) -> bytes:
-    """A tracefile of lcov's: lines, and functions with the line where they begin."""
+    """Return the contents of an lcov tracefile: lines, and functions with the line where they
+    begin.
+
+    Args:
+        sources: path of a source file -> what of it was executed.
+    """
     return "".join(_record(name, source) for name, source in sorted(sources.items())).encode()
 
 
@@ -297,11 +304,10 @@ table.lines {{ font-family: monospace }} .hit {{ background: #d9f2d9 }} \
 
 
 def page(sources: dict[str, SourceCoverage], folder: str | Path) -> bytes:
-    """A page of HTML: a table of the files, then each line of each file with how often it was
-    executed.
+    """Return a page of HTML: a table of the source files, then each line with its executions.
 
     Args:
-        sources: by path.
+        sources: path of a source file -> what of it was executed.
         folder: where relative paths begin. A file that cannot be read is shown without its text.
     """
     rows, files = [], []
@@ -354,7 +360,7 @@ def _rows(source: SourceCoverage, text: list[str]) -> Iterator[str]:
 
 
 def _read(path: Path) -> list[str]:
-    """The lines of a source file; none where it cannot be read."""
+    """Return the lines of a source file; [] where it cannot be read."""
     try:
         return path.read_text(errors="replace").splitlines()
     except (OSError, ValueError):

@@ -225,7 +225,7 @@ class CallTree:
         )
 
     def picture(self) -> Picture:
-        """The page that export() writes as html, which notebooks show."""
+        """Return the page that export() writes as html, for a notebook to show."""
         return Picture(self._page())
 
 

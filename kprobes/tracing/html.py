@@ -54,12 +54,12 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
 def page_of(
     trace: Trace, pictures: Sequence[str] = (), before: Trace | None = None, title: str = ""
 ) -> str:
-    """The text of a trace's page.
+    """Return the HTML of a page that shows a trace.
 
     Args:
         trace: what is shown.
-        pictures: keys of PICTURES; none: all that the trace has something for.
-        before: another trace, which the flame graph compares with.
+        pictures: keys of PICTURES; none: all for which the trace has data.
+        before: another trace, with which the flame graph compares this one; None: there is none.
         title: of the page; "": the functions' names.
 
     Raises:
@@ -384,7 +384,7 @@ class _Calls:
         )
 
     def timeline(self) -> tuple[bool, Any]:
-        """(whether there is one, data of scripts/timeline.js)."""
+        """Return (True if there is a timeline, the data that scripts/timeline.js draws)."""
         slices = self._slices
         order = sorted(
             range(len(slices.task)),
@@ -406,7 +406,7 @@ class _Calls:
         return bool(slices.task), data
 
     def heat(self) -> tuple[bool, Any]:
-        """(whether there is one, data of scripts/heat.js)."""
+        """Return (True if there is a heat map, the data that scripts/heat.js draws)."""
         span = max(self.end - self.begin, 1)
         functions = []
         names = self.functions.texts()
@@ -435,7 +435,7 @@ class _Calls:
         return self._timed and bool(functions), data
 
     def histograms(self) -> tuple[bool, Any]:
-        """(whether there is one, data of scripts/histogram.js)."""
+        """Return (True if there is a histogram, the data that scripts/histogram.js draws)."""
         series = []
         names = self.functions.texts()
         if self._timed:

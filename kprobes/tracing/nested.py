@@ -116,7 +116,7 @@ def _lists(values: Sequence[Any]) -> pyarrow.Array:
 
 
 def kept(values: Sequence[Any], field: pyarrow.Field) -> list[Any]:
-    """The values of a column as records have them.
+    """Convert the values of a column to what records have.
 
     Args:
         values: what the column's to_pylist() gives.

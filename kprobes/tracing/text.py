@@ -78,7 +78,7 @@ class _Lines:
         return ""
 
     def of(self, batch: Batch) -> Sequence[str]:
-        """The lines of a batch's records, in their order."""
+        """Return the lines of a batch's records, in their order."""
         rows = [""] * len(batch)
         for part in batch.parts:
             for places, columns in self._alike(batch, part):
