@@ -60,6 +60,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "discover.": (*ROWS, "errors", "image", "discover."),
     "discover": ("discover.",),
     "debug.described": ("arguments", "notebook", "errors", "debug.", "discover"),
+    "debug.quick": ("native", "debug.scan"),
     "debug.": ("btf", "arguments", "notebook", "errors", "hostsystem", "regs", "stacks", "symbols", *ROWS, "image", "debug."),
     "core.register.verdict": ("arguments", "notebook", "errors", "arch._base", "core.", "debug.info"),
     "core.hit.trace": ("errors", "regs", "stacks", "arch._base", "machine._base", "core.hit.calls", "debug.unwind"),

@@ -6,15 +6,17 @@ import io
 import struct
 import zlib
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct.core import ConstructError
-from elftools.elf.elffile import ELFFile
+from elftools.dwarf.dwarfinfo import DwarfConfig, DWARFInfo
+from elftools.elf.sections import Section
 
 from ..btf import byte_order
 from ..errors import ImageError
-from ..image import LoadedFile, find_separate, linked
+from ..image import LoadedFile, SectionedElf, find_separate, linked
 
 DAMAGE = (ImageError, DWARFError, ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError,
           AttributeError, AssertionError, NotImplementedError, EOFError, RecursionError, struct.error, zlib.error,
@@ -24,38 +26,94 @@ T = TypeVar("T")
 
 def dwarf(file: LoadedFile) -> Any:
     """pyelftools' DWARFInfo of a file, or None. Raises what is in DAMAGE."""
-    return cached(file, "dwarf", lambda: elf_of(file).get_dwarf_info(relocate_dwarf_sections=False, follow_links=False))
+    return cached(file, "dwarf", lambda: _dwarf_in(elf_of(file)))
 
 
-def dwarf_of_source(file: LoadedFile) -> tuple[Any, str]:
+#: pyelftools' names of sections that have others than theirs
+_OTHERS = {"gnu_debugaltlink_sec": ".gnu_debugaltlink", "eh_frame_sec": ".eh_frame"}
+_SECTIONS = (*(f"debug_{name}_sec" for name in (
+    "info", "aranges", "abbrev", "frame", "str", "loc", "ranges", "line", "pubtypes", "pubnames", "addr", "str_offsets",
+    "line_str", "loclists", "rnglists", "sup", "types")), *_OTHERS)
+
+
+class _DwarfSection:
+    """A section, as pyelftools' DebugSectionDescriptor describes one, read when somebody looks at it.
+
+    Attributes:
+        name: of the section.
+        global_offset: in the file.
+        address: in memory.
+    """
+
+    def __init__(self, elf: SectionedElf, name: str, section: Section) -> None:
+        self._elf = elf
+        self._section = section
+        self.name = name
+        self.global_offset = section["sh_offset"]
+        self.address = section["sh_addr"]
+
+    @cached_property
+    def stream(self) -> io.BytesIO:
+        """The section's contents."""
+        data = self._section.data()
+        if self._elf.has_phantom_bytes():
+            data = data[::2]
+        if self.name.startswith(".z"):
+            if data[:4] != b"ZLIB":
+                raise ELFError("a compressed section of another kind than ZLIB")
+            size = int.from_bytes(data[4:12], "big")
+            data = zlib.decompressobj().decompress(data[12:], size)
+            if len(data) != size:
+                raise ELFError("a compressed section has fewer bytes than it says")
+        return io.BytesIO(data)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its contents."""
+        return len(self.stream.getbuffer())
+
+
+def _dwarf_in(elf: SectionedElf) -> DWARFInfo:
+    """Return a file's debug information. What get_dwarf_info() does, which reads all sections."""
+    packed = elf.has_section(".zdebug_info")
+    sections: dict[str, Any] = {}
+    for key in _SECTIONS:
+        name = _OTHERS.get(key) or f".{'z' * packed}{key[:-4]}"
+        section = elf.get_section_by_name(name)
+        sections[key] = None if section is None else _DwarfSection(elf, name, section)
+    config = DwarfConfig(elf.little_endian, elf.get_machine_arch(), elf.elfclass // 8)
+    return DWARFInfo(config, **sections)
+
+
+def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     """Return the debug information of a file, or of the one that has it for this file, where that
     is found as gdb finds it.
 
     Returns:
-        (pyelftools' DWARFInfo, path of the file that has it); (None, "") where neither has any.
+        (pyelftools' DWARFInfo, path of the file that has it, that file); (None, "", b"") where neither has any.
 
     Raises:
         what is in DAMAGE.
     """
     if byte_order(file.data) is not None:  # BTF, and no ELF file
-        return None, ""
+        return None, "", b""
     info = dwarf(file)
     if info is not None and info.has_debug_info:
-        return info, file.path
+        return info, file.path, file.data
     found = cached(file, "separate", lambda: find_separate(file.data, file.path))
     if found is None:
-        return None, ""
+        return None, "", b""
     other = dwarf(LoadedFile(found[1], file.bias, file.module, found[0]))
-    return (other, found[0]) if other is not None and other.has_debug_info else (None, "")
+    return (other, *found) if other is not None and other.has_debug_info else (None, "", b"")
 
 
-def elf_of(file: LoadedFile) -> ELFFile:
+def elf_of(file: LoadedFile) -> SectionedElf:
     """Return pyelftools' view of a file, relocated if it is an object file.
 
     Raises:
         what is in DAMAGE: the file is damaged.
     """
-    return ELFFile(io.BytesIO(cached(file, "linked", lambda: linked(file.data))))
+    return cached(file, "elf", lambda: SectionedElf(cached(file, "linked", lambda: linked(file.data))))
 
 
 def children(die: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -12,13 +12,14 @@ from attrs import evolve, frozen
 from ..arch._base import Arch
 from ..arguments import checked
 from ..errors import GuestFault, UnknownSymbol, Unsupported
-from ..image import LoadedFile
+from ..image import LoadedFile, has_dwarf, is_of_same_build
 from ..regs import Regs
 from ..symbols import Symbols
 from .arguments import Passed
 from .convention import ParameterPart
 from .expression import Unknown
 from .file import DAMAGE
+from .lines import source_path
 from .markers import Marker, markers_of
 from .numbers import number
 from .passing import Arrival, arrivals, result_arrival, result_of
@@ -34,7 +35,6 @@ from .units import (
     inlined_in,
     named,
     scopes_of,
-    source_path,
     spelling,
     static_address,
     text,
@@ -91,10 +91,22 @@ class DebugInfo:
     def _units(self) -> Iterator[tuple[LoadedFile, Units]]:
         """Yield (file, its units) of each loaded file that has DWARF, damaged ones left out."""
         for file in self.files:
+            if len(self.files) > 1 and self._has_loaded_separate(file):
+                continue
             try:
                 yield file, units_of(file, self._machine.symbols, self.arch.bits)
             except DAMAGE:
                 continue
+
+    def _has_loaded_separate(self, file: LoadedFile) -> bool:
+        """True where a file has no debug information, and the file that has it is loaded as well."""
+        key = "loaded separate", len(self.files)
+        if key[0] not in file.cache or file.cache[key[0]][0] != key[1]:
+            found = not has_dwarf(file.data) and any(
+                other is not file and other.bias == file.bias and has_dwarf(other.data)
+                and is_of_same_build(file.data, other.data) for other in self.files)
+            file.cache[key[0]] = key[1], found
+        return bool(file.cache[key[0]][1])
 
     # --- types
 
@@ -125,25 +137,29 @@ class DebugInfo:
         wanted = spelling(name)
         if wanted == "void":
             return self._ctype(None)
-        found = self._spelled(wanted, name)
-        if found is None and not wanted.startswith(_TAGGED):  # C++ and Rust need not say what kind of type it is
-            for tag in _TAGGED:
-                found = found or self._spelled(tag + wanted, name)
-        return found
+        # C++ and Rust need not say what kind of type it is
+        tags = ("",) if wanted.startswith(_TAGGED) else ("", *_TAGGED)
+        for entries_of in (Units.types, Units.local_types):  # the latter reads everything
+            for tag in tags:
+                found = self._spelled(tag + wanted, name, entries_of)
+                if found is not None:
+                    return found
+        return None
 
-    def _spelled(self, wanted: str, name: str) -> CType | None:
-        """Return the type of a spelling, from the first file that has it; None: none has.
+    def _spelled(self, wanted: str, name: str, entries_of: Callable[[Units, str], list[Any]]) -> CType | None:
+        """The type of a name.
 
         Args:
-            wanted: the name's spelling, as spelling() makes it.
-            name: as it was given, for the error.
+            wanted: its spelling.
+            name: as it was given.
+            entries_of: gives the entries of a spelling in a file.
 
         Raises:
             UnknownSymbol: there are several that differ.
         """
         for _, units in self._units():
             try:
-                found = [self._ctype(die) for die in units.types(wanted)]
+                found = [self._ctype(die) for die in entries_of(units, wanted)]
                 shapes = {_shape(type) for type in found[:_COMPARED]} if len(found) > 1 else set()
             except DAMAGE:
                 continue

@@ -1,22 +1,115 @@
-"""The types of big files, kept between processes: one has to look at all units to find a type by its name."""
+"""The types and variables of big files by name, kept between processes: to find one, all units have to be read.
+
+What is kept is a file of tables that are searched where they lie, mapped into memory: nothing is
+read but what is asked for. It begins with a mark of its format and a check sum; one that is
+damaged, or that somebody else may have written, is made anew. Writing is whole or not at all, so
+that several processes may do it at once, and failing to write is no error.
+"""
 
 from __future__ import annotations
 
+import bisect
 import hashlib
-import json
+import mmap
 import os
+import struct
+import sys
 import tempfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
-
-from attrs import astuple
+from typing import Any, Final
 
 from ..hostsystem import is_private
-from .scan import NamedType, Sections
 
-_SMALL: Final = 1 << 18  #: bytes of .debug_info that are read faster than a file is looked for
-_VERSION: Final = 5  #: of what is kept
+SMALL: Final = 1 << 18  #: bytes of .debug_info that are read faster than a file is looked for
+_MARK: Final = b"kprobes6" + sys.byteorder[:1].encode()  #: format of the tables, which have this host's numbers
+_HEAD: Final = struct.Struct("=16sQQQ")  #: mark, names, bytes of their texts, check sum of what follows
+_ROW: Final = 3  #: words of a name: offset and bytes of its text, offset of its entry
+_SAMPLE: Final = 1 << 10
+_SAMPLES: Final = 256
+
+
+class NameIndex:
+    """The entries of names: pairs (name, offset of the entry), several of a name in their order."""
+
+    def __init__(self, data: Any) -> None:
+        """Take tables, as made() gives them.
+
+        Args:
+            data: bytes, or a map of a file.
+
+        Raises:
+            ValueError, struct.error: they are damaged.
+        """
+        mark, count, size, check = _HEAD.unpack_from(data)
+        whole = memoryview(data)
+        rows_at = _HEAD.size + 8 * (count // 2 + count % 2)
+        texts_at = rows_at + 8 * _ROW * count
+        if mark.rstrip(b"\0") != _MARK or len(whole) != texts_at + size:
+            raise ValueError("tables of names of another format, or cut off")
+        if zlib.crc32(whole[_HEAD.size:]) != check:
+            raise ValueError("damaged tables of names")
+        self._sums = whole[_HEAD.size:_HEAD.size + 4 * count].cast("I")
+        self._rows = whole[rows_at:texts_at].cast("Q")
+        self._texts = whole[texts_at:]
+
+    def find(self, name: str) -> list[int]:
+        """Return the offsets of a name's entries."""
+        wanted = name.encode("utf-8", "surrogatepass")
+        sum = zlib.crc32(wanted)
+        found = []
+        for n in range(bisect.bisect_left(self._sums, sum), bisect.bisect_right(self._sums, sum)):
+            at, size, offset = self._rows[_ROW * n:_ROW * n + _ROW]
+            if self._texts[at:at + size] == wanted:
+                found.append(offset)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all names."""
+        for n in range(len(self._sums)):
+            at, size, _ = self._rows[_ROW * n:_ROW * n + _ROW]
+            yield bytes(self._texts[at:at + size]).decode("utf-8", "surrogatepass")
+
+
+def made(pairs: Iterable[tuple[str, int]]) -> bytes:
+    """Return the tables of names.
+
+    Args:
+        pairs: (name, offset of its entry).
+    """
+    texts = bytearray()
+    known: dict[str, tuple[int, int, int]] = {}  # name -> (check sum, offset, bytes)
+    rows: list[tuple[int, int, int, int, int]] = []
+    for name, offset in pairs:
+        place = known.get(name)
+        if place is None:
+            text = name.encode("utf-8", "surrogatepass")
+            place = known[name] = zlib.crc32(text), len(texts), len(text)
+            texts += text
+        rows.append((place[0], len(rows), place[1], place[2], offset))
+    rows.sort()
+    sums = struct.pack(f"={len(rows)}I", *[row[0] for row in rows]) + bytes(4 * (len(rows) % 2))
+    words = struct.pack(f"={_ROW * len(rows)}Q", *[word for row in rows for word in row[2:]])
+    content = b"".join((sums, words, texts))
+    return _HEAD.pack(_MARK, len(rows), len(texts), zlib.crc32(content)) + content
+
+
+def identity_of(data: bytes, build: str) -> bytes:
+    """Return what tells a file from others: it has a build-id, and is not read whole.
+
+    A build-id stays where tools rewrite debug information, which sizes and samples show.
+
+    Args:
+        data: the file.
+        build: its build-id.
+    """
+    digest = hashlib.blake2b(f"{build} {len(data)}".encode(), digest_size=20)
+    step = max(len(data) // _SAMPLES, 1)
+    digest.update(data[:1 << 16] + data[-(1 << 16):])
+    for at in range(0, len(data), step):
+        digest.update(data[at:at + _SAMPLE])
+    return digest.digest()
 
 
 def directory() -> Path | None:
@@ -27,65 +120,47 @@ def directory() -> Path | None:
         return None
 
 
-def kept_types(sections: Sections, make: Callable[[], list[NamedType]]) -> list[NamedType]:
-    """Return the types of a file, from the cache if it has them; else make them, and keep them.
+def kept_names(identity: bytes, make: Callable[[], Iterable[tuple[str, int]]]) -> NameIndex:
+    """Return a file's names, as they were kept, or made now.
 
     Args:
-        sections: the file's, whose contents are the key.
-        make: reads the types from the file.
+        identity: tells the file from others.
+        make: reads (name, offset of its entry) from the file.
     """
-    folder = directory() if len(sections.info) + len(sections.types) >= _SMALL else None
+    folder = directory()
     if folder is None:
-        return make()
-    digest = hashlib.blake2b(sections.order.encode(), digest_size=20)
-    for part in (sections.info, sections.abbrev, sections.strings, sections.line_strings, sections.types):
-        digest.update(len(part).to_bytes(8, "little") + part)
-    path = folder / f"{digest.hexdigest()}-{_VERSION}.json"
-    found = _read(path, len(sections.info) + len(sections.types))
+        return NameIndex(made(make()))
+    path = folder / f"{identity.hex()}.names"
+    found = _read(path)
     if found is None:
-        found = make()
-        _write(path, found)
+        data = made(make())
+        _write(path, data)
+        found = NameIndex(data)
     return found
 
 
-def _read(path: Path, size: int) -> list[NamedType] | None:
-    """Return the types that a file of the cache has.
-
-    Args:
-        path: of the file.
-        size: bytes of the debug information; offsets of types are below.
-
-    Returns:
-        The types; None: there is no file, it is damaged, or another user may have written it.
-    """
+def _read(path: Path) -> NameIndex | None:
+    """Return what a file of ours says; None where there is none, or it is damaged, or somebody else may have
+    written it."""
     try:
         with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not is_private(status):
+            if not is_private(os.fstat(file.fileno())):
                 return None
-            types = [NamedType(*row) for row in json.load(file)]
-    except (OSError, ValueError, TypeError):
+            return NameIndex(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError, struct.error):
         return None
-    sound = all(isinstance(type.name, str) and isinstance(type.offset, int) and 0 <= type.offset < size
-                for type in types)
-    return types if sound else None
 
 
-def _write(path: Path, types: list[NamedType]) -> None:
-    """Write types to a file of the cache, as a whole or not at all. No error is raised.
-
-    Args:
-        path: of the file, whose folder is made.
-        types: the types.
-    """
+def _write(path: Path, data: bytes) -> None:
+    """Keep tables, if that is possible: whole or not at all."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent)  # which nobody else may write
     except OSError:
         return
     try:
-        with os.fdopen(handle, "w") as file:
-            json.dump([astuple(type) for type in types], file)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         os.replace(name, path)
     except OSError:
         Path(name).unlink(missing_ok=True)

@@ -9,8 +9,9 @@ from attrs import frozen
 
 from ..symbols import CONTROLS
 from .file import DAMAGE, children
+from .lines import source_path
 from .pieces import spans
-from .units import Function, named, source_path, text
+from .units import Function, named, text
 
 
 @frozen

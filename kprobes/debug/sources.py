@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from attrs import frozen
 
 from .file import DAMAGE, children
+from .lines import Line
 from .pieces import ADDRESS_FORMS
 from .places import inlined_around
-from .units import Function, Line, Units, inlined_in, named, text
+from .units import Function, Units, inlined_in, named, text
 
 
 @frozen
@@ -72,7 +74,7 @@ def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
     name = wanted.rpartition("/")[2].encode()
     for n in range(len(units.headers)):
         if units.names_file(n, name):
-            yield from (line for line in units.lines_of(n) if line.line and is_of(line.path, wanted))
+            yield from (line for line in units.lines_of(n, partial(is_of, wanted=wanted)) if line.line)
 
 
 def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
@@ -11,13 +12,15 @@ from attrs import evolve, frozen
 
 from ..arch._base import Arch
 from ..btf import FUNC
-from ..image import LoadedFile
+from ..image import LoadedFile, build_id
 from ..symbols import Symbols
 from .btf_units import btf_of, info_of_btf
 from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf_of_source
-from .kept import kept_types
+from .kept import SMALL, NameIndex, identity_of, kept_names, made
+from .lines import Line, LineTable, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
+from .quick import QuickScanner, quick_scanner
 from .scan import (
     VARIABLE,
     Header,
@@ -33,6 +36,8 @@ from .split import join_split_units
 from .types import CType
 
 _SCOPES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type", "DW_TAG_module")
+#: what names in the index begin with: they say all scopes, or leave them out
+_WHOLE, _BARE = "*", "."
 CALL_SITES = ("DW_TAG_call_site", "DW_TAG_GNU_call_site")
 _WITH_CALLS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")
 
@@ -47,17 +52,6 @@ class Function:
     end: int
     die: Any
     unit: Any
-
-
-@frozen
-class Line:
-    """Code of a line. start, end: link addresses. is_stmt: a debugger should stop there."""
-
-    start: int
-    end: int
-    path: str
-    line: int
-    is_stmt: bool = True
 
 
 def units_of(file: LoadedFile, symbols: Symbols | None = None, bits: int = 64) -> Units:
@@ -92,27 +86,29 @@ class Units:
         headers: of the units.
     """
 
-    def __init__(self, file: LoadedFile, made: Any = None) -> None:
+    def __init__(self, file: LoadedFile, given: Any = None) -> None:
         """Read where units are.
 
         Args:
             file: the file.
-            made: pyelftools' view of DWARF that was made of what the file has; None: it has DWARF.
+            given: pyelftools' view of DWARF that was made of what the file has; None: it has DWARF.
         """
         self.info: Any
-        self.info, path = dwarf_of_source(file) if made is None else (made, "")
+        self.info, path, data = dwarf_of_source(file) if given is None else (given, "", b"")
         order = "little" if self.info is None or self.info.config.little_endian else "big"
         if self.info is not None:
+            before = self.info.debug_info_sec
             join_split_units(self.info, path, _sections(self.info, order))
+            data = data if before is self.info.debug_info_sec else b""
         self._sections = _sections(self.info, order)
+        self._data = data  # the file that has the entries; b"": they are of several
         self.headers = headers(self._sections)
         self._scanner = UnitScanner(self._sections)
         self._type_headers = type_headers(self._sections)
-        self._found: dict[int, UnitContents] = {}
-        self._deep: dict[int, UnitContents] = {}
+        self._nested: dict[int, list[tuple[int, int, int]]] = {}
         self._functions: dict[int, Function | None] = {}
         self._pieces: dict[int, tuple[list[tuple[int, int, int]], list[int]]] = {}
-        self._tables: dict[int, tuple[list[Line], list[int]]] = {}
+        self._tables: dict[int, LineTable] = {}
 
     def unit(self, n: int) -> Any:
         """pyelftools' view of the n-th unit. Raises what is in DAMAGE."""
@@ -178,27 +174,50 @@ class Units:
 
     # --- functions
 
-    def _scanned(self, n: int) -> UnitContents:
-        """Return what the n-th unit has; nothing where it is damaged."""
-        if n not in self._found:
-            try:
-                unit = self.unit(n)
-                self._found[n] = self._scanner.scan(self.headers[n], partial(_address, self.info, unit),
-                                                    partial(_text, self.info, unit))
-            except DAMAGE:
-                self._found[n] = UnitContents()
-        return self._found[n]
+    @cached_property
+    def _quick(self) -> QuickScanner | None:
+        """What scans units in C; None where this process has no host code."""
+        return quick_scanner(self._sections)
 
-    def _scanned_deep(self, n: int) -> UnitContents:
-        """Return what the n-th unit has, within functions as well; nothing where it is damaged."""
-        if n not in self._deep:
-            try:
+    def _contents(self, n: int, deep: bool, types: bool) -> UnitContents:
+        """Return what the n-th unit has; nothing where it is damaged.
+
+        Args:
+            n: index of the unit in `headers`.
+            deep: also what stands within functions.
+            types: types are wanted; False: functions.
+        """
+        try:
+            found = None
+            if self._quick is not None:
+                found = self._quick.scan(self.headers[n], self._tables_of(n), deep, types)
+            if found is None:
                 unit = self.unit(n)
-                self._deep[n] = self._scanner.scan(self.headers[n], partial(_address, self.info, unit),
-                                                   partial(_text, self.info, unit), deep=True)
-            except DAMAGE:
-                self._deep[n] = UnitContents()
-        return self._deep[n]
+                found = self._scanner.scan(self.headers[n], partial(_address, self.info, unit),
+                                           partial(_text, self.info, unit), deep)
+            return found
+        except DAMAGE:
+            return UnitContents()
+
+    def _tables_of(self, n: int) -> tuple[bytes, bytes]:
+        """Return the n-th unit's table of addresses, and that of its strings' offsets; b"": it has none."""
+        names = ("addr", "addr_base"), ("str_offsets", "str_offsets_base")
+        found = []
+        for name, base in names:
+            section = getattr(self.info, f"debug_{name}_sec", None)
+            start = None if section is None else self.unit(n).get_top_DIE().attributes.get(f"DW_AT_{base}")
+            found.append(b"" if section is None or start is None else section.stream.getvalue()[start.value:])
+        return found[0], found[1]
+
+    def _functions_of(self, n: int) -> list[tuple[int, int, int]]:
+        """Return (start, end, offset of the entry) of the n-th unit's functions; end 0: it has ranges."""
+        return self._contents(n, False, False).functions
+
+    def _nested_functions_of(self, n: int) -> list[tuple[int, int, int]]:
+        """Return the n-th unit's functions and those within them, as _functions_of() does."""
+        if n not in self._nested:
+            self._nested[n] = self._contents(n, True, False).functions
+        return self._nested[n]
 
     def _code(self, n: int) -> tuple[list[tuple[int, int, int]], list[int]]:
         """Return the code of a unit's functions, by address.
@@ -211,7 +230,7 @@ class Units:
         """
         if n not in self._pieces:
             found: list[tuple[int, int, int]] = []
-            for start, end, offset in self._scanned(n).functions:
+            for start, end, offset in self._functions_of(n):
                 found += [(start, end, offset)] if end else self._parts(n, offset)
             found = sorted(piece for piece in found if piece[1] > piece[0])
             self._pieces[n] = found, [start for start, _, _ in found]
@@ -247,7 +266,7 @@ class Units:
     def _nested_at(self, address: int) -> Function | None:
         """Return the function within another one that has a link address; None: there is none."""
         for n in self.units_with(address, address + 1):
-            for start, end, offset in self._scanned_deep(n).functions:
+            for start, end, offset in self._nested_functions_of(n):
                 parts = [(start, end, offset)] if end else self._parts(n, offset)
                 if any(first <= address < last for first, last, _ in parts):
                     return self._function(n, offset)
@@ -284,23 +303,41 @@ class Units:
     # --- types
 
     @cached_property
-    def _types(self) -> tuple[dict[str, list[NamedType]], dict[str, list[NamedType]]]:
-        """(spelling with scopes -> definitions, spelling without -> definitions); one of each size and line."""
-        whole: dict[str, list[NamedType]] = {}
-        bare: dict[str, list[NamedType]] = {}
-        for type in kept_types(self._sections, self._all_types):
-            whole.setdefault(spelling(type.tag + type.scopes + type.name), []).append(type)
+    def _names(self) -> NameIndex:
+        """Names of types and global variables -> offsets of their entries.
+
+        A name begins with the mark of those that say all scopes, or of those that leave them out.
+        """
+        if len(self._sections.info) + len(self._sections.types) < SMALL:
+            return NameIndex(made(self._all_names()))
+        build = build_id(self._data) if self._data else ""
+        if build:
+            return kept_names(identity_of(self._data, build), self._all_names)
+        digest = hashlib.blake2b(self._sections.order.encode(), digest_size=20)
+        for part in (self._sections.info, self._sections.abbrev, self._sections.strings,
+                     self._sections.line_strings, self._sections.types):
+            digest.update(len(part).to_bytes(8, "little") + part)
+        return kept_names(digest.digest(), self._all_names)
+
+    def _all_names(self) -> Iterator[tuple[str, int]]:
+        """Yield (name, offset of its entry) of all types and global variables."""
+        for type in self._all_types():
+            yield _WHOLE + spelling(type.tag + type.scopes + type.name), type.offset
             if type.scopes:
-                bare.setdefault(spelling(type.tag + type.name), []).append(type)
-        return whole, bare
+                yield _BARE + spelling(type.tag + type.name), type.offset
+
+    def _named(self, name: str) -> list[int]:
+        """Return the offsets of the entries of a name, with all of its scopes or, where there is none, without."""
+        return self._names.find(_WHOLE + name) or self._names.find(_BARE + name)
 
     def _all_types(self) -> list[NamedType]:
         """Return all types of the file, one of each name, size and line."""
         found: dict[tuple[Any, ...], NamedType] = {}
+        if self._quick is not None:
+            self._quick.note_once()
         for n in range(len(self.headers)):
-            for type in self._scanned(n).types:
+            for type in self._contents(n, False, True).types:
                 found.setdefault((type.tag, type.scopes, type.name, type.size, type.line), type)
-            del self._found[n]
         for type in self._types_of_type_units():
             found.setdefault((type.tag, type.scopes, type.name, type.size, type.line), type)
         return [*found.values()]
@@ -334,7 +371,7 @@ class Units:
     @property
     def type_names(self) -> Iterable[str]:
         """The spellings of all types."""
-        return [name for name in self._types[0] if name[:1] != VARIABLE]
+        return [name[1:] for name in dict.fromkeys(self._names) if name[0] == _WHOLE and name[1:2] != VARIABLE]
 
     def types(self, name: str) -> list[Any]:
         """Return the entries of the types of a spelling: one of each size and line of declaration.
@@ -344,22 +381,26 @@ class Units:
         Raises:
             what is in DAMAGE: the debug information is damaged.
         """
-        whole, bare = self._types
-        return [self._entry(type.offset) for type in whole.get(name) or bare.get(name) or self._local_types(name)]
+        return [self._entry(offset) for offset in self._named(name)]
 
-    def _local_types(self, name: str) -> list[NamedType]:
-        """Return the types of a spelling that stand within functions."""
-        return [type for n in range(len(self.headers)) for type in self._scanned_deep(n).types
-                if spelling(type.tag + type.name) == name]
+    def local_types(self, name: str) -> list[Any]:
+        """The entries of types of a spelling that stand within functions. Raises what is in DAMAGE."""
+        return [self._entry(offset) for offset in self._all_local.get(name, ())]
+
+    @cached_property
+    def _all_local(self) -> dict[str, list[int]]:
+        """Spelling -> offsets of the entries of all types, those within functions among them."""
+        if self._quick is not None:
+            self._quick.note_once()
+        found: dict[str, list[int]] = {}
+        for n in range(len(self.headers)):
+            for type in self._contents(n, True, True).types:
+                found.setdefault(spelling(type.tag + type.name), []).append(type.offset)
+        return found
 
     def variables(self, name: str) -> list[Any]:
-        """Return the entries of the global variables of a name, with or without its scopes.
-
-        Raises:
-            what is in DAMAGE: the debug information is damaged.
-        """
-        whole, bare = self._types
-        return [self._entry(type.offset) for type in whole.get(VARIABLE + name) or bare.get(VARIABLE + name) or []]
+        """The entries of the global variables of a name, with or without its scopes. Raises what is in DAMAGE."""
+        return [self._entry(offset) for offset in self._named(VARIABLE + name)]
 
     def _entry(self, offset: int) -> Any:
         """Return the entry at an offset.
@@ -380,7 +421,7 @@ class Units:
     @cached_property
     def lines(self) -> list[Line]:
         """All code that has a line, by address."""
-        found = [line for n in range(len(self.headers)) for line in self._table(n)[0]]
+        found = [line for n in range(len(self.headers)) for line in self._table(n)]
         return sorted(found, key=lambda line: line.start)
 
     def lines_in(self, start: int, end: int) -> list[Line]:
@@ -392,13 +433,17 @@ class Units:
         """
         found: list[Line] = []
         for n in dict.fromkeys(self.units_with(start, end)):
-            lines, starts = self._table(n)
-            found += lines[bisect.bisect_left(starts, start):bisect.bisect_left(starts, end)]
+            found += self._table(n).between(start, end)
         return found
 
-    def lines_of(self, n: int) -> list[Line]:
-        """Return the lines of a unit, by address. n: number of the unit."""
-        return self._table(n)[0]
+    def lines_of(self, n: int, wanted: Callable[[str], bool]) -> Iterator[Line]:
+        """Yield the lines of some files in the n-th unit.
+
+        Args:
+            n: index of the unit in `headers`.
+            wanted: tells of a path whether it is one of them.
+        """
+        return self._table(n).of_file(wanted)
 
     def names_file(self, n: int, name: bytes) -> bool:
         """Return True if a unit's table of files may have a file of a name.
@@ -422,22 +467,19 @@ class Units:
         Only tables of units that say that they have code there are read.
         """
         for n in self.units_with(address, address + 1):
-            lines, starts = self._table(n)
-            at = bisect.bisect_right(starts, address) - 1
-            if at >= 0 and address < lines[at].end:
-                return lines[at]
+            found = self._table(n).at(address)
+            if found is not None:
+                return found
         return None
 
-    def _table(self, n: int) -> tuple[list[Line], list[int]]:
-        """Return (lines of a unit by address, the address of each), which are read once."""
-        found = self._tables.get(n)
-        if found is None:
+    def _table(self, n: int) -> LineTable:
+        """The lines of a unit, by address; read once."""
+        if n not in self._tables:
             try:
-                lines = sorted(_lines(self.info, self.unit(n)), key=lambda line: line.start)
+                self._tables[n] = line_table(self.info, self.unit(n))
             except DAMAGE:
-                lines = []
-            found = self._tables[n] = lines, [line.start for line in lines]
-        return found
+                self._tables[n] = LineTable([])
+        return self._tables[n]
 
 
 def _sections(info: Any, order: str) -> Sections:
@@ -541,64 +583,6 @@ def _function(die: Any, unit: Any) -> Function | None:
     start = given.value if given is not None and given.form in ADDRESS_FORMS else parts[0][0]
     end = next((last for first, last in parts if first <= start < last), parts[0][1])
     return Function(name, start, end, die, unit)
-
-
-def _lines(info: Any, unit: Any) -> Iterator[Line]:
-    """Yield the lines of a unit's line table: one for each range of code. Raises what is in DAMAGE.
-
-    Args:
-        info: pyelftools' view of the file.
-        unit: the unit.
-    """
-    program = info.line_program_for_CU(unit)
-    if program is None:
-        return
-    files, before = program["file_entry"], None
-    base = 0 if program["version"] >= 5 else 1
-    for entry in program.get_entries():
-        state = entry.state
-        if state is None:
-            continue
-        if (before is not None and before.line and before.address < state.address and 0 <= before.file - base
-            < len(files)):
-            yield Line(before.address, state.address, _path(program, files[before.file - base], base), before.line,
-                       bool(before.is_stmt))
-        before = None if state.end_sequence else state
-
-
-def _path(program: Any, entry: Any, base: int) -> str:
-    """Return the path of a source file.
-
-    Args:
-        program: the unit's line program.
-        entry: the file's, in the program's table.
-        base: number of the first file and folder in the tables, 0 or 1.
-    """
-    name = entry.name.decode("utf-8", "backslashreplace") if isinstance(entry.name, bytes) else str(entry.name)
-    directories = program["include_directory"]
-    index = entry.dir_index - base
-    if name.startswith("/") or not 0 <= index < len(directories) or (base == 0 and entry.dir_index == 0):
-        return name
-    directory = directories[index]
-    return f"{directory.decode('utf-8', 'backslashreplace') if isinstance(directory, bytes) else directory}/{name}"
-
-
-def source_path(unit: Any, file: int) -> str:
-    """Return the path of a source file. Raises what is in DAMAGE.
-
-    Args:
-        unit: the unit.
-        file: number of the file in the unit's table.
-
-    Returns:
-        The path; "": there is no such file.
-    """
-    program = unit.dwarfinfo.line_program_for_CU(unit)
-    if program is None:
-        return ""
-    base = 0 if program["version"] >= 5 else 1
-    files = program["file_entry"]
-    return _path(program, files[file - base], base) if 0 <= file - base < len(files) else ""
 
 
 def takes_a_word(type: CType, arch: Arch) -> bool:

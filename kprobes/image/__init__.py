@@ -18,6 +18,7 @@ from ._layout import CodeLayout
 from ._loadable import loadable
 from ._order import in_order
 from ._placing import Image
+from ._sections import SectionedElf
 from ._separate import FOLDERS, build_id, fetched, find_separate, has_dwarf, is_of_same_build
 from ._symbol import LoadedFile, Symbol
 from ._unlinked import linked
@@ -45,6 +46,7 @@ __all__ = [
     "Placed",
     "Resolve",
     "ResolveIfunc",
+    "SectionedElf",
     "Segment",
     "Symbol",
     "TlsBlock",

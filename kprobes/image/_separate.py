@@ -4,7 +4,6 @@ in itself.
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import zlib
@@ -12,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from elftools.elf.elffile import ELFFile
-
 from ..errors import ImageError
 from ._elf import damage_is_error
+from ._sections import SectionedElf
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,18 +27,17 @@ _ID: Final = re.compile(r"[0-9a-f]{4,128}")
 def build_id(data: bytes) -> str:
     """Return a file's build-id in hexadecimal; "" where it has none, or is damaged."""
     with suppress(ImageError), damage_is_error(""):
-        for section in _elf(data).iter_sections():
-            if section["sh_type"] == "SHT_NOTE":
-                for note in section.iter_notes():
-                    if note["n_type"] == "NT_GNU_BUILD_ID":
-                        return str(note["n_desc"])
+        for section in SectionedElf(data).iter_sections("SHT_NOTE"):
+            for note in section.iter_notes():
+                if note["n_type"] == "NT_GNU_BUILD_ID":
+                    return str(note["n_desc"])
     return ""
 
 
 def debug_link(data: bytes) -> tuple[str, int] | None:
     """Return (name, CRC) of the file that .gnu_debuglink names; None where there is none."""
     with suppress(ImageError), damage_is_error(""):
-        elf = _elf(data)
+        elf = SectionedElf(data)
         section = elf.get_section_by_name(".gnu_debuglink")
         if section is not None:
             content: bytes = section.data()
@@ -52,7 +49,7 @@ def debug_link(data: bytes) -> tuple[str, int] | None:
 def has_dwarf(data: bytes) -> bool:
     """Tell whether a file has types, variables and lines."""
     with suppress(ImageError), damage_is_error(""):
-        elf = _elf(data)
+        elf = SectionedElf(data)
         return any(
             elf.get_section_by_name(name) is not None for name in (".debug_info", ".zdebug_info")
         )
@@ -66,7 +63,7 @@ def packed_symbols(data: bytes) -> bytes:
     import lzma
 
     with suppress(ImageError, lzma.LZMAError), damage_is_error(""):
-        section = _elf(data).get_section_by_name(".gnu_debugdata")
+        section = SectionedElf(data).get_section_by_name(".gnu_debugdata")
         if section is not None:
             found = lzma.LZMADecompressor().decompress(section.data(), max_length=_MOST)
             return found if found[:4] == b"\x7fELF" else b""
@@ -91,7 +88,7 @@ def is_of_same_build(one: bytes, other: bytes) -> bool:
 def _text(data: bytes) -> tuple[int, int] | None:
     """Return (link address, bytes) of a file's code; None where it has none."""
     with suppress(ImageError), damage_is_error(""):
-        section = _elf(data).get_section_by_name(".text")
+        section = SectionedElf(data).get_section_by_name(".text")
         return None if section is None else (section["sh_addr"], section["sh_size"])
     return None
 
@@ -201,7 +198,3 @@ def _keep(path: Path, data: bytes) -> None:
     except OSError:
         with suppress(FileNotFoundError):
             os.unlink(name)
-
-
-def _elf(data: bytes) -> ELFFile:
-    return ELFFile(io.BytesIO(data))

@@ -151,8 +151,8 @@ _CHECKS: Final = (
 
 #: the library's sources
 _LIBRARY_SOURCES: Final = (
-    "sites.c", "calls.c", "counting.c", "edges.c", "engine.c", "events.c", "hits.c", "pages.c",
-    "signals.c", "stacks.c",
+    "sites.c", "calls.c", "counting.c", "dwarf.c", "edges.c", "engine.c", "events.c", "hits.c",
+    "pages.c", "signals.c", "stacks.c",
 )
 _OF_ELF: Final = "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s", "-Wl,-z,undefs"
 

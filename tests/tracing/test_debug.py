@@ -322,7 +322,7 @@ def test_only_tables_that_are_needed_are_read(monkeypatch: pytest.MonkeyPatch) -
         units._unlisted.update({n: [(start + far, end + far) for start, end in parts]
                                 for n, far in enumerate((0x10000, 0, 0x20000))})
         asked: list[Any] = []
-        read = module._lines
-        monkeypatch.setattr(module, "_lines", lambda info, unit: asked.append(unit) or read(info, unit))
+        read = module.line_table
+        monkeypatch.setattr(module, "line_table", lambda info, unit: asked.append(unit) or read(info, unit))
         assert units.line_at(want.start) == units.line_at(want.start) == want and len(asked) == 1
         assert units.line_at(0) is None and len(asked) == 1

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import random
 import tarfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from host import why_python
 
-from kprobes import EventError, Kprobe, Kprobes, Kretprobe, Trace, UnicornMachine, keep_arguments
-from kprobes.debug.units import Units
+from kprobes import EventError, Kprobe, Kprobes, Kretprobe, Trace, UnicornMachine, keep_arguments, native
+from kprobes.debug import kept as kept_module
+from kprobes.debug.lines import _lines, line_table
+from kprobes.debug.quick import QuickScanner
+from kprobes.debug.scan import UnitScanner
+from kprobes.debug.units import Units, _address, _text
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "values.tar.xz"
 with tarfile.open(ARCHIVE) as archive:
@@ -164,7 +171,7 @@ def test_names_that_mean_several_types() -> None:
 def test_types_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In a file that another process reads; one that is damaged is made again."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("kprobes.debug.kept._SMALL", 0)
+    monkeypatch.setattr("kprobes.debug.units.SMALL", 0)
     made = []
     scan = Units._all_types
     monkeypatch.setattr(Units, "_all_types", lambda units: made.append(1) or scan(units))
@@ -173,8 +180,70 @@ def test_types_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
             assert m.type("struct tight").size == 9
     (kept,) = (tmp_path / "kprobes" / "debug").iterdir()
     assert len(made) == 1
-    for damage in (b"", b"[[1]]", b"[[\"struct \", \"\", \"tight\", 99999999, 9, 5]]", kept.read_bytes()[:100]):
+    whole = kept.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 4
+    for damage in (b"", b"[[1]]", whole[:100], whole + b"x", whole[:-9] + b"structure", bytes(flipped)):
         kept.write_bytes(damage)
         with load("riscv64-5") as m:
             assert m.type("struct tight").size == 9
-    assert len(made) == 5
+    assert len(made) == 7
+    assert kept.read_bytes() == whole and [*kept.parent.iterdir()] == [kept]
+
+
+def test_types_are_kept_by_several_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two that begin at once write the same; where nobody may write nothing is kept, and where others may all is made."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("kprobes.debug.units.SMALL", 0)
+    folder = tmp_path / "kprobes" / "debug"
+    folder.parent.mkdir()
+    folder.write_text("no folder")  # root may write wherever there is a folder
+    with load("riscv64-5") as m:
+        assert m.type("struct tight").size == 9
+    folder.unlink()
+    write = kept_module._write
+
+    def written_twice(path: Path, data: bytes) -> None:
+        write(path, data)
+        write(path, data)
+
+    monkeypatch.setattr(kept_module, "_write", written_twice)
+    with load("riscv64-5") as m:
+        assert m.type("struct tight").size == 9
+    (kept,) = folder.iterdir()
+    kept.chmod(0o666)
+    made = []
+    monkeypatch.setattr(kept_module, "_write", lambda path, data: made.append(path))
+    with load("riscv64-5") as m:
+        assert m.type("struct tight").size == 9
+    assert made == [kept]
+
+
+def test_scans_of_host_code_are_pythons() -> None:
+    """Units and tables of lines as both read them, of all compilers' versions of DWARF, and damaged ones."""
+    if not native.available():
+        pytest.skip("there is no host code")
+    rng = random.Random(26)
+    for name in ("x86_64-5", "s390x-5", "mips-4"):
+        with load(name) as m:
+            units = Units(m.symbols.files[0])
+        for n, header in enumerate(units.headers):
+            unit = units.unit(n)
+            asked = partial(_address, units.info, unit), partial(_text, units.info, unit)
+            tables = units._tables_of(n)
+            for deep in (False, True):
+                right = units._scanner.scan(header, *asked, deep)
+                assert units._quick.scan(header, tables, deep, False).functions == right.functions
+                assert units._quick.scan(header, tables, deep, True).types == right.types
+                assert right.types or right.functions
+            table = line_table(units.info, unit)
+            program = units.info.line_program_for_CU(unit)
+            assert [*table] == sorted(_lines(program), key=lambda line: line.start) and table._rows is not None
+            for _ in range(60):
+                damaged = bytearray(units._sections.info)
+                for _ in range(3):
+                    damaged[rng.randrange(header.first, header.end)] = rng.randrange(256)
+                sections = evolve(units._sections, info=bytes(damaged))
+                found = QuickScanner(sections).scan(header, tables, False, True)
+                if found is not None:
+                    assert found.types == UnitScanner(sections).scan(header, *asked).types

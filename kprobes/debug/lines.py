@@ -1,0 +1,171 @@
+"""Lines of source code by address: a unit's table of lines."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from attrs import frozen
+
+from .quick import rows_of
+
+_WORDS: Final = 5  #: of a row: start, end, file, line, is_stmt
+
+
+@frozen
+class Line:
+    """Code of a line. start, end: link addresses. is_stmt: a debugger should stop there."""
+
+    start: int
+    end: int
+    path: str
+    line: int
+    is_stmt: bool = True
+
+
+class LineTable:
+    """The lines of a unit that have code, by address.
+
+    They are made when they are asked for: a unit of C++ has hundreds of thousands.
+    """
+
+    def __init__(self, lines: Sequence[Line], rows: memoryview | None = None, program: Any = None) -> None:
+        """Take what was read.
+
+        Args:
+            lines: the lines; where there are `rows`, none.
+            rows: words of the lines, as rows_of() gives them.
+            program: pyelftools' view of the header, which has the files' names; None: there are no rows.
+        """
+        self._lines = sorted(lines, key=lambda line: line.start)
+        self._rows = rows
+        self._program = program
+        self._paths: dict[int, str] = {}
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """The indices of rows whose files are known, by address."""
+        assert self._rows is not None
+        starts = self._rows[0::_WORDS].tolist()
+        files = self._rows[2::_WORDS].tolist()
+        base = _base(self._program)
+        count = len(self._program["file_entry"])
+        return sorted((n for n, file in enumerate(files) if 0 <= file - base < count), key=starts.__getitem__)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The lines' first addresses, ascending."""
+        if self._rows is None:
+            return [line.start for line in self._lines]
+        starts = self._rows[0::_WORDS].tolist()
+        return [starts[n] for n in self._order]
+
+    def _line(self, at: int) -> Line:
+        """Return the line of an index in the order of addresses."""
+        if self._rows is None:
+            return self._lines[at]
+        n = _WORDS * self._order[at]
+        start, end, file, line, is_stmt = self._rows[n:n + _WORDS]
+        if file not in self._paths:
+            base = _base(self._program)
+            self._paths[file] = path_in(self._program, self._program["file_entry"][file - base], base)
+        return Line(start, end, self._paths[file], line, bool(is_stmt))
+
+    def __iter__(self) -> Iterator[Line]:
+        return map(self._line, range(len(self._starts)))
+
+    def between(self, start: int, end: int) -> list[Line]:
+        """Return the lines that begin in [start, end), link addresses."""
+        first, behind = bisect.bisect_left(self._starts, start), bisect.bisect_left(self._starts, end)
+        return [self._line(at) for at in range(first, behind)]
+
+    def at(self, address: int) -> Line | None:
+        """Return the line that has a link address."""
+        at = bisect.bisect_right(self._starts, address) - 1
+        found = self._line(at) if at >= 0 else None
+        return found if found is not None and address < found.end else None
+
+    def of_file(self, wanted: Any) -> Iterator[Line]:
+        """Yield the lines of some files.
+
+        Args:
+            wanted: takes a path, tells whether it is one of them.
+        """
+        if self._rows is None:
+            yield from (line for line in self._lines if wanted(line.path))
+            return
+        base = _base(self._program)
+        entries = enumerate(self._program["file_entry"], base)
+        files = {n for n, entry in entries if wanted(path_in(self._program, entry, base))}
+        numbers = self._rows[2::_WORDS].tolist()
+        yield from (self._line(at) for at, n in enumerate(self._order) if numbers[n] in files)
+
+
+def line_table(info: Any, unit: Any) -> LineTable:
+    """Return the table of a unit. Raises what is in DAMAGE.
+
+    Args:
+        info: pyelftools' view of the file.
+        unit: pyelftools' view of the unit.
+    """
+    program = info.line_program_for_CU(unit)
+    if program is None:
+        return LineTable([])
+    if program["version"] < 4 or program["maximum_operations_per_instruction"] == 1:
+        facts = {"address": program.structs.address_size, "least": program["minimum_instruction_length"],
+                 "is_stmt": bool(program["default_is_stmt"]), "line_base": program["line_base"],
+                 "line_range": program["line_range"], "opcode_base": program["opcode_base"]}
+        data = info.debug_line_sec.stream.getvalue()
+        rows = rows_of(data, program.program_start_offset, program.program_end_offset, facts,
+                       not info.config.little_endian)
+        if rows is not None:
+            return LineTable([], rows, program)
+    return LineTable([*_lines(program)])
+
+
+def _base(program: Any) -> int:
+    """Return the number of a program's first file."""
+    return 0 if program["version"] >= 5 else 1
+
+
+def _lines(program: Any) -> Iterator[Line]:
+    files, before = program["file_entry"], None
+    base = 0 if program["version"] >= 5 else 1
+    for entry in program.get_entries():
+        state = entry.state
+        if state is None:
+            continue
+        if (before is not None and before.line and before.address < state.address and 0 <= before.file - base
+            < len(files)):
+            yield Line(before.address, state.address, path_in(program, files[before.file - base], base), before.line,
+                       bool(before.is_stmt))
+        before = None if state.end_sequence else state
+
+
+def path_in(program: Any, entry: Any, base: int) -> str:
+    """Return a source file's path.
+
+    Args:
+        program: whose header has the file.
+        entry: of the file.
+        base: number of the program's first file.
+    """
+    name = entry.name.decode("utf-8", "backslashreplace") if isinstance(entry.name, bytes) else str(entry.name)
+    directories = program["include_directory"]
+    index = entry.dir_index - base
+    if name.startswith("/") or not 0 <= index < len(directories) or (base == 0 and entry.dir_index == 0):
+        return name
+    directory = directories[index]
+    return f"{directory.decode('utf-8', 'backslashreplace') if isinstance(directory, bytes) else directory}/{name}"
+
+
+def source_path(unit: Any, file: int) -> str:
+    """A source file by its number in the unit; "": there is none. Raises what is in DAMAGE."""
+    program = unit.dwarfinfo.line_program_for_CU(unit)
+    if program is None:
+        return ""
+    base = 0 if program["version"] >= 5 else 1
+    files = program["file_entry"]
+    return path_in(program, files[file - base], base) if 0 <= file - base < len(files) else ""

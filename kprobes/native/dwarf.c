@@ -1,0 +1,592 @@
+/* Debug information: entries of a unit, and rows of a table of lines, as kprobes/debug/scan.py and
+ * lines.py have them in Python, which say what is looked for and why.
+ *
+ * A file is hostile: nothing outside its sections is read, and whatever is unusual or damaged is
+ * left to Python (NOT_HERE), which does the same slowly, and knows what to say. Source: DWARF 5,
+ * sections 7.5 and 6.2.
+ */
+#include "words.h"
+
+enum { NOT_HERE = -1, DONE = 0 };
+
+struct bytes { const u8 *data; u64 size; };
+
+/* A place in a section; `bad` is set by whatever ends beyond it. */
+struct cursor { const u8 *data; u64 at, end; int big, bad; };
+
+static u64 fixed(struct cursor *c, u64 size)
+{
+    u64 value = 0;
+    if (size > 8 || size > c->end - c->at) {
+        c->bad = 1;
+        return 0;
+    }
+    for (u64 n = 0; n < size; n++)
+        value |= (u64)c->data[c->at + (c->big ? size - 1 - n : n)] << 8 * n;
+    c->at += size;
+    return value;
+}
+
+static u64 unsigned_leb(struct cursor *c)
+{
+    u64 value = 0;
+    for (int shift = 0; c->at < c->end; shift += 7) {
+        u8 byte = c->data[c->at++];
+        if (shift < 64)
+            value |= (u64)(byte & 0x7f) << shift;
+        else if (byte & 0x7f)
+            break; /* more than 64 bits: Python's numbers have them */
+        if (byte < 0x80)
+            return value;
+    }
+    c->bad = 1;
+    return 0;
+}
+
+static long long signed_leb(struct cursor *c)
+{
+    u64 value = 0;
+    for (int shift = 0; c->at < c->end && shift < 64; shift += 7) {
+        u8 byte = c->data[c->at++];
+        value |= (u64)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            if (byte & 0x40 && shift < 57)
+                value |= ~0ull << (shift + 7);
+            return (long long)value;
+        }
+    }
+    c->bad = 1;
+    return 0;
+}
+
+static void pass(struct cursor *c, u64 size)
+{
+    if (size > c->end - c->at)
+        c->bad = 1;
+    else
+        c->at += size;
+}
+
+/* --- entries */
+
+/* What dwarf_unit() is told, and what it has found.
+ *
+ *   info, abbrev, strings, line_strings   addresses of sections; `..._size`: their bytes
+ *   addresses, texts    the unit's tables of addresses and of strings' offsets; `..._size`: bytes
+ *   unit, first, end, table   offsets: of the unit, its first entry, behind it, its abbreviations
+ *   version, address, word, big   of the unit: of DWARF, bytes of an address and of an offset, order
+ *   deep      1: what stands within functions, too
+ *   wanted    of FUNCTIONS, TYPES
+ *   shapes, attributes, declared   room for this function's own; `..._room`: how many of each.
+ *             Shapes are all free before and after; the room for what is declared is a power of
+ *             two, and notes of other units in it are as good as free
+ *   seen, seen_room, seen_count    a table of hashes of types that are noted already; no room: all
+ *             are noted. A power of two
+ *   functions, types, scopes   what is found: struct function, struct type, struct scope, and
+ *             how many fit, and how many there are
+ */
+#define UNIT_WORDS(X) \
+    X(info) X(info_size) X(abbrev) X(abbrev_size) X(strings) X(strings_size) X(line_strings) \
+    X(line_strings_size) X(addresses) X(addresses_size) X(texts) X(texts_size) X(unit) X(first) \
+    X(end) X(table) X(version) X(address) X(word) X(big) X(deep) X(wanted) X(shapes) \
+    X(shapes_room) X(attributes) X(attributes_room) X(declared) X(declared_room) X(seen) \
+    X(seen_room) X(seen_count) X(functions) X(functions_room) X(functions_count) X(types) \
+    X(types_room) X(types_count) X(scopes) X(scopes_room) X(scopes_count)
+EXPORT const char unit_words[] = UNIT_WORDS(NAME);
+struct unit { UNIT_WORDS(WORD) };
+enum { FUNCTIONS = 1, TYPES = 2 };
+
+/* A name: in which section it is, its offset and bytes. Section 0: there is none. */
+enum { NOWHERE, INFO, STRINGS, LINE_STRINGS };
+struct name { u64 section, offset, size; };
+
+struct function { u64 low, high, offset; };
+struct type { u64 tag, scope, section, name, size_of_name, offset, size, line; };
+/* `around` and `scope`: number of a struct scope, from 1; 0: none */
+struct scope { u64 around, section, name, size_of_name, hash; };
+
+struct shape { u64 tag, children, size, first, count, interesting, known; };
+struct attribute { u64 name, form, constant; };
+struct declared { u64 offset, scope, hash; struct name name; };
+
+enum {
+    SIBLING = 0x01, NAME_OF = 0x03, BYTES = 0x0b, LOW = 0x11, HIGH = 0x12, LINE = 0x3b,
+    DECLARATION = 0x3c, SPECIFICATION = 0x47, RANGES = 0x55,
+};
+enum {
+    CLASS = 0x02, ENUMERATION = 0x04, BLOCK = 0x0b, MEMBER = 0x0d, STRUCTURE = 0x13, TYPEDEF = 0x16,
+    UNION = 0x17, MODULE = 0x1e, BASE = 0x24, SUBPROGRAM = 0x2e, VARIABLE = 0x34, NAMESPACE = 0x39,
+};
+enum { IMPLICIT = 0x21 };
+#define VARIES (~0ull)
+#define UNKNOWN (~0ull - 1)
+#define DEEPEST 256
+
+static int is_type(u64 tag)
+{
+    return tag == CLASS || tag == ENUMERATION || tag == STRUCTURE || tag == TYPEDEF || tag == UNION
+        || tag == BASE || tag == VARIABLE;
+}
+
+static int is_scope(u64 tag)
+{
+    return tag == CLASS || tag == STRUCTURE || tag == UNION || tag == MODULE || tag == NAMESPACE;
+}
+
+/* Bytes of a form, VARIES, or UNKNOWN. */
+static u64 size_of(const struct unit *u, u64 form)
+{
+    switch (form) {
+    case 0x0b: case 0x0c: case 0x11: case 0x25: case 0x29: return 1;
+    case 0x05: case 0x12: case 0x26: case 0x2a: return 2;
+    case 0x27: case 0x2b: return 3;
+    case 0x06: case 0x13: case 0x1c: case 0x28: case 0x2c: return 4;
+    case 0x07: case 0x14: case 0x20: case 0x24: return 8;
+    case 0x1e: return 16;
+    case 0x19: case IMPLICIT: return 0;
+    case 0x0e: case 0x17: case 0x1d: case 0x1f: case 0x1f20: case 0x1f21: return u->word;
+    case 0x01: return u->address;
+    case 0x10: return u->version <= 2 ? u->address : u->word;
+    case 0x0d: case 0x0f: case 0x15: case 0x1a: case 0x1b: case 0x22: case 0x23: case 0x1f01:
+    case 0x1f02: /* LEB128 */
+    case 0x09: case 0x18: case 0x08: case 0x0a: case 0x03: case 0x04: return VARIES;
+    }
+    return UNKNOWN;
+}
+
+static int is_leb(u64 form)
+{
+    return form == 0x0d || form == 0x0f || form == 0x15 || form == 0x1a || form == 0x1b
+        || form == 0x22 || form == 0x23 || form == 0x1f01 || form == 0x1f02;
+}
+
+static int is_address_number(u64 form)
+{
+    return form == 0x1b || form == 0x1f01 || (form >= 0x29 && form <= 0x2c);
+}
+
+static int is_text_number(u64 form)
+{
+    return form == 0x1a || form == 0x1f02 || (form >= 0x25 && form <= 0x28);
+}
+
+static void pass_value(struct cursor *c, const struct unit *u, u64 form)
+{
+    u64 size = size_of(u, form);
+    if (size < UNKNOWN)
+        pass(c, size);
+    else if (size == UNKNOWN)
+        c->bad = 1;
+    else if (is_leb(form))
+        unsigned_leb(c);
+    else if (form == 0x08) {
+        while (c->at < c->end && c->data[c->at])
+            c->at++;
+        pass(c, 1);
+    } else if (form == 0x0a)
+        pass(c, fixed(c, 1));
+    else if (form == 0x03)
+        pass(c, fixed(c, 2));
+    else if (form == 0x04)
+        pass(c, fixed(c, 4));
+    else
+        pass(c, unsigned_leb(c));
+}
+
+/* Reads a unit's abbreviations. Returns the greatest number, or NOT_HERE. */
+static long long read_shapes(const struct unit *u)
+{
+    struct shape *shapes = (struct shape *)u->shapes;
+    struct attribute *attributes = (struct attribute *)u->attributes;
+    struct cursor c = { (const u8 *)u->abbrev, u->table, u->abbrev_size, (int)u->big, 0 };
+    u64 used = 0, greatest = 0;
+    if (u->table > u->abbrev_size)
+        return NOT_HERE;
+    for (;;) {
+        u64 code = unsigned_leb(&c);
+        if (c.bad)
+            break;
+        if (!code)
+            return (long long)greatest;
+        if (code >= u->shapes_room)
+            break;
+        struct shape *shape = &shapes[code];
+        if (code > greatest)
+            greatest = code;
+        shape->tag = unsigned_leb(&c);
+        shape->children = fixed(&c, 1);
+        shape->first = used;
+        shape->size = 0;
+        shape->known = 1;
+        int sibling = 0, code_of = 0, declared = 0;
+        for (;;) {
+            u64 name = unsigned_leb(&c), form = unsigned_leb(&c);
+            u64 constant = form == IMPLICIT ? (u64)signed_leb(&c) : 0;
+            if (c.bad || used == u->attributes_room)
+                goto damaged;
+            if (!name && !form)
+                break;
+            u64 size = size_of(u, form);
+            if (size == UNKNOWN)
+                goto damaged;
+            shape->size = size == VARIES || shape->size == VARIES ? VARIES : shape->size + size;
+            attributes[used++] = (struct attribute){ name, form, constant };
+            sibling |= name == SIBLING;
+            code_of |= name == LOW || name == RANGES;
+            declared |= name == DECLARATION;
+        }
+        shape->count = used - shape->first;
+        shape->interesting = is_type(shape->tag) || is_scope(shape->tag)
+            || (shape->children && sibling) || (shape->tag == SUBPROGRAM && code_of)
+            || (shape->tag == MEMBER && declared);
+    }
+damaged:
+    for (u64 n = 0; n <= greatest; n++)
+        shapes[n].known = 0;
+    return NOT_HERE;
+}
+
+/* The attributes of an entry that are looked at; `has`: bits of the first 64 of DW_AT, and of
+ * SPECIFICATION and RANGES, as they are numbered here. */
+struct values { u64 has, sibling, low, high, high_is_address, bytes, line, specification; struct name name; };
+#define BIT(name) (1ull << ((name) & 63))
+
+/* Where a text is: its section and offset; 0: outside. */
+static int text_at(const struct unit *u, u64 section, u64 offset, struct name *name)
+{
+    const u8 *data = (const u8 *)(section == STRINGS ? u->strings : u->line_strings);
+    u64 size = section == STRINGS ? u->strings_size : u->line_strings_size, n = offset;
+    while (n < size && data[n])
+        n++;
+    if (n >= size)
+        return 0;
+    *name = (struct name){ section, offset, n - offset };
+    return 1;
+}
+
+static int read_values(struct cursor *c, const struct unit *u, const struct shape *shape, struct values *v)
+{
+    const struct attribute *attributes = (const struct attribute *)u->attributes + shape->first;
+    v->has = 0;
+    v->name = (struct name){ NOWHERE, 0, 0 };
+    for (u64 n = 0; n < shape->count; n++) {
+        u64 name = attributes[n].name, form = attributes[n].form, size, value;
+        if (name != SIBLING && name != NAME_OF && name != BYTES && name != LOW && name != HIGH
+            && name != LINE && name != DECLARATION && name != SPECIFICATION && name != RANGES) {
+            pass_value(c, u, form);
+            continue;
+        }
+        size = size_of(u, form);
+        v->has |= BIT(name);
+        if (form == 0x08) {
+            u64 start = c->at;
+            pass_value(c, u, form);
+            if (name != NAME_OF || c->bad)
+                return 0;
+            v->name = (struct name){ INFO, start, c->at - 1 - start };
+            continue;
+        }
+        if (form == IMPLICIT)
+            value = attributes[n].constant;
+        else if (is_leb(form))
+            value = unsigned_leb(c);
+        else if (size <= 8)
+            value = fixed(c, size);
+        else
+            return 0;
+        if (c->bad)
+            return 0;
+        if (is_address_number(form) && (name == LOW || name == HIGH)) {
+            struct cursor t = { (const u8 *)u->addresses, 0, u->addresses_size, (int)u->big, 0 };
+            if (value >= u->addresses_size / u->address)
+                return 0;
+            t.at = value * u->address;
+            value = fixed(&t, u->address);
+        }
+        switch (name) {
+        case SIBLING: v->sibling = value; break;
+        case LOW: v->low = value; break;
+        case HIGH:
+            v->high = value;
+            v->high_is_address = form == 0x01 || is_address_number(form);
+            break;
+        case BYTES: v->bytes = value; break;
+        case LINE: v->line = value; break;
+        case SPECIFICATION: v->specification = value; break;
+        case NAME_OF:
+            if (is_text_number(form)) {
+                struct cursor t = { (const u8 *)u->texts, 0, u->texts_size, (int)u->big, 0 };
+                if (value >= u->texts_size / u->word)
+                    return 0;
+                t.at = value * u->word;
+                if (!text_at(u, STRINGS, fixed(&t, u->word), &v->name))
+                    return 0;
+            } else if (form == 0x0e || form == 0x1f) {
+                if (!text_at(u, form == 0x0e ? STRINGS : LINE_STRINGS, value, &v->name))
+                    return 0;
+            } else
+                return 0;
+        }
+    }
+    return !c->bad;
+}
+
+static u64 mixed(u64 hash, u64 value)
+{
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+    return hash ^ hash >> 29;
+}
+
+static u64 hash_of(const struct unit *u, const struct name *name)
+{
+    const u8 *data = name->section == INFO ? (const u8 *)u->info
+        : name->section == STRINGS ? (const u8 *)u->strings : (const u8 *)u->line_strings;
+    u64 hash = name->size;
+    for (u64 n = 0; n < name->size; n++)
+        hash = mixed(hash, data[name->offset + n]);
+    return hash;
+}
+
+/* 1: this type is not noted yet. */
+static int is_new(struct unit *u, u64 hash)
+{
+    u64 *seen = (u64 *)u->seen;
+    if (!u->seen_room)
+        return 1;
+    hash += !hash;
+    u64 n = hash & (u->seen_room - 1);
+    for (; seen[n]; n = (n + 1) & (u->seen_room - 1))
+        if (seen[n] == hash)
+            return 0;
+    if (u->seen_count < u->seen_room / 4 * 3) {
+        seen[n] = hash;
+        u->seen_count++;
+    }
+    return 1;
+}
+
+/* The note of a declaration, or a free one, which may have another unit's. */
+static struct declared *declaration(const struct unit *u, u64 offset)
+{
+    struct declared *all = (struct declared *)u->declared;
+    u64 n = offset * 0x9E3779B97F4A7C15ull >> 20 & (u->declared_room - 1);
+    while (all[n].offset >= u->first && all[n].offset < u->end && all[n].offset != offset)
+        n = (n + 1) & (u->declared_room - 1);
+    return &all[n];
+}
+
+static long long walk(struct unit *u)
+{
+    const struct shape *shapes = (const struct shape *)u->shapes;
+    struct scope *scopes = (struct scope *)u->scopes;
+    struct cursor c = { (const u8 *)u->info, u->first, u->end, (int)u->big, 0 };
+    u64 depth = 0, inside = 0, open = 0, declarations = 0;
+    struct { u64 depth, scope; } around[DEEPEST];
+    while (c.at < c.end) {
+        u64 start = c.at, code = unsigned_leb(&c);
+        if (c.bad)
+            return NOT_HERE;
+        if (!code) {
+            if (depth <= 1)
+                break;
+            depth--;
+            if (inside && depth <= inside)
+                inside = 0;
+            if (open && depth <= around[open - 1].depth)
+                open--;
+            continue;
+        }
+        if (code >= u->shapes_room || !shapes[code].known)
+            return NOT_HERE;
+        const struct shape *shape = &shapes[code];
+        int walked = u->deep && (shape->tag == SUBPROGRAM || shape->tag == BLOCK);
+        if (inside || !(shape->interesting || walked)) {
+            if (shape->size != VARIES)
+                pass(&c, shape->size);
+            else {
+                const struct attribute *a = (const struct attribute *)u->attributes + shape->first;
+                for (u64 n = 0; n < shape->count; n++)
+                    pass_value(&c, u, a[n].form);
+            }
+            if (c.bad)
+                return NOT_HERE;
+            if (shape->children) {
+                inside = inside ? inside : depth;
+                depth++;
+            }
+            continue;
+        }
+        struct values v;
+        if (!read_values(&c, u, shape, &v))
+            return NOT_HERE;
+        u64 scope = open ? around[open - 1].scope : 0;
+        u64 hash = 0;
+        int named = v.name.section != NOWHERE && v.name.size;
+        if (shape->tag == SUBPROGRAM) {
+            struct function *f = (struct function *)u->functions + u->functions_count;
+            int ranges = (v.has & BIT(RANGES)) != 0;
+            int piece = v.has & BIT(LOW) && v.has & BIT(HIGH);
+            if (u->wanted & FUNCTIONS && !(v.has & BIT(DECLARATION)) && (ranges || piece)) {
+                if (u->functions_count == u->functions_room)
+                    return NOT_HERE;
+                *f = ranges ? (struct function){ 0, 0, start }
+                    : (struct function){ v.low, v.high_is_address ? v.high : v.low + v.high, start };
+                u->functions_count++;
+            }
+            v.name = (struct name){ NOWHERE, 0, 0 };
+        } else if (u->wanted & TYPES) {
+            hash = named ? hash_of(u, &v.name) : 0;
+            if (v.has & BIT(DECLARATION)) {
+                if (++declarations > u->declared_room / 2)
+                    return NOT_HERE;
+                *declaration(u, start) = (struct declared){ start, scope, hash, v.name };
+            } else {
+                u64 own = scope;
+                if (v.has & BIT(SPECIFICATION)) {
+                    const struct declared *d = declaration(u, u->unit + v.specification);
+                    if (d->offset == u->unit + v.specification && d->scope <= u->scopes_count) {
+                        own = d->scope;
+                        if (!named) {
+                            v.name = d->name;
+                            hash = d->hash;
+                            named = v.name.section != NOWHERE && v.name.size;
+                        }
+                    }
+                }
+                if (named && is_type(shape->tag) && !(u->deep && shape->tag == VARIABLE)) {
+                    u64 bytes = v.has & BIT(BYTES) ? v.bytes : 0, line = v.has & BIT(LINE) ? v.line : 0;
+                    u64 tag = shape->tag == CLASS ? STRUCTURE : shape->tag;
+                    u64 all = mixed(mixed(mixed(mixed(own ? scopes[own - 1].hash : 0, hash), bytes), line), tag);
+                    if (is_new(u, all)) {
+                        struct type *t = (struct type *)u->types + u->types_count;
+                        if (u->types_count == u->types_room)
+                            return NOT_HERE;
+                        *t = (struct type){ shape->tag, own, v.name.section, v.name.offset, v.name.size,
+                                            start, bytes, line };
+                        u->types_count++;
+                    }
+                }
+            }
+        }
+        if (!shape->children)
+            continue;
+        if (is_scope(shape->tag)) {
+            if (open == DEEPEST)
+                return NOT_HERE;
+            around[open].depth = depth;
+            around[open].scope = scope;
+            if (named && u->wanted & TYPES) {
+                if (u->scopes_count == u->scopes_room)
+                    return NOT_HERE;
+                u64 outer = scope ? scopes[scope - 1].hash : 1;
+                scopes[u->scopes_count++] = (struct scope){
+                    scope, v.name.section, v.name.offset, v.name.size, mixed(outer, hash) };
+                around[open].scope = u->scopes_count;
+            }
+            open++;
+        } else if (depth && !walked) {
+            if (v.has & BIT(SIBLING)) {
+                u64 next = u->unit + v.sibling;
+                if (next <= start || next > c.end)
+                    return NOT_HERE;
+                c.at = next;
+                continue;
+            }
+            inside = depth;
+        }
+        depth++;
+    }
+    return DONE;
+}
+
+/* Finds the functions and types of a unit. DONE or NOT_HERE; then what was found is not all. */
+EXPORT long long dwarf_unit(struct unit *u)
+{
+    if (u->first > u->end || u->end > u->info_size || u->address > 8 || !u->address)
+        return NOT_HERE;
+    long long greatest = read_shapes(u);
+    if (greatest < 0)
+        return greatest;
+    long long done = walk(u);
+    for (long long n = 0; n <= greatest; n++)
+        ((struct shape *)u->shapes)[n].known = 0;
+    return done;
+}
+
+/* --- lines */
+
+/* What dwarf_lines() is told: where a program of lines is, and its header's facts; and what it
+ * has found: struct line for each row that has code, how many fit, how many there are. */
+#define PROGRAM_WORDS(X) \
+    X(data) X(start) X(end) X(big) X(address) X(least) X(is_stmt) X(line_base) X(line_range) \
+    X(opcode_base) X(rows) X(rows_room) X(rows_count)
+EXPORT const char program_words[] = PROGRAM_WORDS(NAME);
+struct program { PROGRAM_WORDS(WORD) };
+struct line { u64 start, end, file, line, is_stmt; };
+
+EXPORT long long dwarf_lines(struct program *p)
+{
+    struct cursor c = { (const u8 *)p->data, p->start, p->end, (int)p->big, 0 };
+    struct line *rows = (struct line *)p->rows;
+    u64 address = 0, file = 1, line = 1, is_stmt = p->is_stmt;
+    struct line before = { 0, 0, 0, 0, 0 }; /* of line 0: there is none */
+    p->rows_count = 0;
+    if (!p->line_range || p->opcode_base > 255 || !p->address || p->address > 8)
+        return NOT_HERE;
+    while (c.at < c.end) {
+        u64 opcode = fixed(&c, 1), row = 0, ends = 0;
+        if (opcode >= p->opcode_base) {
+            u64 adjusted = opcode - p->opcode_base;
+            address += p->least * (adjusted / p->line_range);
+            line += p->line_base + adjusted % p->line_range;
+            row = 1;
+        } else if (!opcode) {
+            u64 size = unsigned_leb(&c), what = fixed(&c, 1);
+            if (c.bad || !size)
+                return NOT_HERE;
+            if (what == 1)
+                row = ends = 1;
+            else if (what == 2) {
+                if (size != p->address + 1)
+                    return NOT_HERE;
+                address = fixed(&c, p->address);
+            } else if (what == 4)
+                unsigned_leb(&c);
+            else if (what == 3)
+                return NOT_HERE; /* another file, which Python notes */
+            else
+                pass(&c, size - 1);
+        } else {
+            switch (opcode) {
+            case 1: row = 1; break;
+            case 2: address += unsigned_leb(&c) * p->least; break;
+            case 3: line += (u64)signed_leb(&c); break;
+            case 4: file = unsigned_leb(&c); break;
+            case 5: case 12: unsigned_leb(&c); break;
+            case 6: is_stmt = !is_stmt; break;
+            case 7: case 10: case 11: break;
+            case 8: address += (255 - p->opcode_base) / p->line_range * p->least; break;
+            case 9: address += fixed(&c, 2); break;
+            default: return NOT_HERE;
+            }
+        }
+        if (c.bad || line >> 32)
+            return NOT_HERE;
+        if (row) {
+            if (before.line && before.start < address) {
+                if (p->rows_count == p->rows_room)
+                    return NOT_HERE;
+                rows[p->rows_count] = before;
+                rows[p->rows_count++].end = address;
+            }
+            before = (struct line){ address, 0, file, line, is_stmt };
+        }
+        if (ends) {
+            before.line = 0;
+            address = 0;
+            file = line = 1;
+            is_stmt = p->is_stmt;
+        }
+    }
+    return DONE;
+}
