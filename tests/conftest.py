@@ -65,7 +65,7 @@ def thinned(items: list[pytest.Item], quick: bool = False) -> tuple[list[pytest.
     Of the cases of a test a few are chosen, evenly spread. Where a minute is not the limit, a test that proves a
     capability has one for each architecture and engine, or more where there are many, and a test that is marked `whole`
     has all. Which ones depends on the test's name, so that all tests together have every architecture, and every
-    process of pytest-xdist the same.
+    process of pytest-xdist the same. A test that is marked `long` is left out where a minute is the limit.
 
     Args:
         items: every case.
@@ -81,6 +81,8 @@ def thinned(items: list[pytest.Item], quick: bool = False) -> tuple[list[pytest.
     for name, several in cases.items():
         start = zlib.crc32(name.encode())
         marks = {mark.name for mark in several[0].iter_markers()}
+        if "long" in marks and quick:
+            continue
         if "whole" in marks and not quick:
             kept.update(several)
         elif "conformance" in several[0].fixturenames and "sweep" not in marks and not quick:

@@ -39,17 +39,20 @@ def test_a_trace(platform: str) -> None:
     assert "len=0x5" in done.stdout and "ret=0x3610a686" in done.stdout
 
 
+@pytest.mark.long
 def test_a_script(platform: str) -> None:
     done = run_as(platform, "script", DEMO, "-e", "uprobe:crc32 { @[arg2] = count(); }", *CALL)
     assert "@[5]: 1" in done.stdout
 
 
+@pytest.mark.long
 def test_a_recording(platform: str, tmp_path: Path) -> None:
     file = str(tmp_path / "hits.arrow")
     run_as(platform, "record", DEMO, "-o", file, "-e", "p crc32 len=$arg3", *CALL)
     assert "crc32" in run_as(platform, "report", file).stdout
 
 
+@pytest.mark.long
 def test_an_input_that_hangs(platform: str, tmp_path: Path) -> None:
     target = tmp_path / "target.py"
     target.write_text("import kprobes\n"
@@ -60,5 +63,6 @@ def test_an_input_that_hangs(platform: str, tmp_path: Path) -> None:
     assert "hangs" in done.stdout
 
 
+@pytest.mark.long
 def test_wrong_words(platform: str, tmp_path: Path) -> None:
     assert "Traceback" not in run_as(platform, "trace", str(tmp_path / "missing"), "-e", "p f", status=2).stderr

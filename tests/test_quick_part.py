@@ -11,14 +11,18 @@ pytestmark = pytest.mark.quick
 
 
 class Item:
-    """A test that has a name."""
+    """A test that has a name.
 
-    def __init__(self, nodeid: str, *fixturenames: str) -> None:
-        self.nodeid, self.fixturenames = nodeid, fixturenames
+    Attributes:
+        marks: names of its markers.
+    """
+
+    def __init__(self, nodeid: str, *fixturenames: str, marks: tuple[str, ...] = ()) -> None:
+        self.nodeid, self.fixturenames, self.marks = nodeid, fixturenames, marks
 
     def iter_markers(self) -> list[pytest.Mark]:
-        """None."""
-        return []
+        """Its markers."""
+        return [getattr(pytest.mark, name).mark for name in self.marks]
 
 
 def test_cases_are_spread(pytestconfig: pytest.Config) -> None:
@@ -37,6 +41,13 @@ def test_capabilities_have_every_architecture_unless_it_is_to_be_quick(pytestcon
     items = [Item(f"tests/test_a.py::test_one[{arch}-O{n}]", "conformance") for arch in ARCHES for n in range(2)]
     assert {item.nodeid.partition("[")[2].partition("-")[0] for item in conftest.thinned(items)[0]} == {*ARCHES}
     assert len(conftest.thinned(items, quick=True)[0]) == conftest.CASES
+
+
+def test_what_takes_long_is_left_out_where_it_is_to_be_quick(pytestconfig: pytest.Config) -> None:
+    conftest = pytestconfig.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+    items = [Item("tests/test_a.py::test_a"), Item("tests/test_a.py::test_b", marks=("quick", "long"))]
+    assert conftest.thinned(items, quick=True) == (items[:1], items[1:])
+    assert conftest.thinned(items) == (items, [])
 
 
 class Config:

@@ -71,6 +71,7 @@ def test_probes_everywhere_change_nothing(optimize: bool) -> None:
     assert m.read(BASE, 12) == b"".join(word.to_bytes(2, "little") for word in WORDS["sum"])
 
 
+@pytest.mark.long
 def test_a_jump_takes_the_place_of_most_instructions(thorough: bool) -> None:
     """One probe at a time: branches, calls and symbolic operands are displaced, two instructions where one is short.
     Without --thorough at every third instruction."""

@@ -316,6 +316,7 @@ def test_ten_thousand_programs_are_one_piece_of_code(scene: Any) -> None:
     assert word(out) == (5 << 32) + sum(range(1000))
 
 
+@pytest.mark.long
 def test_a_helper_detaches_the_programs_that_run(scene: Any) -> None:
     """Again and again: the one that called it goes on in memory that is still there."""
     m, k = scene

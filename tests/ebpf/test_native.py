@@ -51,6 +51,7 @@ def test_functions_of_python_that_may_be_missing_are_called_by_one() -> None:
     assert [path.name for path in HERE.glob("*.[ch]") if "PyObject_Vectorcall" in path.read_text()] == ["python.h"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("host", ["x86_64", "aarch64"])
 def test_the_library_compiles_for_macos(host: str) -> None:
     """More cannot be tried here: a Mach-O library comes out that leaves Python's functions to its process."""

@@ -148,6 +148,7 @@ def test_operands_that_nothing_fetches(arch: str, written: str) -> None:
         fetched(written, architectures.get(arch), m.symbols)
 
 
+@pytest.mark.long
 def test_damaged_notes() -> None:
     """Each byte of the notes, wrong: markers or none, and no exception."""
     data = FILES["x86_64"]

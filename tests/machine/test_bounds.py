@@ -92,6 +92,7 @@ def test_long_bounds(scene: Scene, timeout: float) -> None:
     assert scene.m.call("deep", 4, timeout=timeout) == 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["max_insns", "timeout", "fault", "Kprobes", "call"])
 def test_nothing_leaks(what: str) -> None:
     scene = Scene("x86_64")

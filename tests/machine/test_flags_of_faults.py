@@ -29,6 +29,7 @@ def outcome(m: UnicornMachine, bound: int | None) -> tuple[int, int]:
     return m.regs.pc, m.regs.flags
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arch", ["x86_64", "i386"])
 def test_a_bound_changes_no_flags(arch: str) -> None:
     assert GUESTS[arch].faults.hooked_flags is not None

@@ -186,7 +186,6 @@ def test_random_histories(arch: str) -> None:
                 assert all(m.parts.memory.engine.read(start, len(data)) == data for start, data in then[0].items())
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("arch", ["x86_64", "mips", "s390x", "sparc64"])
 def test_many_returns_to_one_snapshot(arch: str, way: Any) -> None:
     """Restored again and again, memory of all sizes is what it was, wherever the guest or its user wrote.

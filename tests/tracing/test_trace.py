@@ -7,7 +7,6 @@ import io
 import itertools
 import json
 import re
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -355,24 +354,17 @@ def test_formats_that_are_none(k: Kprobes, tmp_path: Path) -> None:
     ("pyarrow", "arrow", "t.to_arrow()"), ("pyarrow", "arrow", "t.save('/nonexistent/x')"),
     ("pandas", "arrow", "t.to_pandas()"),
     ("numpy", "perfetto", "t.export('/dev/null', 'perfetto')"), ("pyarrow", "arrow", "Trace.load('/dev/null')")])
-def test_without_an_extra(library: str, extra: str, action: str) -> None:
+def test_without_an_extra(library: str, extra: str, action: str, k: Kprobes, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence that says what to install; and text needs none of them."""
-    code = f"""
-import io, sys
-sys.modules[{library!r}] = None
-from kprobes import Kprobes, Trace, UnicornMachine, Unsupported
-k = Kprobes(UnicornMachine.load({DEMO!r}))
-with k.trace("p fib n=$arg1") as t:
-    k.machine.call("fib", 3)
-t.export(io.StringIO(), "ftrace"); t.export(io.StringIO(), "csv"); t.export(io.StringIO(), "chrome")
-try:
-    {action}
-except Unsupported as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300,
-                          check=True)
-    assert done.stdout == f"{library} is not installed; pip install 'kprobes[{extra}]'\n"
+    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    t = recorded(k)
+    for form in ("ftrace", "csv", "chrome"):
+        t.export(io.StringIO(), form)
+    with pytest.raises(Unsupported) as error:
+        eval(action, {"t": t, "Trace": Trace})
+    assert str(error.value) == f"{library} is not installed; pip install 'kprobes[{extra}]'"
 
 
 def test_every_architecture_has_a_trace() -> None:
