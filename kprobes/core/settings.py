@@ -51,11 +51,15 @@ class Setting(Generic[T]):
         return self if probe is None else getattr(probe, self._field)
 
     def __set__(self, probe: Any, value: T) -> None:
-        """Check and keep a value.
+        """Check a value, and set it on a probe.
+
+        Args:
+            probe: the probe.
+            value: of the setting.
 
         Raises:
             BadLocation, BadArgument: the value makes no sense.
-            AlreadyRegistered: the probe is registered, and the setting does not change then.
+            AlreadyRegistered: the probe is registered, and the setting cannot change then.
         """
         value = self._check(self._name, value)
         if (

@@ -320,13 +320,18 @@ class Hits(Protocol):
         """For a call site."""
 
     def check_targets(self, now: bool) -> None:
-        """Leave a hit whose handler sends the guest elsewhere to `rest` (True), or have the guest
-        go there (False): no jump can cover that place.
+        """Choose what happens at a hit whose handler sends the guest elsewhere.
+
+        Args:
+            now: True: `rest` finishes it; False: the guest goes there at once, as no jump can cover
+                that place.
         """
 
     def pause(self, now: bool) -> None:
-        """Leave every hit, and every call that is followed, to the services (True), or do so no
-        more.
+        """Have every hit, and every followed call, served by the services, or by the machine again.
+
+        Args:
+            now: True: by the services, from now on; False: by the machine again.
         """
 
 

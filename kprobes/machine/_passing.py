@@ -99,8 +99,16 @@ class Passing:
             )
 
     def _sorted(self, abi: Abi) -> tuple[list[int], list[int]]:
-        """Arguments for the registers that take pointers only, where there are such, and all
-        others; copied where they are bytes.
+        """Return the arguments as words: (those for registers that take pointers only, all others).
+
+        The first list is empty where the ABI has no such registers. Buffers are copied into guest
+        memory.
+
+        Args:
+            abi: the architecture's calling convention.
+
+        Raises:
+            Unsupported: there are more pointers than such registers.
         """
         apart = (bytes, bytearray) if abi.pointers else ()
         pointers = [self._word(a) for a in self._arguments if isinstance(a, apart)]
@@ -136,7 +144,9 @@ class Passing:
 
 
 def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
-    """Return a function that moves the stack pointer as Passing.set_up() does without arguments.
+    """Return a function that moves the stack pointer to where it stands at function entry.
+
+    It does what Passing.set_up() does without arguments.
 
     Args:
         memory: the guest's.

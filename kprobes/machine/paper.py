@@ -365,7 +365,11 @@ class PaperMachine:
         self.arch.linkage.set(regs, EXIT)
 
     def invoke(self, target: int) -> None:
-        """Run guest code with the registers as they are until it returns; then put them back."""
+        """Run a guest function with the registers as they are, then put all registers back.
+
+        Args:
+            target: its address.
+        """
         regs, values = self._regs[self._cpu], self._values[self._cpu]
         saved, outer = dict(values), (regs.reported, regs.target)
         regs.at(None)

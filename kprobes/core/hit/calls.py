@@ -255,9 +255,17 @@ class CallsUnderWay:
         return instances
 
     def _sharing(self, calls: Instances, frame: int) -> Instances | None:
-        """Take the youngest calls if they are the frame's; else return None and take nothing.
+        """Take the youngest calls off a task's calls, if they are of a frame.
 
         The last one taken is the oldest of the frame: its `link` is the true return address.
+
+        Args:
+            calls: the task's calls: those set aside, then the others from the oldest on.
+            frame: the stack pointer at the entry of the calls.
+
+        Returns:
+            The calls, youngest first; None: they are not the frame's, down to one that knows the
+            true return address; nothing was taken.
         """
         trampoline, instances = self.trampoline, []
         while calls and calls[-1].frame == frame and not calls[-1].aside:

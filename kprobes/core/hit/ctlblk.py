@@ -112,10 +112,15 @@ class ControlBlock:
         self.state = new  # type: ignore[assignment]
 
     def step(self, event: HitEvent) -> None:
-        """Take any event other than PROBEPOINT.
+        """Change the state by an event, any other than PROBEPOINT.
+
+        The event that ends a hit within a hit brings the outer one back.
+
+        Args:
+            event: what has happened.
 
         Raises:
-            ReentryError: the table has no such event in this state.
+            ReentryError: the table has no such event in this state; nothing was changed.
         """
         new = TABLE.get((self.state, event))
         if new is POP:

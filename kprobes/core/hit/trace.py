@@ -105,7 +105,11 @@ class Stacks:
         return plain if self._walk is None else self._walk.keeper(plain)
 
     def _look(self, pc: int) -> None:
-        """Tell the machine how to find the caller of the function at an address."""
+        """Have the machine's stack walk know how to find the caller of the function at an address.
+
+        Args:
+            pc: the address.
+        """
         symbols = self._machine.symbols
         assert self._walk is not None
         if self._files is not symbols.files or self._changes != symbols.changes:

@@ -61,6 +61,7 @@ def resume(calls: CallsUnderWay, then: object | None) -> None:
     """Follow the calls of a snapshot again, and no others.
 
     Args:
+        calls: the calls of the present Kprobes; those that are followed now are forgotten.
         then: returned by under_way(); None: no call was followed then.
     """
     calls.catch_up()

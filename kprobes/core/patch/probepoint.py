@@ -377,7 +377,11 @@ class Probepoint:
         self._change(Change.RESCUE)
 
     def jump(self, detour: Detour) -> None:
-        """Replace the breakpoint by the jump."""
+        """Write the jump to a detour over the breakpoint.
+
+        Args:
+            detour: where the jump leads; it is written already.
+        """
         self._change(Change.JUMP)
         self.detour = detour
         self.counted = self._rooms.sites_in_place.count(detour.call)

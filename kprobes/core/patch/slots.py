@@ -239,7 +239,15 @@ class SlotCache:
         return [(start, self._areas[start].end) for start in self._starts]
 
     def _new_area(self, near: int, count: int) -> int:
-        """Map an area of `count` units, fill it with traps, and return its address."""
+        """Map an area of `count` units, fill it with traps, and return its address.
+
+        Args:
+            near: address that it is to be near to.
+            count: units of the source's size.
+
+        Raises:
+            NoMemory, OutOfReach: there is no room near enough.
+        """
         try:
             start = self._source.take(near, count)
         except NoMemory as error:

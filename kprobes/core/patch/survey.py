@@ -266,7 +266,11 @@ class Survey:
         return [insn for insn in found if insn.decoded is not Decoded.UNDEFINED]
 
     def flow(self, symbol: Symbol) -> FunctionFlow:
-        """Return where a function's branches lead."""
+        """Return the flow of a function: where its branches lead, and what of that is not known.
+
+        Args:
+            symbol: the function's.
+        """
         start, end, limit = symbol.address, self._end(symbol), self._limit(symbol)
         walk = self._walk(start, limit, symbol.mode)
         if walk in self._flows and self._outdated(walk, min(end - start, len(walk.code), _WHOLE)):

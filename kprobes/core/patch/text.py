@@ -419,7 +419,7 @@ class Text:
         ]
 
     def _other(self, pages: list[int]) -> list[int]:
-        """Return those of the pages that somebody else has changed.
+        """Return those of the pages that others than the core have changed.
 
         Of many pages AT_A_TIME are compared, other ones each time; all, if one of them has changed.
         """
@@ -448,7 +448,7 @@ class Text:
         return self._beneath(patch, self._machine.read(addr, len(patch.new))) != patch.old
 
     def _differs(self, addr: int) -> bool:
-        """Tell whether somebody else has changed the page of an address."""
+        """Return True where others than the core have changed the page of an address."""
         page = addr & -self._machine.page_size
         try:
             return self._machine.read(page, self._machine.page_size) != self._pages.get(page)

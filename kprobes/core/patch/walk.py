@@ -412,9 +412,13 @@ class Walk:
             self._registers.clear()
 
     def _ends_here(self, insn: Insn) -> bool:
-        """Tell whether the guest does not go on behind an instruction.
+        """Return True where the guest does not go on behind an instruction.
 
-        Of a jump with a delay slot that is told of the instruction in the slot.
+        For a jump with a delay slot this is False, and True for the instruction in the slot, which
+        is asked about next.
+
+        Args:
+            insn: the instruction.
         """
         ends, self._slot_ends = self._slot_ends, False
         if insn.falls_through or insn.links or self._is_conditioned(insn):

@@ -76,7 +76,12 @@ def _check_function(place: Location, machine: Machine) -> None:
 
 
 def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int]:
-    """Return the hook that calls a guest function at `target`, mode bits included."""
+    """Return the hook that calls a guest function as a mirror: (jprobe, regs) -> 0.
+
+    Args:
+        machine: runs the guest.
+        target: the function's address, mode bits included.
+    """
 
     def hook(jp: Jprobe, regs: Regs) -> int:
         """Run the mirror, then put back the registers and the top of the stack; return 0.
@@ -194,7 +199,12 @@ def _reader(register: str, regs: Regs) -> Callable[[], int]:
 
 
 def _converted(convert: Convert | None, argument: Argument) -> Argument:
-    """Return a reader that converts what `argument` reads; None: as it is."""
+    """Return a reader of an argument that converts what another reader reads.
+
+    Args:
+        convert: (regs, word) -> what the mirror gets; None: `argument` itself is returned.
+        argument: (a CPU's registers) -> a function that reads the word.
+    """
     if convert is None:
         return argument
 

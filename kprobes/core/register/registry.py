@@ -36,7 +36,7 @@ class Registry:
         optimizer: decides which of them are jumps.
         driver: serves hits.
         admission: refuses places where no probe may be.
-        rearmed: how many patches were put back that somebody else had overwritten.
+        rearmed: how many patches were put back that others than the core had overwritten.
         busy: the machine's lock.
     """
 
@@ -58,7 +58,15 @@ class Registry:
 
     @alone
     def register(self, probe: Probe) -> None:
-        """Register a probe, and arm it unless it is disabled."""
+        """Register a probe, and arm it unless it is disabled. A refusal changes nothing.
+
+        Args:
+            probe: a probe that is registered nowhere.
+
+        Raises:
+            AlreadyRegistered: it is registered.
+            KprobeError: it may not be there.
+        """
         typed(probe, Probe)
         if probe._point is not None:
             raise AlreadyRegistered(
@@ -178,7 +186,14 @@ class Registry:
 
     @alone
     def disable(self, probe: Probe) -> None:
-        """Keep a probe registered, without hits."""
+        """Keep a probe registered, but let it have no hits. A probe that is GONE stays as it is.
+
+        Args:
+            probe: a probe of this registry.
+
+        Raises:
+            NotRegistered: it is none.
+        """
         self.check_mine(probe)
         if not probe._gone:
             probe._off = True
@@ -188,10 +203,15 @@ class Registry:
 
     @alone
     def enable(self, probe: Probe) -> None:
-        """Let a probe be hit again.
+        """Let a disabled probe be hit again. If it cannot be armed, it stays disabled.
+
+        Args:
+            probe: a probe of this registry.
 
         Raises:
+            NotRegistered: it is none.
             Gone: its text was unloaded, or overwritten.
+            KprobeError: it cannot be armed.
         """
         self.check_mine(probe)
         if probe._gone:
@@ -368,7 +388,11 @@ class Registry:
         )
 
     def _lay_bare(self, addrs: list[int]) -> None:
-        """Put the original text in the place of patches, and give up their probes."""
+        """Put the original text in the place of patches, and give up the probes that need them.
+
+        Args:
+            addrs: addresses of the patches.
+        """
         arch = self._rooms.arch
         for addr in addrs:
             # the probepoints of a bundle share its first address
@@ -386,7 +410,11 @@ class Registry:
             self._outlived(addrs)
 
     def _outlived(self, addrs: list[int]) -> None:
-        """Give up probes whose text was overwritten without a report, and warn."""
+        """Give up probes whose text was overwritten without a report, and warn.
+
+        Args:
+            addrs: addresses of their patches.
+        """
         self._lay_bare(addrs)
         warnings.warn(
             f"text at {_listed(addrs)} was overwritten while probed, by stores that nobody "

@@ -271,7 +271,11 @@ def _words(name: str, words: Iterable[Any], least: int = 1) -> list[str]:
 
 
 def _environment(env: Mapping[str, str]) -> Mapping[str, str]:
-    """Return an environment that a process can have. BadArgument: it is none."""
+    """Return an environment, after a check that a process can have it.
+
+    Raises:
+        BadArgument: it cannot.
+    """
     for name, value in env.items():
         if (
             not isinstance(name, str)

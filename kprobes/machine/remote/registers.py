@@ -52,7 +52,13 @@ class StubRegisterFile:
         self._changed: set[str] = set()  # names of registers to be written
 
     def read(self, name: str) -> int:
-        """Return a register of the stub's."""
+        """Return a register of the stub's, as it was set or read since the stop; else ask for it.
+
+        0 while no thread is this CPU, or the thread runs.
+
+        Args:
+            name: of the register, as the stub has it.
+        """
         known = self._single.get(name)
         if known is not None:
             return known
@@ -69,7 +75,11 @@ class StubRegisterFile:
         return known
 
     def read_all(self, names: Iterable[str]) -> dict[str, int]:
-        """Return many registers, asked for at once: name -> value."""
+        """Return many registers, asked for at once: name -> value.
+
+        Args:
+            names: of registers, as the stub has them.
+        """
         single = [name for name in names if name not in self._places and name not in self._single]
         if single and self.thread is not None:
             self._target.choose(self.thread)
@@ -101,7 +111,15 @@ class StubRegisterFile:
                               hint="threads become CPUs when they stop in a hit")
 
     def put(self, name: str, value: int) -> None:
-        """Set a register as write() does, after check()."""
+        """Set a register, which is written before the guest runs on.
+
+        Args:
+            name: of the register, as the stub has it.
+            value: cut to its width.
+
+        Raises:
+            RemoteError: no thread is this CPU, or one that runs.
+        """
         self.check()
         self.write(name, value)
 
@@ -119,7 +137,11 @@ class StubRegisterFile:
         return None
 
     def flush(self) -> None:
-        """Write what has changed, and forget all values: the guest runs on."""
+        """Write the registers that were set, and forget all values: the guest is about to run on.
+
+        Raises:
+            RemoteError: the stub does not write one of them.
+        """
         if self._changed and self.thread is not None:
             self._target.choose(self.thread)
             names = sorted(
@@ -136,8 +158,14 @@ class StubRegisterFile:
         self.forget()
 
     def _look_again(self, names: Iterable[str]) -> None:
-        """Write registers once more that the stub does not show as they were written, in the form
-        that it takes.
+        """Read registers back after they were written, and correct those that the stub shows
+        otherwise.
+
+        Such a stub takes the register in another form (layouts, `taken`), in which it is written
+        then.
+
+        Args:
+            names: of registers that were written.
         """
         numbers = {name: self._slots[name].number for name in names}
         shown = dict(zip(numbers, self._target.registers([*numbers.values()]), strict=True))
@@ -190,8 +218,13 @@ class StubRegisterFile:
 
 
 def places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
-    """Return name -> offset in a g packet of `size` bytes: registers stand there in order, as far
-    as it goes.
+    """Return where registers stand in a g packet: name -> offset in bytes.
+
+    They stand there in the order of their numbers, as far as the packet goes.
+
+    Args:
+        slots: the stub's registers, by name.
+        size: bytes of the packet.
     """
     out, at = {}, 0
     for slot in sorted(slots.values(), key=lambda slot: slot.number):

@@ -256,10 +256,13 @@ class RunControl:
             self._answer(stop, stepping=max_insns is not None, slot=slot)
 
     def _in_slot(self, pc: int) -> bool:
-        """Tell whether a step at `pc` leads out of a slot, in a whole machine.
+        """Return True where a step at `pc` leads out of a slot, in a whole machine.
 
         The guest makes the step without interrupts. Else another task could come to a probe while
-        this one's hit is under way.
+        the hit of this task is under way.
+
+        Args:
+            pc: address.
         """
         return (
             self._system

@@ -107,11 +107,15 @@ class AreaPages:
 
     def __init__(self, start: int, size: int, page: int, read: Callable[[int, int], bytes],
                  write: Callable[[int, bytes], None]) -> None:
-        """Take the area.
+        """Take an area that the user has set aside.
 
         Args:
-            page: bytes.
-            read, write: guest memory. A stub may say that it has written what stays as it is.
+            start: address of the area.
+            size: its bytes.
+            page: bytes of a page.
+            read: (address, bytes) -> guest memory.
+            write: (address, bytes): writes it. A stub may say that it has written what stays as it
+                is.
         """
         first = -(-start // page) * page
         self._page = page
@@ -138,7 +142,11 @@ class AreaPages:
         return self._free.pop()
 
     def _try(self, page: int) -> None:
-        """Check that a page can be written. NoMemory."""
+        """Check that a page keeps what is written to it.
+
+        Raises:
+            NoMemory: it does not.
+        """
         other = bytes(byte ^ 0xFF for byte in self._read(page, 4))
         self._write(page, other)
         if self._read(page, 4) != other:
@@ -155,10 +163,11 @@ class KernelPages:
     """Pages of a Linux kernel's allocator for modules, many at a time. They are never freed."""
 
     def __init__(self, symbols: Symbols, page: int, injected: InjectedCode) -> None:
-        """Prepare.
+        """Prepare; nothing is allocated.
 
         Args:
-            page: bytes.
+            symbols: the kernel's, for its allocator.
+            page: bytes of a page.
             injected: runs the kernel's functions, with the thread that stands in it.
         """
         self._symbols = symbols

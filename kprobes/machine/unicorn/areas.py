@@ -56,8 +56,15 @@ class CallAreas:
         return True
 
     def map_calls(self, near: int) -> int:
-        """Return an area in which every instruction executed is reported to Sink.services first, by
-        one hook over all of it.
+        """Map an area in which every instruction executed is reported to Sink.services first.
+
+        One hook over all of it does that.
+
+        Args:
+            near: address that the area is to be near to.
+
+        Returns:
+            Its address.
         """
         area = self._memory.gap(CALL_AREA, near, CALL_AREA)
         self._memory.map_own(area, CALL_AREA, hooked=True)
@@ -79,7 +86,7 @@ class CallAreas:
         return area
 
     def unmap_calls(self, area: int) -> None:
-        """Unmap an area from map_calls()."""
+        """Unmap an area from map_calls(), and end the service of its call sites."""
         for addr in [addr for addr in self._direct if addr & -CALL_AREA == area]:
             self._call_hooks[area].append(self._direct.pop(addr))
         for hook in self._call_hooks.pop(area):

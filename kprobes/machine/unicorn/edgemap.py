@@ -252,8 +252,10 @@ class LastBlocks:
     """
 
     def __init__(self, memory: GuestMemory, most: int) -> None:
-        """
+        """Note the blocks that are executed from now on, the last ones of them.
+
         Args:
+            memory: the guest's.
             most: blocks that are kept.
 
         Raises:

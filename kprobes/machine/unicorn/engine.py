@@ -373,7 +373,11 @@ class Engine:
         return context
 
     def restore(self, context: ctypes.c_void_p) -> None:
-        """Put a saved state back and keep it."""
+        """Set the CPU back to a saved state, which can be restored again.
+
+        Args:
+            context: what save() has returned.
+        """
         if self.rewind is not None:
             self.rewind[1](self._marks[context.value])
         if error := _held.uc_context_restore(self.handle, context):

@@ -307,8 +307,11 @@ class FaultReports:
         return pc
 
     def error(self, error: int, pc: int) -> Fault:
-        """Return the fault that an error number of the engine stands for, of the instruction at
-        `pc`.
+        """Return the fault that an error number of the engine stands for.
+
+        Args:
+            error: the number, not 0.
+            pc: address of the instruction.
         """
         m = self._cpu
         access, signal = ERRORS.get(error, ("engine", 11))

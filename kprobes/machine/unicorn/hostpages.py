@@ -372,7 +372,12 @@ class WayBack:
         self._table = ctypes.addressof(self._words)
 
     def _parts(self, kept: KeptBlock) -> Iterator[tuple[int, int, int]]:
-        """Yield (start, end, kind) of a block's stretches, as distances from its start."""
+        """Yield (start, end, kind) of a block's stretches for host code, as distances from its
+        start.
+
+        Args:
+            kept: what was kept of the block.
+        """
         windows = self._windows[kept]
         if not kept.block.room:
             yield 0, kept.size, _TELL

@@ -170,12 +170,20 @@ class Interrupts:
             self._ask()
 
     def every(self, instructions: int, line: int | str) -> Callable[[], None]:
-        """Make an interrupt pending each time so many instructions have been executed. Returns what
-        ends that.
+        """Make an interrupt pending again and again, each time so many instructions have been
+        executed.
+
+        Args:
+            instructions: of the guest's own, from one time to the next.
+            line: as pend() takes it.
+
+        Returns:
+            A function that ends it.
 
         Raises:
             BadArgument: `instructions` is not 1 or more, or the CPU has no such interrupt.
-            Unsupported: as pend().
+            Unsupported: nothing is known of interrupts of this architecture, or this engine cannot
+                count.
         """
         if not isinstance(instructions, int) or instructions < 1:
             raise BadArgument(
@@ -315,7 +323,14 @@ class Interrupts:
         )
 
     def no_stretch(self, target: int) -> tuple[int, int]:
-        """Begin a stretch of a run that has no instructions left. Returns as begin_stretch()."""
+        """Begin a stretch of a run that has no instructions left; end_stretch() ends it.
+
+        Args:
+            target: where the guest stands.
+
+        Returns:
+            (target, 0): where it goes on, and the instructions that it may execute.
+        """
         self._budget = 0
         return target, 0
 
@@ -342,10 +357,14 @@ class Interrupts:
                 self._state.note_stop("interrupt")
 
     def end_stretch(self, unused: int) -> int:
-        """End what begin_stretch() has begun. Returns how many instructions were executed.
+        """End the stretch of a run that begin_stretch() has begun; time goes on by what was
+        executed.
 
         Args:
-            unused: instructions of its budget that were not.
+            unused: instructions of the stretch's budget that were not executed.
+
+        Returns:
+            How many instructions were executed.
         """
         assert self._budget is not None
         done = self._budget - unused
@@ -355,10 +374,12 @@ class Interrupts:
         return done
 
     def sleep(self) -> bool:
-        """Pass the time of a CPU that waits for an interrupt, up to the next timer that ends that.
+        """Pass the time of a CPU that waits for an interrupt, up to the timer that ends the
+        waiting.
 
         Returns:
-            False where nothing ever does.
+            True where the CPU goes on; False where no timer ends the waiting, or a stop is asked
+            for.
         """
         assert self._controller is not None
         for _ in range(IDLE):

@@ -96,8 +96,12 @@ class LongBlocks:
         return first + low * WORD, first + high * WORD
 
     def _long(self, code: Any) -> Iterator[tuple[int, int]]:
-        """(first, end) of the long stretches: seldom more than a few words in a hundred are looked
-        at.
+        """Yield (first, end) of the stretches without a block's end that are too long, as indexes.
+
+        Seldom are more than a few words in a hundred looked at.
+
+        Args:
+            code: the words of the code.
         """
         start, ends = 0, self._ends
         while start + LONG <= len(code):

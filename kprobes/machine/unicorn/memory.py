@@ -421,10 +421,13 @@ class GuestMemory:
         )
 
     def reserve(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Keep the library's own memory out of ranges of addresses: (start, bytes) each.
+        """Keep the library's own memory out of ranges of addresses.
+
+        Args:
+            ranges: (start, bytes) of each.
 
         Raises:
-            BadArgument: an element is no such pair; then nothing is kept.
+            BadArgument: an element is no such pair; then nothing is kept out.
         """
         reserved: list[tuple[int, int]] = []
         for pair in ranges:

@@ -177,8 +177,13 @@ class EngineOwner:
         return None
 
     def _report(self, error: unicorn.UcError) -> int | None:
-        """Ask the core about a fault; return the address where to go on if it has handled it, else
-        None.
+        """Ask the core about a fault that has ended emu_start().
+
+        Args:
+            error: what the engine's binding has raised.
+
+        Returns:
+            The address where the guest goes on, as a handler has handled the fault; None: none has.
         """
         m = self._cpu
         access, signal = ERRORS.get(error.errno, ("engine", 11))

@@ -308,8 +308,12 @@ class LinuxProcess:
     # --- threads
 
     def _set_up_threads(self, threads: ThreadStorage) -> None:
-        """Map the threads' storage, fill it, set the thread pointer, and serve the functions that
-        ask for it.
+        """Map thread-local storage, fill it, and set the thread pointer to it.
+
+        The imports that ask for the storage's address are served from then on.
+
+        Args:
+            threads: what the architecture's ABI says of it.
         """
         m = self._cpu
         if not self.pointer:

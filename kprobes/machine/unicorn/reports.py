@@ -317,6 +317,9 @@ class Reports:
         """Return the hook of a system call that the engine does not report as an interrupt.
 
         The engine adds the instruction's size to pc after the hook.
+
+        Args:
+            call: the instruction's size, the number to report it by, and what the CPU itself does.
         """
         cpu, regs = self._cpu, self._regs
 

@@ -183,7 +183,11 @@ class HeldSignals:
             raise
 
     def _look(self, handlers: tuple[Any, ...]) -> None:
-        """Note the handlers of all signals as they are now."""
+        """Note the handlers of all signals as they are now.
+
+        Args:
+            handlers: of all signals, in the order of NUMBERS.
+        """
         there = zip(NUMBERS, handlers, strict=True)
         self._to_hold = {
             number: handler

@@ -152,7 +152,14 @@ class Snapshots:
         self._version += 1
 
     def keep_books(self, books: Books) -> Callable[[], None]:
-        """Have books go back with the guest. Return the function that ends that."""
+        """Have further state kept in snapshots, and go back with the guest.
+
+        Args:
+            books: the state, as its attribute `books`.
+
+        Returns:
+            A function that ends that.
+        """
         self._books = [*self._books, books]  # a new list: KeptGuest.known_books tells by that
 
         def remove() -> None:

@@ -40,6 +40,8 @@ class Stubs:
         """Prepare; there are no stubs yet.
 
         Args:
+            cpu: whose guest has the stubs.
+            functions: finds and enters functions.
             call: calls guest code, for resolvers: (address, arguments) -> result.
         """
         self._cpu = cpu
@@ -73,8 +75,16 @@ class Stubs:
         self.imports[trap] = name
 
     def serve(self, stub: int) -> bool:
-        """Serve a trap at a stub: go where the import, or the chosen function, is. Return False
-        where there is none.
+        """Serve a trap at a stub: send the guest to what the stub stands for.
+
+        That is the function that an ifunc's resolver chooses (the resolver may run in the guest), a
+        Python function, which is called, or a loaded symbol.
+
+        Args:
+            stub: address where the guest has trapped.
+
+        Returns:
+            False where no stub is there, or its import is bound to nothing.
         """
         if stub in self.ifuncs:
             pointer = self.choose(self.ifuncs[stub])
@@ -107,7 +117,9 @@ class Stubs:
             self._lay_jump(trap, pointer)
 
     def lay_jumps(self) -> None:
-        """Give each stub a jump whose function is known without running guest code."""
+        """Replace the trap of each stub by a jump, where its function is known without running
+        guest code.
+        """
         for trap, name in self.imports.items():
             symbol = self._functions.symbols.find(name) if name not in self.bound else None
             if symbol is not None:
@@ -164,7 +176,9 @@ class Stubs:
         self.after_restore()
 
     def after_restore(self) -> None:
-        """Take jumps out that were taken out when guest memory was otherwise."""
+        """Take jumps out that a restored snapshot has brought back, and that must not be there any
+        more.
+        """
         memory = self._cpu.memory
         for trap, code in self._stale.items():
             with suppress(GuestFault):  # its module is gone as well

@@ -19,10 +19,12 @@ class Deadline:
     __slots__ = ("_dog", "told", "when")
 
     def __init__(self, seconds: float, told: Callable[[], object]) -> None:
-        """Set the deadline.
+        """Set a deadline; the watchdog watches it once it is added.
 
         Args:
-            told: called on the watchdog's thread.
+            seconds: from now on.
+            told: is called on the watchdog's thread when the time has come, and again from time to
+                time.
         """
         self.when = monotonic() + min(seconds, TIMEOUT_MAX)
         self.told = told

@@ -217,8 +217,13 @@ class FollowedCalls:
         self._set(trampoline=trampoline)
 
     def find_stack(self, block: Callable[[int, int], HostBlock | None]) -> bool:
-        """Return True if the stack is in a block, where host code can reach it from now on; or
-        needs none.
+        """Have host code reach the guest's stack, if that is in a block that it may write.
+
+        Args:
+            block: (address, bytes) -> the block of guest memory that holds them, or None.
+
+        Returns:
+            True where host code reaches the stack from now on, or needs no stack.
         """
         if self._sp is None:
             return True

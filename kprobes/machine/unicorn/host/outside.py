@@ -108,7 +108,7 @@ def _give_back(row: _Row) -> None:
 
 
 def _piece() -> list[_Row]:
-    """More rows, and the first ones."""
+    """Make more rows, and return them; host code finds them behind those before."""
     words = (ctypes.c_uint64 * (len(ROW) * AT_ONCE + 2))()
     rows = [(ctypes.c_uint64 * len(ROW)).from_buffer(words, n * _SIZE) for n in range(AT_ONCE)]
     for row in rows:
@@ -126,8 +126,10 @@ def _asking() -> ctypes._CFunctionType:
 
 @cache
 def _standing() -> bool:
-    """Put the functions of ours where they belong, if that has not been done. False where they
-    cannot be.
+    """Put the library's functions where the engine looks for its own, if that has not been done.
+
+    Returns:
+        False where they cannot be put there: this engine's library is made otherwise.
     """
     if not hostcode.available():
         return False
