@@ -72,7 +72,12 @@ def infer(
     for declaration in script.maps:
         inference.declare(declaration)
     inference.final = True
+    before = len(found.messages)
     inference.walk()
+    found.messages[before:] = sorted(
+        found.messages[before:],
+        key=lambda message: (message.text, message.span) not in inference.early,
+    )
     for declaration in script.maps:
         if typing.maps[declaration.name].keyed is None:
             inference.warn(f"Unused map: {declaration.name}", declaration)

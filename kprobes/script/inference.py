@@ -169,6 +169,7 @@ class Inference(ABC):
         final: True in the last walk, whose errors count.
         changed: True once a type has changed in this walk.
         probe: the block that is walked.
+        early: (text, place) of warnings that come before those of types.
     """
 
     def __init__(
@@ -199,6 +200,7 @@ class Inference(ABC):
         self.found = found
         self.final = self.changed = False
         self.probe: TypedProbe
+        self.early: set[tuple[str, Span | None]] = set()
         self._scopes: list[dict[str, Slot]] = []
         self._loops = self._measured = 0
         self._known: dict[str, int] = {}
@@ -228,15 +230,19 @@ class Inference(ABC):
         """Note an error."""
         self.found.error(text, at if isinstance(at, Span) else at.span, *hints)
 
-    def warn(self, text: str, at: tree.Node, *hints: str) -> None:
-        """Note a warning, if this is the last walk.
+    def warn(self, text: str, at: tree.Node, *hints: str, early: bool = False) -> None:
+        """Note a warning, once the types are final.
 
         Args:
-            text: the warning.
-            at: the node that it is about.
+            text: what is doubtful.
+            at: where.
+            hints: what to do.
+            early: True for what bpftrace finds, and says, before it knows any types.
         """
         if self.final:
             self.found.warn(text, at.span, *hints)
+            if early:
+                self.early.add((text, at.span))
 
     # --- walking
 
@@ -326,7 +332,7 @@ class Inference(ABC):
         value = self.type(statement.value) if statement.value is not None else None
         slot.filled = statement.value is not None
         if statement.value is None and not slot.assigned:
-            self.warn(f"Variable {variable.name} was never assigned to.", statement)
+            self.warn(f"Variable {variable.name} was never assigned to.", statement, early=True)
         if statement.type is not None:
             written = self.written(statement.type)
             if written is not None and _sized(written):
@@ -579,7 +585,7 @@ class Inference(ABC):
         self.warn("While loops are deprecated and may be removed in the future.", statement,
                   "For loops support ranges (e.g. `for ($x : $start..$end) { ... }`), and can be "
                   "used in place of while. These are more easily proven to be bounded by the "
-                  "verifier.")
+                  "verifier.", early=True)
         self.condition(statement.condition)
         self._loop(statement.body)
 
@@ -779,7 +785,8 @@ class Inference(ABC):
             return None
         self.typing.slots[node] = slot
         if not slot.filled and not self._measured:
-            self.warn(f"Variable used before it was assigned: {slot.name.partition('#')[0]}", node)
+            name = slot.name.partition("#")[0]
+            self.warn(f"Variable used before it was assigned: {name}", node, early=True)
         if slot.type is None and self.final:
             self._set(slot, Integer(8, True))
         return slot.type

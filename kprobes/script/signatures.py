@@ -314,7 +314,7 @@ def _linear(
         wrong.append(f"lhist() too many buckets, must be <= 1000 (would need {rows})")
     if low > high:
         wrong.append(f"lhist() min must be less than max (provided min {low} and max {high})")
-    if high - low < step:
+    elif high - low < step:
         wrong.append("lhist() step is too large for the given range (provided step "
                      f"{step} for range {high - low})")
     if not wrong and high >= 1 << 31:
