@@ -108,7 +108,7 @@ def _own_symbols(elf: Elf) -> list[SymbolEntry]:
 
 
 def _is_code(segments: tuple[Segment, ...], f: GoFunction) -> bool:
-    """Return True where all of a function lies in an executable segment."""
+    """Return True where all of the function `f` lies in one executable segment of `segments`."""
     segment = segment_at(segments, f.address)
     return (
         segment is not None

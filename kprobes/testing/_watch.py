@@ -14,16 +14,23 @@ PATIENCE = 2.0  # seconds of the processor's until an instruction that never end
 
 
 class Watcher:
-    """The probe's handlers: where they ran, and once in a while what the registers were."""
+    """The probe's handlers, which note where they ran and, where clear() asked for that, the
+    registers.
+
+    Attributes:
+        pres: pc at each run of the pre_handler.
+        posts: pc at each run of the post_handler.
+        values: register name -> value, as the pre_handler read them last; None: not asked for.
+    """
 
     def __init__(self) -> None:
         self.clear(values=False)
 
     def clear(self, *, values: bool) -> None:
-        """Forget what was seen.
+        """Forget what was noted.
 
         Args:
-            values: True: keep the registers that the next pre_handler reads.
+            values: True: note the registers, too, from now on.
         """
         self.pres: list[int] = []
         self.posts: list[int] = []
@@ -31,13 +38,15 @@ class Watcher:
         self._want = values
 
     def pre(self, p: Any, regs: Regs) -> None:
-        """Note pc, and the registers where they are wanted: the probe's pre_handler."""
+        """Note pc, and the registers where they are wanted: the pre_handler. `p` is the probe,
+        `regs` its registers.
+        """
         self.pres.append(regs.pc)
         if self._want:
             self.values = registers(regs)
 
     def post(self, p: Any, regs: Regs, flags: int) -> None:
-        """Note pc: the probe's post_handler."""
+        """Note pc: the post_handler. `p` and `flags` are not used."""
         self.posts.append(regs.pc)
 
 

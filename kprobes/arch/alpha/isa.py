@@ -3,6 +3,10 @@
 Titles in quotes are sections of the Alpha Architecture Handbook, chapter 4. A word without a row is
 straight line: it runs out of line as it is, and where it is undefined it raises its exception
 there.
+
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next.
+Functions with `insn` and no `regs` are a row's `extra`: they return it with its target. Parameters
+of one letter are fields of the row's picture: a and b registers, i displacement.
 """
 
 from __future__ import annotations

@@ -1,5 +1,11 @@
 """T32's 32-bit instructions, of ARMv7-A and of the M profile: decode rows and simulations. Sections
 name DDI 0406C.
+
+Functions that begin with `regs` and `insn` simulate: they change registers and memory, and return
+the target to go to next. Functions that begin with `insn` add facts to it, or refuse it, and return
+it. Parameters of one letter are fields of the row's picture: n base, m index, t, e and d registers
+that are written, i immediate, u upwards, p pre-indexed, w write back, h size, q signed, r register
+list; c, s, j, k and i of branches as the manual has them.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Sections name DDI 0406C. Every simulation is wrapped for IT blocks: it happens if the block's
 condition for it holds, and ITSTATE moves on either way. What runs out of line does so under the
 block's own ITSTATE, which the slot's end (a breakpoint that no condition can skip) finds moved on.
+
+Functions that begin with `regs` and `insn` simulate, and return the target to go to next. Functions
+that begin with `insn` add facts to it, or refuse it. Parameters of one letter are fields: d, t
+destination, m, n source, i immediate, c condition, k mask of IT, r register list.
 """
 
 from __future__ import annotations
@@ -96,8 +100,8 @@ def pop(regs: Regs, insn: Insn, r: int) -> int:
 
 
 def it_rules(insn: Insn, c: int, k: int) -> Insn:
-    """Say of IT how many instructions its block has: the lowest one in the mask `k` marks the
-    block's end.
+    """Say of IT how many instructions its block has (`together`): the lowest one in the mask `k`
+    marks its end. Refuse an IT that is UNPREDICTABLE.
     """
     if c == 15 or (c == 14 and k.bit_count() != 1):
         return refuse(insn, UNPREDICTABLE)

@@ -3,6 +3,11 @@ endian in both.
 
 Sections name the Arm Architecture Reference Manual (DDI 0487). A word without a row is straight
 line: it runs out of line as it is, and where it is undefined it raises its exception there.
+
+Functions that begin with `regs` and `insn` simulate: they change registers as the instruction does,
+and return the target to go to next. Parameters of one letter are fields of the row's picture: i and
+j immediate, d destination, t register that is loaded or tested, n register with the target, c
+condition, b number of a bit, s size.
 """
 
 from __future__ import annotations

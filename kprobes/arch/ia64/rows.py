@@ -2,7 +2,8 @@
 without a row is straight line.
 
 The last six bits of a picture are the qualifying predicate; `i` is a displacement in bundles, the
-sign first.
+sign first. The functions here are a row's `extra`: they take the instruction and its fields by
+letter, and return it with its target and facts.
 """
 
 from __future__ import annotations

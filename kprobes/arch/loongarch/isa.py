@@ -5,6 +5,10 @@ Titles in quotes are sections of the LoongArch Reference Manual, volume 1. A wor
 straight line: it runs out of line as it is, and where it is undefined it raises its exception
 there. AM* are single instructions, which a trap cannot divide: they are straight line, too (Linux
 refuses most of them).
+
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next.
+Parameters of one letter are fields of the row's picture: s source, d destination, c condition flag,
+i and j pieces of an immediate.
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
 """The common part of MIPS before release 6 (isa.py) and release 6 (release6.py).
 
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next. Other
+functions of `regs` are conditions of branches. Parameters of one letter are fields of the row's
+picture: s and t sources, d destination, i displacement.
+
 Sections and tables are those of MIPS Architecture For Programmers, volume II-A (MD00086 for MIPS32,
 MD00087 for MIPS64; revision 5.04 before release 6, 6.06 for it). A word without a row is straight
 line: it runs out of line as it is, and where it is reserved it raises its exception there. MIPS16

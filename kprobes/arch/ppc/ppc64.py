@@ -4,6 +4,9 @@ rows are in rows.py.
 In ELFv1 a function pointer, and a function's symbol, is the address of a descriptor: code address,
 TOC, environment. In ELFv2 it is the code's, and a function that needs its TOC sets r2 from r12
 first; callers in the same image skip that.
+
+Parameters of one letter are fields of a row's picture: t register, d, e, f and o pieces of a
+displacement.
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 Titles in quotes are sections of the Power ISA, version 3.1B; of what it has dropped, of 2.07B. A
 word without a row is straight line: it runs out of line as it is, and where it is reserved it
 raises its exception there.
+
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next. Those
+with `to` are a row's `displace`: they return code that does the same at address `to`. Parameters of
+one letter are fields of the row's picture: o BO, i BI, d displacement, a AA (absolute), k LK (it
+sets LR).
 """
 
 from __future__ import annotations

@@ -47,7 +47,9 @@ def auipc(mask: int, insn: Insn, to: int, i: int, d: int) -> bytes:
 
 
 def jal(mask: int, insn: Insn, to: int, d: int = 0, **_: int) -> bytes:
-    """Return the link, and JAL x0 to the target."""
+    """Return code that puts the original return address into register `d` (0: none), and JAL x0 to
+    the target.
+    """
     assert insn.target is not None
     code = set_address(mask, to, d, insn.next & mask) if d else b""
     return code + jump(mask, to + len(code), insn.target)

@@ -1,16 +1,16 @@
 """RISC-V with compressed instructions: `riscv32` and `riscv64`, little endian (RV32GC, RV64GC and
 what runs beside them).
 
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next.
+Functions with `insn` and no `regs` are a row's `extra`: they return it with its target. `mask` is
+the greatest address. Parameters of one letter are fields of the row's picture: s and t sources, d
+destination, the others pieces of an immediate.
+
 Titles in quotes are sections of The RISC-V Instruction Set Manual, volumes I (unprivileged) and II
 (privileged). A word without a row is straight line: it runs out of line as it is, and where it is
 undefined it raises its exception there. In the space of C.FSDSP, Zcmp and Zcmt define other
 instructions (CM.POPRET, CM.JT ...); they need a machine without compressed double loads and stores,
 which RV32GC and RV64GC are not.
-
-Functions that begin with `regs` and `insn` simulate: they return the target to go to next.
-Functions with `insn` and no `regs` are a row's `extra`: they return it with its target. `mask` is
-the greatest address. Parameters of one letter are fields of the row's picture: s and t sources, d
-destination, the others pieces of an immediate.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """z/Architecture, 64 bit, big endian: `s390x`.
 
-Formats and names are those of z/Architecture Principles of Operation (SA22-7832), chapters 5
-(program execution), 7 (general instructions) and 10 (control instructions). An encoding without a
-row is straight line: it runs out of line as it is, and where it is undefined it raises its
-exception there. Relative operands keep their place by a new displacement; branches are simulated,
-in every addressing mode, or displaced.
-
 Functions with `regs` and `insn` simulate, where they are no helpers: they return the target to go
 to next. Functions that begin with `insn` return it with facts that depend on fields. Parameters of
 one letter are fields of the row's picture: r first register, s register with the target (0: no
 branch), t another register, m mask of conditions, i displacement, j immediate; d, b and x
 displacement, base and index of an operand in storage.
+
+Formats and names are those of z/Architecture Principles of Operation (SA22-7832), chapters 5
+(program execution), 7 (general instructions) and 10 (control instructions). An encoding without a
+row is straight line: it runs out of line as it is, and where it is undefined it raises its
+exception there. Relative operands keep their place by a new displacement; branches are simulated,
+in every addressing mode, or displaced.
 """
 
 from __future__ import annotations

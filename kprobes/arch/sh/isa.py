@@ -4,6 +4,9 @@ Names are those of the SH-4 Software Manual, section 10. A branch is simulated b
 runs, so it reads its registers and writes PR first; the delay slot runs out of line. A halfword
 without a row is straight line: it runs out of line as it is, and where it is undefined it raises
 its exception there.
+
+Functions that begin with `regs` and `insn` simulate: they return the target to go to next.
+Parameters of one letter are fields of the row's picture: n register, i displacement.
 """
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ def bsr(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def conditional(t: int, regs: Regs, insn: Insn, **_: int) -> int:
-    """T is bit 0 of SR."""
+    """Simulate BT and BF, which branch where T, bit 0 of SR, is `t`."""
     return bra(regs, insn) if regs["sr"] & 1 == t else insn.next & MASK
 
 
