@@ -16,7 +16,7 @@ import pytest
 from kprobes import EventError, Kprobes, UnicornMachine
 from kprobes.cli import main
 from kprobes.debug import units as units_module
-from kprobes.debug.scan import UnitScanner
+from kprobes.debug.units import Units
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "split.tar.xz"
 with tarfile.open(ARCHIVE) as archive:
@@ -63,32 +63,32 @@ def test_dwo_files_tell_what_the_program_itself_would(arch: str, tmp_path: Path)
 def test_debug_information_is_read_by_need(arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the program's two units an event with types and a list of lines read the one that has the function; the other
     is read for a type by its name, which may stand in any."""
-    read: list[tuple[str, int]] = []
-    scan, lines = UnitScanner.scan, units_module._lines
+    read: set[tuple[str, int]] = set()
+    contents, lines = Units._contents, units_module.line_table
 
-    def scanned(scanner: UnitScanner, header: Any, *args: Any, **more: Any) -> Any:
-        read.append(("entries", header.offset))
-        return scan(scanner, header, *args, **more)
+    def scanned(units: Units, n: int, *args: Any, **more: Any) -> Any:
+        read.add(("entries", units.headers[n].offset))
+        return contents(units, n, *args, **more)
 
     def with_lines(info: Any, unit: Any) -> Any:
-        read.append(("lines", unit.cu_offset))
+        read.add(("lines", unit.cu_offset))
         return lines(info, unit)
 
-    monkeypatch.setattr(UnitScanner, "scan", scanned)
-    monkeypatch.setattr(units_module, "_lines", with_lines)
+    monkeypatch.setattr(Units, "_contents", scanned)
+    monkeypatch.setattr(units_module, "line_table", with_lines)
     path = unpack(arch, tmp_path) / "whole"
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
         event = k.event("p weigh c y=p->y")
         ((_, unit),) = read
         k.event("p:again weigh x=p->x")
         m.call("main")
-        assert next(iter(event)).args["y"] == 4 and read == [("entries", unit)]
+        assert next(iter(event)).args["y"] == 4 and read == {("entries", unit)}
         m.type("struct point")
         assert len(read) == 2 and {kind for kind, _ in read} == {"entries"}
     read.clear()
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["list", str(path), "weigh:*"])
-    assert sorted(read) == [("entries", unit), ("lines", unit)]
+    assert read == {("entries", unit), ("lines", unit)}
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "x86_64.4"])
