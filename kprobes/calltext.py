@@ -110,7 +110,7 @@ def parse_call(text: str, inputs: bool = False) -> Call:
 
 
 def _integer(text: str) -> int | None:
-    """An integer as C or Python writes it, or None."""
+    """Return the integer that a text is, as C or Python writes it; None: it is none."""
     if len(text) > 80 or not re.fullmatch(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", text,
                                           re.ASCII):
         return None

@@ -597,7 +597,11 @@ def _behind(starts: list[int]) -> Iterable[int]:
 
 
 def _covers(ranges: list[tuple[int, int]], address: int) -> bool:
-    """Return True where an address lies in one of the last nine (start, end) that begin up to it.
+    """Return True where an address lies in one of the last nine ranges that begin up to it.
+
+    Args:
+        ranges: (start, end) of each, sorted.
+        address: the address.
     """
     n = bisect.bisect_right(ranges, (address, 1 << 64)) - 1
     return any(start <= address < end for start, end in ranges[max(n - 8, 0) : n + 1])

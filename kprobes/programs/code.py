@@ -132,8 +132,10 @@ class Code:
     order: Order = "little"
 
     def line(self, pc: int) -> CodeLine | None:
-        """Return the source line of a slot: of the nearest before it in the same function that has
-        one.
+        """Return the source line of a slot: of the nearest before it in the same function.
+
+        Returns:
+            None: the function has no lines up to there.
         """
         start = max((s for s in self.functions if s <= pc), default=0)
         at = max((s for s in self.lines if start <= s <= pc), default=None)

@@ -112,7 +112,7 @@ def reader(arch: Arch, word: int) -> Callable[[Regs], int]:
 
 
 def _quietly(read: Callable[[Regs], int]) -> Callable[[Regs], int]:
-    """Return a function that gives 0 where another one fails.
+    """Return a function that gives what `read` gives, cut to 64 bits, and 0 where that fails.
 
     A guest whose stack pointer is bad has no arguments there; that is not the program's failure.
     """

@@ -111,6 +111,9 @@ def load(code: bytes) -> int:
 
     Args:
         code: the bytes.
+
+    Raises:
+        Unsupported: this process may not have executable memory of its own.
     """
     page = mmap.mmap(-1, -(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE)
     page.write(code)

@@ -136,6 +136,10 @@ class Interpreter:
 
         Returns:
             How many instructions are left.
+
+        Raises:
+            ProgramError: the program does what it may not do, executes more than `limit`
+                instructions, or keeps a record.
         """
         steps = self._steps
         pc = 0

@@ -241,7 +241,15 @@ def decode(raw: bytes, order: Order = "little") -> tuple[Instruction, ...]:
 
 
 def _from_slot(opcode: int, registers: int, offset: int, imm: int, order: Order) -> Instruction:
-    """Return the instruction of a slot's fields. registers: the second byte."""
+    """Return the instruction of a slot, given by the slot's fields.
+
+    Args:
+        opcode: the first byte.
+        registers: the second byte, which has both registers.
+        offset: signed 16 bits.
+        imm: signed 32 bits.
+        order: byte order of the code: it says which half of `registers` is dst.
+    """
     high = registers >> 4
     low = registers & 15
     dst, src = (low, high) if order == "little" else (high, low)

@@ -57,7 +57,16 @@ _U64: Final = (1 << 64) - 1
 # ---- maps
 
 def lookup(call: ProgramRun, map_: int, key: int, *_: Any) -> int:
-    """Return the address of a key's value (bpf_map_lookup_elem); 0: there is none."""
+    """Return the address of a key's value, for this CPU in a per-CPU map (bpf_map_lookup_elem).
+
+    Args:
+        call: the run.
+        map_: address of the map.
+        key: address of the key.
+
+    Returns:
+        0: there is no such key.
+    """
     m = call.maps[map_]
     return m.lookup_elem(call.read(key, m.key_size), call.place.cpu)
 
@@ -79,7 +88,13 @@ def update(call: ProgramRun, map_: int, key: int, value: int, flags: int, *_: An
 
 
 def delete(call: ProgramRun, map_: int, key: int, *_: Any) -> int:
-    """Delete a key (bpf_map_delete_elem)."""
+    """Delete a key (bpf_map_delete_elem).
+
+    Args:
+        call: the run.
+        map_: address of the map.
+        key: address of the key.
+    """
     m = call.maps[map_]
     return m.delete_elem(call.read(key, m.key_size))
 
@@ -98,7 +113,16 @@ def push(call: ProgramRun, map_: int, value: int, flags: int, *_: Any) -> int:
 
 
 def pop(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
-    """Take the next value out of a queue or stack, and write it to `value` (bpf_map_pop_elem)."""
+    """Take the next value out of a queue or stack, and write it to memory (bpf_map_pop_elem).
+
+    Args:
+        call: the run.
+        map_: address of the map.
+        value: address that it is written to.
+
+    Returns:
+        0; ENOENT, with zeros written: the map is empty.
+    """
     return _given(call, value, call.maps[map_].pop_elem(), call.maps[map_].value_size)
 
 
@@ -447,12 +471,36 @@ def strncmp(call: ProgramRun, one: int, size: int, other: int, *_: Any) -> int:
 
 
 def strtol(call: ProgramRun, text: int, size: int, flags: int, to: int, out: int, *_: Any) -> int:
-    """Read a signed number at the beginning of a text (bpf_strtol); `to` gets it."""
+    """Read a signed number at the beginning of a text (bpf_strtol).
+
+    Args:
+        call: the run.
+        text: address of the text.
+        size: its bytes.
+        flags: the base, 8, 10 or 16; 0: 0x and 0 tell it.
+        to: address of 8 bytes that the number is written to.
+        out: r5, which is not used.
+
+    Returns:
+        How many bytes of the text it has; EINVAL: there is none; ERANGE: it has more than 64 bits.
+    """
     return _to_number(call, text, size, flags, to, True)
 
 
 def strtoul(call: ProgramRun, text: int, size: int, flags: int, to: int, out: int, *_: Any) -> int:
-    """Read an unsigned number at the beginning of a text (bpf_strtoul); `to` gets it."""
+    """Read an unsigned number at the beginning of a text (bpf_strtoul).
+
+    Args:
+        call: the run.
+        text: address of the text.
+        size: its bytes.
+        flags: the base, 8, 10 or 16; 0: 0x and 0 tell it.
+        to: address of 8 bytes that the number is written to.
+        out: r5, which is not used.
+
+    Returns:
+        How many bytes of the text it has; EINVAL: there is none; ERANGE: it has more than 64 bits.
+    """
     return _to_number(call, text, size, flags, to, False)
 
 

@@ -21,7 +21,13 @@ def _divide(a: int, b: int) -> int:
 
 
 def sdiv(a: int, b: int, bits: int) -> int:
-    """Return the signed quotient of numbers of `bits`."""
+    """Return the signed quotient, truncated toward zero; 0 for division by zero.
+
+    Args:
+        a: the dividend, unsigned.
+        b: the divisor, unsigned.
+        bits: 32 or 64: both are taken as signed numbers of so many bits.
+    """
     return _divide(signed(a, bits), signed(b, bits))
 
 

@@ -265,12 +265,19 @@ def _loaded(pc: int, i: Instruction) -> PointedPlace:
 
 
 def _put(row: Row, register: int, place: PointedPlace) -> Row:
-    """Return the places with another one for a register."""
+    """Return a row in which a register points at another place.
+
+    Args:
+        row: what r0 .. r10 point at.
+        register: number of the register.
+        place: what it points at now.
+    """
     return (*row[:register], place, *row[register + 1:])
 
 
 def _meet(one: Row, other: Row) -> Row:
-    """Return the places of registers where two paths come together."""
+    """Return what r0 .. r10 point at where two paths, with a row for each, come together.
+    """
     return tuple(map(_either, one, other))
 
 

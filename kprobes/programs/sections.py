@@ -151,7 +151,10 @@ def _words(code: Code, text: str, count: int) -> list[str]:
     Args:
         code: the program, for the refusal.
         text: what stands behind the section's kind.
-        count: how many words there are.
+        count: how many words there must be.
+
+    Raises:
+        ProgramError: there are fewer, or one of them is empty.
     """
     words = text.rsplit(":", count - 1)
     if len(words) != count or not all(words[1:]):

@@ -39,7 +39,13 @@ def library(target: CodeTarget) -> Library:
 
 @cache
 def _library(bits: int, guest: bool, swapped: bool) -> Library:
-    """Read the functions from their file; the arguments are those of support_path()."""
+    """Read the functions of a kind of target from their file.
+
+    Args:
+        bits: bits of a pointer of the target's.
+        guest: True for code that runs in a guest.
+        swapped: True where the target's byte order is not the program's.
+    """
     head, *functions = support_path(bits, guest, swapped).read_text().split("\n\n")
     lines = dict.fromkeys([*head.splitlines(), *_SWAPS])
     return Library("\n".join(lines), {_name(text): text.strip() for text in functions})

@@ -1378,7 +1378,11 @@ class BlockWriter(ABC):
         return area
 
     def _element(self, node: tree.Index) -> Area:
-        """Return the area of an array's element, in the program's own memory."""
+        """Return the area of an array's element, in the program's own memory.
+
+        Raises:
+            ProgramError: the index is no constant.
+        """
         of = self.type(node.of)
         if not isinstance(of, types.Array) or not isinstance(node.index, tree.Number):
             raise ProgramError("an element that is no number is found by a constant index only",

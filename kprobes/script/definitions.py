@@ -356,7 +356,11 @@ class _Reader:
     # --- types
 
     def _specifier(self) -> tuple[ValueType, bool]:
-        """Read the type before declarators; return (the type, True where it was defined here)."""
+        """Read the type before declarators; return (the type, True where it was defined here).
+
+        Raises:
+            _Wrong: there is no such type.
+        """
         while self._peek() in _QUALIFIERS:
             self._at += 1
         word = self._peek()
@@ -379,6 +383,12 @@ class _Reader:
 
     def _tagged(self, kind: str) -> tuple[ValueType, bool]:
         """Read what follows struct, union or enum; return (type, True where it was defined here).
+
+        Args:
+            kind: which of them.
+
+        Raises:
+            _Wrong: there is no such enumeration.
         """
         packed, _ = self._attributes()
         name = ""

@@ -109,19 +109,19 @@ class Performer:
     def _printf(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write what printf() formatted."""
+        """Write what printf() formatted: the format is in `action`, its arguments are `values`."""
         self._output.printf(self._text(number, action, values))
 
     def _errorf(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write what errorf() formatted."""
+        """Write what errorf() formatted: the format is in `action`, its arguments are `values`."""
         self._output.message(True, self._text(number, action, values), self._places(action))
 
     def _warnf(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write what warnf() formatted."""
+        """Write what warnf() formatted: the format is in `action`, its arguments are `values`."""
         self._output.message(False, self._text(number, action, values), self._places(action))
 
     def _print(
@@ -133,7 +133,8 @@ class Performer:
     def _print_map(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write the map of print()."""
+        """Write the map of print(), whose name, `top` and `div` are in `action`; `values` is empty.
+        """
         self.show(action.data["map"], action.data["top"], action.data["div"])
 
     def _clear(
@@ -250,13 +251,14 @@ class Performer:
     def _runtime_error(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Warn of what went wrong while a program ran."""
+        """Write a warning of what went wrong while a program ran, named in `action`.
+        """
         self._output.runtime_error(action.data["error"], self._place(action.span))
 
     def _helper_error(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Warn of a helper that has failed."""
+        """Write a warning of a helper that failed, named in `action`; its result is in `values`."""
         self._output.helper_error(action.data["helper"], values[0][1], self._place(action.span))
 
     # --- maps

@@ -68,7 +68,12 @@ class Conversion:
         return text + padding if self.left else padding + text
 
     def _cut(self, value: int, signed: bool) -> int:
-        """Return a number cut to the bits of the length modifier."""
+        """Return a number cut to the bits of the length modifier, 32 without one.
+
+        Args:
+            value: the number.
+            signed: True where the result is a signed number.
+        """
         bits = _BITS.get(self.length, 32)
         low = value & ((1 << bits) - 1)
         return low - (1 << bits) if signed and low >> (bits - 1) else low

@@ -108,7 +108,12 @@ def _frame(type: Stack, frame: StackFrame) -> str:
 
 
 def stack_text(type: Stack, frames: Sequence[StackFrame]) -> str:
-    """Return a call stack, one frame a line, after an empty line."""
+    """Return a call stack as text: an empty line, then a line for each frame.
+
+    Args:
+        type: the stack's type, whose mode says what is shown.
+        frames: its frames, innermost first.
+    """
     return "\n" + "".join(_frame(type, frame) for frame in frames)
 
 

@@ -95,7 +95,12 @@ class Scanner:
         return self.between(start, self.at)
 
     def between(self, start: int, end: int) -> Span:
-        """Return the part between two indexes."""
+        """Return the part of the text from one index up to another.
+
+        Args:
+            start: index of its first character.
+            end: index behind its last.
+        """
         return Span(*self._place(start), *self._place(end))
 
     # --- errors

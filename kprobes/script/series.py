@@ -104,7 +104,13 @@ def _range(numbers: Sequence[int], signed: bool) -> tuple[int, int]:
 
 
 def _column(steps: int, distance: int, length: int) -> int:
-    """Return the column of a number in a chart, computed in single precision as bpftrace does."""
+    """Return steps * distance / length, computed in single precision as bpftrace does.
+
+    Args:
+        steps: columns of the chart.
+        distance: from the lowest number to the one that is shown.
+        length: from the lowest number to the highest.
+    """
     return int(single(single(steps * single(distance)) / single(length)))
 
 

@@ -1,7 +1,8 @@
 """Builtins and functions: what they take, and which type they give.
 
 Functions here take the walk (`inference`) and the call or name (`node`), walk through the
-arguments, note errors in the walk, and return the type; None where it is not known yet, or wrong.
+arguments, note errors in the walk, and return the type: Nothing() of a function that gives no
+value; None where it is not known yet, or wrong.
 """
 
 from __future__ import annotations

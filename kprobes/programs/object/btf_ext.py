@@ -41,7 +41,14 @@ class Ext:
                 self.relocations.setdefault(section, {})[at] = made
 
     def _records(self, data: bytes) -> list[tuple[str, tuple[int, ...]]]:
-        """Yield (section, words) of each record of a subsection."""
+        """Return (section's name, words of the record) of each record of a subsection.
+
+        Args:
+            data: the subsection's bytes.
+
+        Raises:
+            ValueError, struct.error: it is damaged.
+        """
         out: list[tuple[str, tuple[int, ...]]] = []
         if not data:
             return out

@@ -187,7 +187,11 @@ class ObjectFile:
         ]
 
     def _relocations(self, elf: Any) -> dict[int, dict[int, ObjectRelocation]]:
-        """Return section index -> offset -> relocation; those of debug information are left out."""
+        """Return section index -> offset -> relocation; those of debug information are left out.
+
+        Raises:
+            ProgramError: a section has relocations of a kind that BPF objects do not have.
+        """
         out: dict[int, dict[int, ObjectRelocation]] = {}
         for s in elf.iter_sections():
             if s["sh_type"] in ("SHT_REL", "SHT_RELA") and not elf.get_section(

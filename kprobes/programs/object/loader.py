@@ -644,5 +644,11 @@ class _Linker:
         return self._append(function)
 
     def _error(self, reason: str, pc: int, hint: str = "") -> ProgramError:
-        """Return an error about the instruction at a slot."""
+        """Return an error about the instruction at a slot; the caller raises it.
+
+        Args:
+            reason: what is wrong, as a clause.
+            pc: the slot.
+            hint: what to do; "": nothing is known.
+        """
         return self._so_far().error(reason, pc, hint)

@@ -109,13 +109,16 @@ def _described(symbol: ObjectSymbol, btf: Btf, values: Values) -> Spec:
 
 
 def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
-    """Return what a structure that describes a map says.
+    """Return the definition of a map that a structure describes.
 
     Args:
         map_name: the map's name, for messages.
         number: number of the structure's type.
         btf: types of the object.
         values: codecs for them.
+
+    Raises:
+        ProgramError: a member is not as libbpf's macros make it.
     """
     known: dict[str, Any] = {"name": map_name}
     for name, kind, _ in btf.plain(number).items:

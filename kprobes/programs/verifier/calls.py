@@ -314,14 +314,17 @@ class _Arguments:
             self.texts[number] = text_at(self.path, value)
 
     def _access(self, register: int, least: int, most: int, name: str, out: bool) -> None:
-        """Check that a helper may read or write where a register points.
+        """Check that a helper may read or write where a register points, and note what it writes.
 
         Args:
             register: number of the register.
             least: bytes that are accessed at least.
             most: bytes that are accessed at most.
-            name: the argument, for the error.
+            name: names the argument in the refusal.
             out: True where the helper writes.
+
+        Raises:
+            ProgramError: it may not.
         """
         pointer = pointed(self.path, register)
         if pointer.region.kind == CTX and not pointer.region.plain:
