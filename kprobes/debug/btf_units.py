@@ -8,15 +8,16 @@ them. Types of the kernel that a module names are declarations, which the kernel
 
 from __future__ import annotations
 
+import hashlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFInfo
 
 from .. import btf as b
 from ..btf import Btf, BtfType, byte_order
-from ..image import LoadedFile
+from ..image import LoadedFile, Symbol
 from .file import DAMAGE, cached, elf_of
 
 #: DW_AT_producer of the unit
@@ -85,8 +86,28 @@ def _section(file: LoadedFile) -> bytes:
     return b"" if section is None else bytes(section.data())
 
 
-def info_of_btf(types: Btf, functions: Functions, bits: int) -> DWARFInfo:
-    """Return types as pyelftools' view of DWARF.
+def identity_of_btf(file: LoadedFile, others: Sequence[LoadedFile], symbols: Iterable[Symbol], bits: int) -> bytes:
+    """Return what tells the entries of a file's types from others; b"": it has no types.
+
+    Args:
+        file: an ELF file, or one of BTF only.
+        others: files one of which may be the kernel that a module's types count on from.
+        symbols: by which functions are found.
+        bits: of an address.
+    """
+    if byte_order(_contents(file)) is None:
+        return b""
+    digest = hashlib.blake2b(f"{bits} {file.bias} {len(others)}".encode(), digest_size=20)
+    for each in (file, *others):
+        data = _contents(each)
+        digest.update(len(data).to_bytes(8, "little") + data)
+    places = [f"{symbol.name} {symbol.address:x} {symbol.size:x}" for symbol in symbols]
+    digest.update("\n".join(places).encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+def entries_of_btf(types: Btf, functions: Functions, bits: int) -> tuple[bytes, bytes]:
+    """Return types as entries of DWARF: contents of .debug_info and .debug_abbrev.
 
     Args:
         types: the types.
@@ -96,12 +117,21 @@ def info_of_btf(types: Btf, functions: Functions, bits: int) -> DWARFInfo:
     Raises:
         what is in DAMAGE.
     """
-    writer = _Writer(types, functions, bits // 8)
-    info, abbrev = writer.run()
-    config = DwarfConfig(types.order == "little", "", bits // 8)
+    return _Writer(types, functions, bits // 8).run()
+
+
+def info_of_entries(entries: tuple[bytes, bytes], file: LoadedFile, bits: int) -> DWARFInfo:
+    """Return entries as pyelftools' view of DWARF.
+
+    Args:
+        entries: what entries_of_btf() has made.
+        file: that has the types.
+        bits: of an address.
+    """
+    config = DwarfConfig(byte_order(_contents(file)) == "little", "", bits // 8)
     sections: dict[str, Any] = dict.fromkeys(_SECTIONS)
-    sections["debug_info_sec"] = _descriptor(info)
-    sections["debug_abbrev_sec"] = _descriptor(abbrev)
+    sections["debug_info_sec"] = _descriptor(entries[0])
+    sections["debug_abbrev_sec"] = _descriptor(entries[1])
     return DWARFInfo(config, **sections)
 
 

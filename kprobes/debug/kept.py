@@ -18,13 +18,15 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ..hostsystem import is_private
 
 SMALL: Final = 1 << 18  #: bytes of .debug_info that are read faster than a file is looked for
+Kept = TypeVar("Kept")
 _MARK: Final = b"kprobes6" + sys.byteorder[:1].encode()  #: format of the tables, which have this host's numbers
 _HEAD: Final = struct.Struct("=16sQQQ")  #: mark, names, bytes of their texts, check sum of what follows
+_ENTRIES: Final = struct.Struct("=16sQQ")  #: of kept entries: mark, bytes of the first section, check sum
 _ROW: Final = 3  #: words of a name: offset and bytes of its text, offset of its entry
 _SAMPLE: Final = 1 << 10
 _SAMPLES: Final = 256
@@ -131,7 +133,7 @@ def kept_names(identity: bytes, make: Callable[[], Iterable[tuple[str, int]]]) -
     if folder is None:
         return NameIndex(made(make()))
     path = folder / f"{identity.hex()}.names"
-    found = _read(path)
+    found = _read(path, NameIndex)
     if found is None:
         data = made(make())
         _write(path, data)
@@ -139,14 +141,54 @@ def kept_names(identity: bytes, make: Callable[[], Iterable[tuple[str, int]]]) -
     return found
 
 
-def _read(path: Path) -> NameIndex | None:
+def kept_entries(identity: bytes, make: Callable[[], tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+    """Return entries that were made of something else, as they were kept, or made now.
+
+    Args:
+        identity: tells what they are made of from everything else.
+        make: makes contents of .debug_info and .debug_abbrev.
+
+    Raises:
+        what `make` raises.
+    """
+    folder = directory()
+    if folder is None:
+        return make()
+    path = folder / f"{identity.hex()}.entries"
+    found = _read(path, _sections)
+    if found is None:
+        found = make()
+        content = b"".join(found)
+        _write(path, _ENTRIES.pack(_MARK, len(found[0]), zlib.crc32(content)) + content)
+    return found
+
+
+def _sections(data: Any) -> tuple[bytes, bytes]:
+    """Return the two sections in a file of entries.
+
+    Raises:
+        ValueError, struct.error: it is damaged.
+    """
+    mark, size, check = _ENTRIES.unpack_from(data)
+    content = bytes(data[_ENTRIES.size:])
+    if mark.rstrip(b"\0") != _MARK or size > len(content) or zlib.crc32(content) != check:
+        raise ValueError("damaged entries")
+    return content[:size], content[size:]
+
+
+def _read(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
     """Return what a file of ours says; None where there is none, or it is damaged, or somebody else may have
-    written it."""
+    written it.
+
+    Args:
+        path: of the file.
+        understood: makes what is wanted of its bytes. Raises ValueError or struct.error: they are damaged.
+    """
     try:
         with open(path, "rb") as file:
             if not is_private(os.fstat(file.fileno())):
                 return None
-            return NameIndex(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            return understood(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError, struct.error):
         return None
 

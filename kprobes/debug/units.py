@@ -14,10 +14,10 @@ from ..arch._base import Arch
 from ..btf import FUNC
 from ..image import LoadedFile, build_id
 from ..symbols import Symbols
-from .btf_units import btf_of, info_of_btf
+from .btf_units import btf_of, entries_of_btf, identity_of_btf, info_of_entries
 from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf_of_source
-from .kept import SMALL, NameIndex, identity_of, kept_names, made
+from .kept import SMALL, NameIndex, identity_of, kept_entries, kept_names, made
 from .lines import Line, LineTable, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
 from .quick import QuickScanner, quick_scanner
@@ -66,16 +66,32 @@ def units_of(file: LoadedFile, symbols: Symbols | None = None, bits: int = 64) -
         what is in DAMAGE.
     """
     units = cached(file, "units", partial(Units, file))
-    types = btf_of(file, symbols.files) if symbols is not None and units.info is None else None
-    if types is None or symbols is None:
+    if symbols is None or units.info is not None:
         return units
     if file.cache.get("btf units", (-1, None))[0] != symbols.changes:
-        names = {each.name for each in types.types[types.own:] if each.kind == FUNC}
-        functions = {name: [(symbol.address - file.bias, symbol.size or 1) for symbol in symbols.of_name(name)]
-                     for name in names}
-        made = Units(file, info_of_btf(types, functions, bits))
-        file.cache["btf units"] = symbols.changes, made
+        file.cache["btf units"] = symbols.changes, _units_of_btf(file, symbols, bits) or units
     return file.cache["btf units"][1]  # type: ignore[no-any-return]
+
+
+def _units_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> Units | None:
+    """Return the unit that is made of a file's BTF; None where it has none, or it is damaged."""
+    identity = identity_of_btf(file, symbols.files, symbols, bits)
+    if not identity:
+        return None
+    make = partial(_made_of_btf, file, symbols, bits)
+    entries = kept_entries(identity, make) if len(file.data) >= SMALL else make()
+    return Units(file, info_of_entries(entries, file, bits)) if entries[0] else None
+
+
+def _made_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> tuple[bytes, bytes]:
+    """Return the entries of a file's BTF, contents of two sections; none where it is damaged."""
+    types = btf_of(file, symbols.files)
+    if types is None:
+        return b"", b""
+    names = {each.name for each in types.types[types.own:] if each.kind == FUNC}
+    functions = {name: [(symbol.address - file.bias, symbol.size or 1) for symbol in symbols.of_name(name)]
+                 for name in names}
+    return entries_of_btf(types, functions, bits)
 
 
 class Units:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kprobes import ImageError, KprobeError, Kprobes, UnicornMachine
+from kprobes.debug import units
 
 with tarfile.open(Path(__file__).resolve().parents[1] / "data" / "btf.tar.xz") as archive:
     FILES = {each.name: archive.extractfile(each).read() for each in archive.getmembers()}  # type: ignore[union-attr]
@@ -63,6 +64,28 @@ def test_a_file_does_beside_a_stripped_program(arch: str, tmp_path: Path) -> Non
     """As /sys/kernel/btf/vmlinux beside a kernel's names."""
     unpack(arch, tmp_path)
     assert told(tmp_path / "bare", tmp_path / "types") == told(tmp_path / "dwarf")
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "s390x"])
+def test_entries_are_kept(arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel's types are turned into entries once; a damaged file of them is made again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(units, "SMALL", 0)
+    unpack(arch, tmp_path)
+    expected = told(tmp_path / "dwarf")
+    made: list[object] = []
+    make = units._made_of_btf
+    monkeypatch.setattr(units, "_made_of_btf", lambda *given: made.append(given) or make(*given))
+    for _ in range(2):
+        assert told(tmp_path / "bare", tmp_path / "types") == expected
+    count = len(made)
+    assert count
+    (kept,) = (tmp_path / "cache" / "kprobes" / "debug").glob("*.entries")
+    whole = kept.read_bytes()
+    for n, damage in enumerate((b"", whole[:60], whole[:-1], whole[:70] + b"?" + whole[71:]), 1):
+        kept.write_bytes(damage)
+        assert told(tmp_path / "bare", tmp_path / "types") == expected
+        assert len(made) == count + n and kept.read_bytes() == whole
 
 
 def test_functions_whose_names_come_later(tmp_path: Path) -> None:
