@@ -100,7 +100,7 @@ class Stacks:
         """Return the quickest function from registers to a stack as records keep it.
 
         Args:
-            plain: does the same, by of().
+            plain: (regs) -> the same, in Python; it is returned where the machine walks no stacks.
         """
         return plain if self._walk is None else self._walk.keeper(plain)
 

@@ -114,7 +114,16 @@ class TrapDriver:
             self.serving.serve(point)
 
     def trap(self, regs: Regs) -> bool:
-        """Serve a trap at regs.pc; return False where it is the guest's own."""
+        """Serve a trap at regs.pc: a probepoint, a slot's end, the trampoline, or text that has
+        changed.
+
+        Args:
+            regs: the registers of the CPU that has trapped. Afterwards regs.target is where the
+                guest goes, or None where it executes the instruction there again.
+
+        Returns:
+            False where the trap is the guest's own.
+        """
         site = self._sites.get(regs.pc)
         if site is None:
             again = self._rooms.text.take_out_stray(self._rooms.arch.place_of(regs.pc))

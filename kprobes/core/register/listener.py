@@ -87,10 +87,10 @@ class Listener:
         self.returns.warn()
 
     def exact(self, on: bool) -> None:
-        """Have each instruction executed at its own address, for a run that counts them.
+        """Take jumps out that cover several instructions, for a run that counts instructions.
 
         Args:
-            on: False where the run has ended: jumps may cover several instructions again.
+            on: True where that run begins; False where it has ended: jumps may cover several again.
         """
         self.registry.optimizer.exact(on)
         self._driver.handlers.settle()

@@ -44,7 +44,7 @@ class Accesses:
         self._engine: UnicornMachine | None = None
 
     def fault(self, signal: int, regs: Regs, pc: int) -> Fault:
-        """Return what the instruction at `pc` has done.
+        """Return what the instruction at `pc` has done to get a signal: a fetch, a read or a write.
 
         Args:
             signal: the signal's number, as the stub says it: one of FAULTS.

@@ -113,7 +113,14 @@ class Children:
         self._target.stops.resume()
 
     def _text(self, sink: Sink) -> Iterator[tuple[int, bytes, bytes]]:
-        """Yield (address, bytes in memory, the guest's own text) where patches stand."""
+        """Yield the text that patches have changed: (address, bytes in memory, the guest's own
+        text).
+
+        Text that the guest has unmapped is left out.
+
+        Args:
+            sink: the core, which knows the patches.
+        """
         for start, end in self._places(sink):
             try:
                 there = self._target.read(start, end - start)

@@ -370,10 +370,14 @@ class RunControl:
         self._interrupts.take_back()
 
     def keep(self, stop: StopReply) -> bool:
-        """Deal with a stop during errand() that is not its end.
+        """Take a stop that comes during errand() and may not be its end.
 
-        A signal is kept for later; in a whole machine it may be another task's hit, which is
-        served.
+        In a whole machine the stop is answered as in a run: it may be a hit of another task. In a
+        process a signal is kept, and delivered when the guest goes on; an interrupt that arrives
+        late is dropped.
+
+        Args:
+            stop: the stub's reply.
 
         Returns:
             False where the stop may be the end of the errand's step.

@@ -352,8 +352,7 @@ class FaultReports:
         return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
-        """Return the access that an ambiguous interrupt stands for; None: it stands for something
-        else.
+        """Return the access that an ambiguous interrupt stands for: (kind, address).
 
         The instruction is executed once more under the engine's virtual TLB, and its effects are
         undone.
@@ -362,7 +361,8 @@ class FaultReports:
             pc: address of the instruction.
 
         Returns:
-            ("read", "write" or "fetch", its address).
+            ("read", "write" or "fetch", its address); None: the interrupt stands for something
+            else.
         """
         m, state = self._cpu, self._state
         saved, trap, services = m.engine.save(), state.trap, state.services

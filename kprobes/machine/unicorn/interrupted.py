@@ -71,13 +71,17 @@ class InterruptedRunner(Runner):
     def _run_in_stretches(
         self, target: int, until: int, deadline: float | None, left: int | None
     ) -> bool:
-        """Run in stretches.
+        """Run the guest in stretches; between two of them timers are called and interrupts are
+        taken.
 
         Args:
-            target: where the guest goes on.
-            until: where the run ends.
+            target: where the guest goes on, mode bits included.
+            until: where the run ends, mode bits included.
             deadline: time.monotonic() when its time is up; None: never.
             left: instructions that it may execute; None: any number.
+
+        Returns:
+            True where stop() has ended the run; False at `until`.
         """
         cpu, interrupts = self._cpu, self._interrupts
         while True:

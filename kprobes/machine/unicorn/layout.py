@@ -16,13 +16,15 @@ ARENA = 0x10000
 def find_gap(
     regions: list[tuple[int, int]], size: int, near: int, bits: int, align: int = PAGE
 ) -> int:
-    """Return the address of `size` free bytes as close to `near` as possible.
+    """Return the address of free memory as close to an address as possible.
 
-    Addresses stay in the lower half of a 64-bit space and below 2 GiB
-    in a 32-bit one (kernel halves are special on x86, MIPS and SPARC), unless `near` is above.
+    Addresses stay in the lower half of a 64-bit space and below 2 GiB in a 32-bit one (kernel
+    halves are special on x86, MIPS and SPARC), unless `near` is above.
 
     Args:
         regions: sorted (start, end) of what is mapped.
+        size: bytes.
+        near: the address.
         bits: of an address.
         align: bytes, a multiple of a page's.
 

@@ -145,13 +145,15 @@ class LinuxProcess:
         return len(self._blocks), at, threads.bias
 
     def loaded(self, image: Image, placed: Placed, main: bool) -> None:
-        """Note that the image that reserve() was last called for is in memory, and fill its
-        thread-local storage where the process has begun.
+        """Note that an image is in memory. Where the process has begun, fill its thread-local
+        storage.
+
+        Called after reserve() for the same image.
 
         Args:
             image: the image.
             placed: where it is.
-            main: it is the program.
+            main: True for the main image, the program.
         """
         if main:
             self._main = image, placed

@@ -255,6 +255,11 @@ class Reports:
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
             """Serve an interrupt: the core's breakpoint by its trap(), any other by unclaimed(). It
             never raises.
+
+            Args:
+                _uc: not used.
+                number: the engine's number of the interrupt.
+                _user: not used.
             """
             try:
                 pc = view[index]
@@ -397,7 +402,8 @@ class Reports:
     def _handled(self, number: int, ahead: int, home: int) -> bool:
         """Have the guest's own interrupt handled, by the user's handler or the CPU's own rules.
 
-        They see a displaced instruction at its original address.
+        They see a displaced instruction at its original address. If one of them handles it, pc is
+        set to where the guest goes on.
 
         Args:
             number: of the interrupt.
@@ -405,7 +411,8 @@ class Reports:
             home: address of the instruction that has raised it, in a slot or not.
 
         Returns:
-            True if it was handled, and the guest goes on.
+            True where it was handled. False: nothing handles it, or the guest is in the library's
+            own pages.
         """
         cpu, regs, sink = self._cpu, self._regs, self._state.sink
         if self.interrupt_handler is None and not self._interrupts.active:
