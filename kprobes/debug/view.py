@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NoReturn, Protocol
 
-from ..arguments import look
+from ..arguments import look, shown
 from ..errors import BadArgument, GuestFault, Unsupported
 from ..symbols import CONTROLS
 from .numbers import number
@@ -291,12 +291,23 @@ def store(machine: Memory, type: CType, address: int, value: Any) -> None:
 
     Raises:
         GuestFault: the memory cannot be written.
-        BadArgument: the type is no number or pointer, or the value is none.
+        BadArgument: the type is no number or pointer, the value is none, or beyond a float's range.
     """
-    if type.kind == "float" and type.size in (4, 8):
-        raw = int.from_bytes(struct.pack("<f" if type.size == 4 else "<d", value), "little")
+    if type.kind == "float" and type.size in (4, 8) and not isinstance(value, View):
+        try:
+            packed = struct.pack("<f" if type.size == 4 else "<d", value)
+        except (struct.error, OverflowError):
+            raise _not_written(type, value) from None
+        raw = int.from_bytes(packed, "little")
     elif type.kind in ("int", "char", "bool", "enum", "pointer") and isinstance(value, int | View):
         raw = int(value) & (1 << 8 * type.size) - 1
     else:
-        raise BadArgument(f"{value!r} cannot be written as {type.name}", hint="write numbers, member by member")
+        raise _not_written(type, value)
     machine.write(address & machine.arch.mask, raw.to_bytes(type.size, _order(type)))
+
+
+def _not_written(type: CType, value: Any) -> BadArgument:
+    """Return the error for a value that cannot be written as a type."""
+    return BadArgument(
+        f"{shown(value)} cannot be written as {type.name}", hint="write numbers, member by member"
+    )

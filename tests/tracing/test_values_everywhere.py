@@ -12,7 +12,17 @@ import pytest
 from attrs import evolve
 from host import why_python
 
-from kprobes import EventError, Kprobe, Kprobes, Kretprobe, Trace, UnicornMachine, keep_arguments, native
+from kprobes import (
+    BadArgument,
+    EventError,
+    Kprobe,
+    Kprobes,
+    Kretprobe,
+    Trace,
+    UnicornMachine,
+    keep_arguments,
+    native,
+)
 from kprobes.debug import kept as kept_module
 from kprobes.debug.lines import _lines, line_table
 from kprobes.debug.quick import QuickScanner
@@ -42,6 +52,21 @@ def test_members(name: str) -> None:
         assert (tight.first, tight.a, tight.b, tight.c) == (1, -4000, 100000000, -500000)
         tight.a, tight.c, it.level = 77, 3, 2
         assert (tight.first, tight.a, tight.b, tight.c, it.level, it.mood, it.rest) == (1, 77, 100000000, 3, 2, -3, 33)
+
+
+@pytest.mark.parametrize("name", ["x86_64-5", "s390x-5"])
+def test_floating_point_members_take_only_what_fits(name: str) -> None:
+    """And a view is no number: its address is not written."""
+    with load(name) as m:
+        it = m.view("struct item *", m.symbols["the_item"].address)
+        before = bytes(it)
+        wrong = [("fl", "x"), ("wide", None), ("fl", 1e300), ("wide", 10**400), ("wide", 1j), ("fl", it.at)]
+        for member, value in wrong:
+            with pytest.raises(BadArgument, match=r"cannot be written as (float|double)"):
+                setattr(it, member, value)
+        assert bytes(it) == before
+        it.fl, it.wide = 2, float("inf")
+        assert (it.fl, it.wide) == (2.0, float("inf"))
 
 
 @pytest.mark.parametrize("name", FILES)
