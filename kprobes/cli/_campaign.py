@@ -268,9 +268,11 @@ def _with_lines(outcomes: Iterable[Any], count: int, more: Callable[[], str]) ->
 
 
 def _countable(result: Any) -> Any:
-    """Return the part of a call's outcome that can be added up; None: it has none.
+    """Return what can be added up of an item's outcome; None: nothing.
 
-    Blocks become a set.
+    Args:
+        result: a mapping, from which the call's result and the rows of a data set are left out, and
+            whose blocks become a set.
     """
     if not isinstance(result, dict):
         return None

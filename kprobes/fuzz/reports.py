@@ -112,9 +112,7 @@ def sarif_of(kept: Iterable[Kept]) -> str:
 
 
 def _rule(finding: Finding) -> str:
-    """Return the identity of the rule that a finding breaks: `GuestFault/write`, or an oracle's
-    class.
-    """
+    """Return the name of the rule that a finding breaks: `GuestFault/write`, or a class's name."""
     return f"{finding.kind}/{finding.access}" if finding.access else finding.kind
 
 

@@ -250,8 +250,7 @@ class _Names:
 # --- lcov
 
 def lcov(sources: dict[str, SourceCoverage]) -> bytes:
-    """Return the contents of an lcov tracefile: lines, and functions with the line where they
-    begin.
+    """Return the contents of an lcov tracefile: executed lines, and functions with their lines.
 
     Args:
         sources: path of a source file -> what of it was executed.
