@@ -332,7 +332,7 @@ def test_archs() -> None:
     machines = [json.loads(line)["runs_in"] for line in run("archs", "--json").stdout.splitlines()]
     assert (sum("Unicorn" in names for names in machines), len(machines)) == (25, 31)
     page = (EXAMPLES.parent / "README.md").read_text()
-    assert "25 architectures in Unicorn, five more in QEMU, Itanium in a model" in page
+    assert "25 architectures run in Unicorn, five more in QEMU, and Itanium in a model" in page
 
 
 # --- processes
