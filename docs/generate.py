@@ -5,7 +5,8 @@ writes; --proved FILE, a newer one, must prove the same cells, but for what it h
 docs/cost.svg show benchmarks/results.json, which benchmarks/hit_cost.py writes, and benchmarks/instructions.json, of
 instructions.py.
 docs/remote.md shows docs/remote.json: see tests/remote/test_stub_capabilities.py. docs/bpftrace-tests.md shows
-docs/bpftrace-tests.json, which tests/script/bpftrace_suite.py writes. docs/ftrace-tests.md shows
+docs/bpftrace-tests.json, which tests/script/bpftrace_suite.py writes, and docs/beside-bpftrace.json, which
+tools/beside_bpftrace writes. docs/ftrace-tests.md shows
 docs/ftrace-tests.json, which tests/ftrace/suite.py writes.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
@@ -44,6 +45,7 @@ DOCS = Path(__file__).resolve().parent
 SUPPORT = DOCS / "support.json"
 STUBS = DOCS / "remote.json"
 BPFTRACE = DOCS / "bpftrace-tests.json"
+BESIDE = DOCS / "beside-bpftrace.json"
 FTRACE = DOCS / "ftrace-tests.json"
 BENCHMARKS = DOCS.parent / "benchmarks"
 NOTEBOOK = DOCS.parent / "examples" / "notebook.ipynb"
@@ -368,6 +370,19 @@ def bpftrace_commit(_: str) -> str:
     return f"Tests of bpftrace's commit {json.loads(BPFTRACE.read_text())['commit'][:12]}."
 
 
+def beside_bpftrace(_: str) -> str:
+    """Scripts that real bpftrace and `kprobes script` both ran: whether they printed the same."""
+    found = json.loads(BESIDE.read_text())
+    rows = found["cases"]
+    same = sum(row["result"] == "same" for row in rows)
+    said = (f"{same} of {len(rows)} are the same in standard output, standard error and exit status (bpftrace "
+            f"{found['bpftrace']}, Linux {found['kernel']}).\n\n")
+    names = {"status": "exit status", "output": "output", "error": "messages"}
+    return said + table(["script", "differs in", "why"], (
+        [row["name"], "" if row["result"] == "same" else ", ".join(names[part] for part in row["result"].split(", ")),
+         row["why"] if row["result"] != "same" else ""] for row in rows))
+
+
 def ftrace_tests(_: str) -> str:
     """Every script of the kernel's for kprobe events: whether it passes, or why it does not apply."""
     found = json.loads(FTRACE.read_text())
@@ -447,6 +462,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "support": support, "capabilities": capabilities,
     "core-size": core_size,
     "bpftrace-counts": bpftrace_counts, "bpftrace-tests": bpftrace_tests, "bpftrace-commit": bpftrace_commit,
+    "beside-bpftrace": beside_bpftrace,
     "ftrace-tests": ftrace_tests,
     "script-refused": script_refused,
 }
