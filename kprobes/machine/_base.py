@@ -118,10 +118,10 @@ class Sink(Protocol):
         """
 
     def ours(self, pc: int) -> bool:
-        """Tell whether `pc` lies in one of the core's own pages."""
+        """Return True if `pc` lies in one of the core's own pages."""
 
     def stops(self, pc: int) -> bool:
-        """Tell whether a breakpoint of the core's stands at `pc`."""
+        """Return True if a breakpoint of the core's stands at `pc`."""
 
     def original(self, addr: int, data: bytes) -> bytes:
         """Return `data`, read at `addr`, without the core's own patches in it."""
@@ -651,7 +651,7 @@ class CallsInPlace(Protocol):
         """True if program_at() works."""
 
     def jumps(self, programs: Sequence[Any] | None, mode: int) -> bool:
-        """Tell whether a jump may lead to a call site.
+        """Return True if a jump may lead to a call site.
 
         Args:
             programs: what is to run there; None: the core is called.
@@ -696,7 +696,7 @@ class CallsInPlace(Protocol):
         """Tell how often a call site was executed without its service being called."""
 
     def ran(self, addr: int) -> bool:
-        """Tell whether the service of a call site, which is called now, is called for a hit whose
+        """Return True if the service of a call site, which is called now, is called for a hit whose
         programs have run already, as the call is not to be followed.
         """
 
@@ -732,7 +732,7 @@ class Watching(Protocol):
         """
 
     def writable(self, addr: int) -> bool:
-        """Tell whether the guest may write at an address, and watch_at() works there."""
+        """Return True if the guest may write at an address, and watch_at() works there."""
 
     def rewritten(self) -> Collection[int] | None:
         """Return the pages of text that the machine's user has written since this was asked last.
@@ -773,7 +773,7 @@ class GuestText(Protocol):
         """Replace code, atomically for the guest; stale translations are dropped."""
 
     def executable(self, addr: int) -> bool:
-        """Tell whether the guest may execute at an address."""
+        """Return True if the guest may execute at an address."""
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
         """Map executable pages, one behind the other, as close to `near` as there is room, and

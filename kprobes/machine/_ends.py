@@ -33,7 +33,7 @@ def ending_at(sink: Sink | None, arch: Arch, end: int | None) -> Iterator[None]:
 
 
 def _covered(sink: Sink, arch: Arch, addr: int) -> bool:
-    """Tell whether the jump of a probe just before an address would cover that address."""
+    """Return True if the jump of a probe just before an address would cover that address."""
     jumps = () if arch.jump is None else (arch.jump, *arch.jump.modes.values())
     patches, size = sink.patches(), max((jump.size for jump in jumps), default=0)
     return any(addr - n in patches for n in range(1, size))

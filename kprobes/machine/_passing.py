@@ -167,7 +167,7 @@ def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
 
 
 def are_numbers(arguments: Sequence[Argument], mask: int) -> bool:
-    """Tell whether each argument is a register's value as it stands.
+    """Return True if each argument is a register's value as it stands.
 
     Args:
         arguments: of a call.

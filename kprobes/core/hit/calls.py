@@ -229,7 +229,7 @@ class CallsUnderWay:
                     sharing = []
 
     def _gone(self, ri: KretprobeInstance, sp: int) -> bool:
-        """Tell whether the stack pointer has left a call's frame behind."""
+        """Return True if the stack pointer has left a call's frame behind."""
         return (ri.frame - sp) * self._way < 0
 
     # --- return
@@ -316,7 +316,7 @@ class CallsUnderWay:
             link.put(target)
 
     def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
-        """Tell whether the code at the trampoline returns to `target` by itself.
+        """Return True if the code at the trampoline returns to `target` by itself.
 
         A handler may have changed the stack pointer or the link register that it goes by.
 
@@ -376,7 +376,7 @@ class CallsUnderWay:
         return max(i for i in found if calls[i].frame == frame)
 
     def _popped(self, frame: int) -> bool:
-        """Tell whether a return may have popped the trampoline's address at `frame`.
+        """Return True if a return may have popped the trampoline's address at `frame`.
 
         It may not where something else lies there by now.
         """
@@ -421,7 +421,7 @@ class CallsUnderWay:
                                 self._gone(ri, sp) or (ri.frame == sp and not shown))
 
     def _shown(self, regs: Regs) -> bool:
-        """Tell whether a followed function may be running that has used no stack yet.
+        """Return True if a followed function may be running that has used no stack yet.
 
         Then its return address is in a register: the trampoline's, or one very near to it.
         """

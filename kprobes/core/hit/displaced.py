@@ -17,7 +17,7 @@ class Displaced:
         self._rooms = rooms
 
     def ours(self, pc: int) -> bool:
-        """Tell whether an address is in the library's own code."""
+        """Return True if an address is in the library's own code."""
         return self._rooms.ours(pc)
 
     def home(self, pc: int) -> int | None:
@@ -51,7 +51,7 @@ class Displaced:
         return insn.simulate(regs)
 
     def _delayed(self, pc: int, insn: Insn, home: int) -> bool:
-        """Tell whether `pc` is at a copy of the instruction's delay slot.
+        """Return True if `pc` is at a copy of the instruction's delay slot.
 
         Args:
             pc: where the copy may be.
@@ -62,7 +62,7 @@ class Displaced:
                 and self._rooms.machine.read(pc, len(insn.body)) == insn.body)
 
     def stops(self, pc: int) -> bool:
-        """Tell whether a breakpoint of the core's stands at `pc`."""
+        """Return True if a breakpoint of the core's stands at `pc`."""
         site = self._rooms.sites.get(pc)
         return site is not None and site.kind is not SiteKind.SLOT
 

@@ -212,7 +212,9 @@ class _StackWalk:
         return last
 
     def _is_next(self, call: Followed) -> bool:
-        """Tell whether the last address found is in the function that a followed call has entered.
+        """Return True if the last address found is in the function that a followed call has
+        entered.
+
         """
         last = self._found[-1]
         function = self._machine.symbols.covering(last if len(self._found) == 1 else last - 1)
@@ -270,7 +272,7 @@ class _StackWalk:
         return seen and not base
 
     def _is_mapped(self, address: int) -> bool:
-        """Tell whether a return address leads to mapped memory.
+        """Return True if a return address leads to mapped memory.
 
         A machine behind a stub does not know code that was loaded later: it is asked for a byte.
         """
@@ -290,7 +292,7 @@ class _StackWalk:
         return link
 
     def _is_outermost(self, found: list[int]) -> bool:
-        """Tell whether the function that a stack ends in has no caller in the guest."""
+        """Return True if the function that a stack ends in has no caller in the guest."""
         if not found:
             return False
         last, end = found[-1], self._machine.exit_address

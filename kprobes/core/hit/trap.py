@@ -236,7 +236,7 @@ class TrapDriver:
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
     def _other_behind(self, addr: int) -> bool:
-        """Tell whether the guest has changed the instruction behind the breakpoint's bytes.
+        """Return True if the guest has changed the instruction behind the breakpoint's bytes.
 
         If so the probes there are gone, and the guest executes what it wrote.
         """

@@ -26,7 +26,7 @@ class Patch:
     mask: bytes = b""
 
     def stands_in(self, now: bytes, lo: int = 0) -> bool:
-        """Tell whether the patch is in memory.
+        """Return True if the patch is in memory.
 
         Args:
             now: what is in memory from byte `lo` of the patch on; it may be shorter than the patch.

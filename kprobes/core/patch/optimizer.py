@@ -261,7 +261,7 @@ class Optimizer:
             )
 
     def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
-        """Tell whether a CPU at `pc` would execute bytes in the middle of the jump."""
+        """Return True if a CPU at `pc` would execute bytes in the middle of the jump."""
         in_slot = point.slot is not None and self._rooms.slots.slot_of(pc) == point.slot
         return in_slot or point.address < pc < point.address + region.size
 

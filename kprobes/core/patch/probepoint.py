@@ -455,7 +455,7 @@ class Probepoint:
         self.native = self.boosted or (self.detour is not None and self.detour.buffer is not None)
 
     def _may_boost(self) -> bool:
-        """Tell whether the instruction and its probes allow a jump back, in reach or not."""
+        """Return True if the instruction and its probes allow a jump back, in reach or not."""
         return (
             self.insn.boostable
             and self.insn.simulate is None
@@ -466,7 +466,7 @@ class Probepoint:
         )
 
     def _followed(self) -> bool:
-        """Tell whether a breakpoint stands behind the instruction in its bundle.
+        """Return True if a breakpoint stands behind the instruction in its bundle.
 
         If so, the slot may not execute the rest of the bundle as well.
         """
@@ -474,7 +474,7 @@ class Probepoint:
         return any(point.state not in (Arming.DISARMED, Arming.GONE) for point in behind)
 
     def may_boost(self) -> bool:
-        """Tell whether the slot may end in a jump back, and one reaches."""
+        """Return True if the slot may end in a jump back, and one reaches."""
         return self.slot is not None and self._may_boost() and self._back_jump() is not None
 
     def _back_jump(self) -> bytes | None:

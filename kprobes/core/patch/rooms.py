@@ -90,7 +90,7 @@ class Rooms:
             self.machine.hits.check_targets(bool(self.displaced))
 
     def ours(self, addr: int) -> bool:
-        """Tell whether an address is in one of the library's own pages."""
+        """Return True if an address is in one of the library's own pages."""
         return any(addr in cache for cache in self.caches)
 
     def ranges(self) -> list[tuple[int, int]]:

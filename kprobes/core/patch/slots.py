@@ -229,7 +229,7 @@ class SlotCache:
         return start + (addr - start) // self.size * self.size if start >= 0 else None
 
     def in_use(self, addr: int) -> bool:
-        """Tell whether an address is in a slot that is in use, or garbage."""
+        """Return True if an address is in a slot that is in use, or garbage."""
         area = self._areas.get(self._area_of(addr))
         return area is not None and addr < area.fresh and self.slot_of(addr) not in area.free
 

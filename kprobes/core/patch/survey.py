@@ -282,7 +282,7 @@ class Survey:
         return self._flows[walk]
 
     def _outdated(self, walk: Walk, size: int) -> bool:
-        """Tell whether the first `size` bytes of a walk are not the original text any more."""
+        """Return True if the first `size` bytes of a walk are not the original text any more."""
         generation = self._text.generation(walk.start, size)
         if self._compared.get(walk) == generation:
             return False

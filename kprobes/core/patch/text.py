@@ -295,7 +295,7 @@ class Text:
         self._was_here(patch)
 
     def _outlived(self, patch: Patch) -> bool:
-        """Tell whether the guest has changed the patched instruction behind the patch's bytes."""
+        """Return True if the guest has changed the patched instruction behind the patch's bytes."""
         return (
             bool(patch.tail)
             and self.read(patch.addr + len(patch.new), len(patch.tail)) != patch.tail
@@ -434,7 +434,7 @@ class Text:
         return [page for page in pages if self._differs(page)]
 
     def outlived(self, addr: int) -> bool:
-        """Tell whether the guest has overwritten the patch at an address, or its tail.
+        """Return True if the guest has overwritten the patch at an address, or its tail.
 
         It has not if the patch is there, or the original, or a former patch: then the owner has
         restored a snapshot.
@@ -591,6 +591,6 @@ class Text:
         return sorted(self._patches.values(), key=lambda p: p.addr)
 
     def _holds(self, patch: Patch, addr: int, data: bytes) -> bool:
-        """Tell whether `data`, read at `addr`, shows a patch. Guest code may have replaced it."""
+        """Return True if `data`, read at `addr`, shows a patch. Guest code may have replaced it."""
         lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.new), addr + len(data))
         return lo >= hi or patch.stands_in(data[lo - addr : hi - addr], lo - patch.addr)

@@ -207,7 +207,7 @@ class Walk:
         return arch.decode(code, addr | self.mode)
 
     def _is_conditioned(self, insn: Insn) -> bool:
-        """Tell whether an earlier instruction may make this one conditional (Thumb's IT)."""
+        """Return True if an earlier instruction may make this one conditional (Thumb's IT)."""
         conditioned = self._source.arch.walking.conditioned
         if conditioned is None:
             return False
@@ -309,7 +309,7 @@ class Walk:
         return end
 
     def _is_data(self, addr: int) -> bool:
-        """Tell whether an address is known to hold data."""
+        """Return True if an address is known to hold data."""
         return addr in self.literals or any(
             at <= addr < end for at, (end, _) in self.pointed.items()
         )
@@ -452,7 +452,7 @@ class Walk:
             self._again = self._again or any(self.marks[lo:hi])
 
     def _may_be_data(self, addr: int) -> bool:
-        """Tell whether an address that the text works out may be that of data.
+        """Return True if an address that the text works out may be that of data.
 
         It is not where code is known to begin, nor where the function's end is not known.
         """

@@ -114,7 +114,7 @@ class Blacklist:
         return ""
 
     def _forbids(self, name: str) -> bool:
-        """Tell whether a function of this name is on the list."""
+        """Return True if a function of this name is on the list."""
         return bool(self._entries) and any(
             s.name == name and self._entry(self._extent(s)[0]) is not None for s in self._symbols
         )

@@ -216,7 +216,7 @@ def _converted(convert: Convert | None, argument: Argument) -> Argument:
 
 
 def _is_pointer(annotation: Any) -> bool:
-    """Tell whether an annotation is that of a pointer."""
+    """Return True if an annotation is that of a pointer."""
     return (
         annotation in STRINGS
         or getattr(annotation, "_type_", None) == "P"

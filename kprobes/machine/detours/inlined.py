@@ -60,7 +60,7 @@ def _body(arch: Arch, returns: bytes, text: bytes) -> bytes:
 
 
 def _stays(insn: Insn, end: int) -> bool:
-    """Tell whether an instruction does the same at another address.
+    """Return True if an instruction does the same at another address.
 
     A branch does where it stays within the program.
 

@@ -163,7 +163,8 @@ class StubBreakpoints:
             self._insert(addr, kind)
 
     def shown(self, start: int, end: int) -> bool:
-        """Tell whether the stub shows breakpoints in [start, end): a write would overwrite them."""
+        """Return True if the stub shows breakpoints in [start, end): a write would overwrite them.
+        """
         return any(
             addr < end and start < addr + len(plain) for addr, plain in self._beneath.items()
         )
@@ -231,7 +232,7 @@ class StubBreakpoints:
                             hint="use a stub that does")
 
     def _in_flash(self, addr: int) -> bool:
-        """Tell whether the stub knows an address to be in flash or ROM."""
+        """Return True if the stub knows an address to be in flash or ROM."""
         if self._flash is None:
             self._flash = self._unwritable()
         return any(start <= addr < end for start, end in self._flash)

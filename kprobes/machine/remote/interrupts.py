@@ -170,7 +170,7 @@ class RemoteInterrupts:
             stop = self._stopped_by(deadline)
 
     def arrives(self, stop: StopReply) -> bool:
-        """Tell whether a stop is that of a late interrupt, which is then not late any more."""
+        """Return True if a stop is that of a late interrupt, which is then not late any more."""
         if not self.late or stop.call is not None or stop.code not in self._interrupt.signals:
             return False
         self.late -= 1

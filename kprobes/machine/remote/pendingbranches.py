@@ -31,7 +31,7 @@ class PendingBranches:
         self.nop = facts_of(arch).nop
 
     def at(self, pc: int, before: int | None = None) -> bool:
-        """Tell whether the instruction at `pc` is in a delay slot.
+        """Return True if the instruction at `pc` is in a delay slot.
 
         Args:
             pc: where the guest has stopped.

@@ -271,7 +271,7 @@ class RunControl:
         )
 
     def _progress(self, before: int, after: int) -> bool:
-        """Tell whether a step has executed an instruction of the guest's own.
+        """Return True if a step has executed an instruction of the guest's own.
 
         A jump back from a slot is none.
 
@@ -430,7 +430,7 @@ class RunControl:
         return self._threads.regs[self._threads.current]
 
     def _ours(self, pc: int) -> bool:
-        """Tell whether `pc` is in code of the library's: in a slot, or in a detour's."""
+        """Return True if `pc` is in code of the library's: in a slot, or in a detour's."""
         return self.sink is not None and (self.sink.ours(pc) or self._detours.inside(pc))
 
     def _answer(self, stop: StopReply, stepping: bool = False, slot: bool = False) -> None:

@@ -550,5 +550,5 @@ def _number(element: ElementTree.Element, name: str, default: int) -> int:
 
 
 def _refused(answer: bytes) -> bool:
-    """Tell whether an answer says that the stub cannot do what was asked: "", or an error."""
+    """Return True if an answer says that the stub cannot do what was asked: "", or an error."""
     return not answer or _REFUSED.fullmatch(answer) is not None

@@ -401,7 +401,7 @@ class ThreadLock:
             self._deferred.patch(addr, self._guest.read(addr, 1))
 
     def arrived(self, pc: int, end: int) -> bool:
-        """Tell whether the current thread, at `pc`, has come to `end`, where its run ends."""
+        """Return True if the current thread, at `pc`, has come to `end`, where its run ends."""
         if self.stops.get(pc) != end:
             return pc == end
         self.again()

@@ -384,7 +384,7 @@ class GuestMemory:
             )
 
     def is_code(self, addr: int) -> bool:
-        """Tell whether the page of an address is executable, as far as is known."""
+        """Return True if the page of an address is executable, as far as is known."""
         page = addr & -self.page_size
         known = self.executable_pages.get(page)
         if known is None:

@@ -153,7 +153,7 @@ class Reports:
             self._state.sink.unloading(start, end)
 
     def is_breakpoint(self, number: int | None = None) -> bool:
-        """Tell whether an interrupt is a breakpoint of the sink's.
+        """Return True if an interrupt is a breakpoint of the sink's.
 
         Args:
             number: of the interrupt; None: any.

@@ -320,7 +320,8 @@ class RunState:
         self.why_stopped = max(self.why_stopped, reason, key=REASONS.index)
 
     def may_repeat(self) -> bool:
-        """Tell whether a displaced instruction may be executed once more in this run, and count it.
+        """Return True if a displaced instruction may be executed once more in this run, and count
+        it.
 
         Its interrupt was handled. No hook counts it.
 

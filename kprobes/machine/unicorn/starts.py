@@ -184,7 +184,7 @@ class Starts:
         return error
 
     def _goes_on(self, error: int) -> bool:
-        """Tell whether an error is that of an access that was served (RunState.mended)."""
+        """Return True if an error is that of an access that was served (RunState.mended)."""
         self._state.mended = False
         return error in UNALIGNED
 
