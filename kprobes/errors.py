@@ -239,9 +239,12 @@ class GuestFault(KprobeError):
     """The guest did something it may not (EFAULT).
 
     Attributes:
-        address: the address accessed (or the instruction's, when it is the instruction that is at fault).
-        pc: address of the faulting instruction, at home even when it ran in a slot.
-        access: "read", "write", "fetch", "undefined", "trap", "interrupt", "arithmetic" or "engine".
+        address: the address accessed (or the instruction's, when it is the instruction that is at
+            fault).
+        pc: address of the faulting instruction: the original one, even when a copy of it ran in a
+            slot.
+        access: "read", "write", "fetch", "undefined", "trap", "interrupt", "arithmetic" or
+            "engine".
         symbol: "name+0xoff" of pc, or None.
         number: the engine's interrupt number where there is one.
     """

@@ -19,6 +19,7 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     from html import escape  # its table of entities takes a command as long to load as five modules of ours
 
     def cells(values: Sequence[Any], tag: str) -> str:
+        """Return a row of the table, each value in a cell of kind `tag`."""
         return "<tr>" + "".join(f"<{tag}>{escape(str(value).translate(CONTROLS))}</{tag}>"
                                 for value in values) + "</tr>"
 

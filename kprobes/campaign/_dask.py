@@ -160,6 +160,7 @@ class DaskStates(Executor):
                 future.set_result(result)
 
     def _end(self, future: Future[Any], error: BaseException) -> None:
+        """Forget a task, and let its future raise an error."""
         del self._tasks[future]
         self.happened = time.monotonic()
         future.set_exception(error)

@@ -96,6 +96,7 @@ class Journal:
         return whole
 
     def _write(self, line: dict[str, Any]) -> None:
+        """Write a line at once."""
         self._file.write(_line(line))
         self._file.flush()
 

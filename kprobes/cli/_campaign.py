@@ -237,6 +237,7 @@ def progress(count: int, more: Callable[[], str] = str) -> Iterator[Callable[[It
         task = bar.add_task("", total=count)
 
         def follow(outcomes: Iterable[Any]) -> Iterator[Any]:
+            """Yield the outcomes, and move the bar on behind each."""
             for outcome in outcomes:
                 yield outcome
                 bar.update(task, advance=1, description=more())

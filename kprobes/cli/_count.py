@@ -1,4 +1,4 @@
-"""`kprobes hist`, `top` and `cover`: a guest is run, and numbers are told."""
+"""`kprobes hist`, `top` and `cover`: a guest runs, and numbers are printed."""
 
 from __future__ import annotations
 

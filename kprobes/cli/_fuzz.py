@@ -431,6 +431,7 @@ def _entries(journal: Journal | None, items: Sequence[Path], found: Findings, pa
 
 
 def _how_to_go_on(output: Path | None) -> str:
+    """Return the end of a message about a stopped replay, which says how to go on."""
     if output is None:
         return "; with -o FOLDER they had been kept, and the same command had gone on"
     return f"; {output} has what was found: type the same command to go on"

@@ -144,6 +144,7 @@ def _leave(ctx: click.Context, message: str, status: int) -> NoReturn:
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the version and exit, if --version was given."""
     if wanted:
         click.echo(f"kprobes {__version__}")
         ctx.exit()

@@ -72,6 +72,7 @@ def naming(file: IO[str], as_json: bool = False) -> IO[str]:
 
 
 def _escaped(name: str) -> str:
+    """Return a name with JSON's escapes, without quotes around it."""
     import json
 
     return json.dumps(name)[1:-1]
@@ -230,6 +231,8 @@ def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
     engines = [capstone.Cs(getattr(capstone, f"CS_ARCH_{known.arch}"), flags | extra) for extra in (0, other)]
 
     def disassemble(raw: bytes, address: int, mode: int) -> str:
+        """Return the text of the instruction at the beginning of some bytes; "": it is not known.
+        """
         return next((f"{name} {operands}".rstrip()
                      for _, _, name, operands in engines[mode & 1].disasm_lite(raw, address)), "")
 

@@ -187,6 +187,7 @@ class _ProgramOutput:
         self._lock = threading.RLock()
 
     def _write(self, line: str) -> None:
+        """Write a line at once."""
         self._out.write(f"{line}\n")
         self._out.flush()
 

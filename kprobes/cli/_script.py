@@ -210,6 +210,8 @@ def _text_of(path: str) -> str:
 
 
 def _named(word: str) -> tuple[str, str | bool]:
+    """Return (name, value) of a script's parameter `--NAME=VALUE`; the value of `--NAME` is True.
+    """
     name, equals, value = word.removeprefix("--").partition("=")
     return name, value if equals else True
 
@@ -245,6 +247,7 @@ def _writer(closing: contextlib.ExitStack, output: str) -> Callable[[str], objec
     file = closing.enter_context(to_file(output, binary=True))
 
     def write(text: str) -> None:
+        """Write a text at once."""
         file.write(text.encode("utf-8", "surrogateescape"))
         file.flush()
     return write

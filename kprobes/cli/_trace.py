@@ -1,4 +1,4 @@
-"""`kprobes trace`, `record`, `stat` and `graph`: a guest is run, and what happened is told."""
+"""`kprobes trace`, `record`, `stat` and `graph`: a guest runs, and what happened is printed."""
 
 from __future__ import annotations
 

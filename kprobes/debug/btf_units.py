@@ -82,6 +82,7 @@ def _contents(file: LoadedFile) -> bytes:
 
 
 def _section(file: LoadedFile) -> bytes:
+    """Return the contents of a file's section .BTF; b"" where it has none."""
     section = elf_of(file).get_section_by_name(".BTF")
     return b"" if section is None else bytes(section.data())
 

@@ -47,10 +47,10 @@ class Described(Uncopied):
         return DebugInfo(machine)
 
     def discover(self) -> tuple[Found, ...]:
-        """Find the functions of stripped and raw code, and give those without a symbol one, as `fn_08000123`.
+        """Find the functions of stripped and raw code; name those without a symbol `fn_08000123`.
 
         Returns:
-            All functions, by address: what told of each, and how long it is.
+            All functions, by address, each with the evidence for it and its length.
         """
         from ..discover import discover
 

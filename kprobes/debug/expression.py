@@ -537,6 +537,7 @@ class _Machine:
 
 
 def _known(found: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return what the surroundings offer. Raises Unknown: None, they do not offer it."""
     if found is None:
         raise Unknown
     return found

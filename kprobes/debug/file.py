@@ -1,4 +1,4 @@
-"""A file's DWARF, as pyelftools reads it, with damage turned into nothing: whoever asks is told that there is none."""
+"""A file's DWARF, as pyelftools reads it. Damaged debug information counts as none."""
 
 from __future__ import annotations
 

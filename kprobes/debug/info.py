@@ -173,6 +173,7 @@ class DebugInfo:
         return None
 
     def _ctype(self, die: Any) -> CType:
+        """Return the type of an entry; void for None."""
         arch = self._machine.arch
         return CType(die, arch.bits // 8, arch.order.value, self._definition)
 
@@ -221,6 +222,13 @@ class DebugInfo:
         return None if found is None else self._parameters(*found, address)
 
     def _parameters(self, file: LoadedFile, function: Function, address: int) -> list[Variable]:
+        """Return a function's parameters, in order.
+
+        Args:
+            file: has the function.
+            function: the function.
+            address: guest address in it.
+        """
         found = [v for v in self._variables(function, address - file.bias, own=True) if v.parameter is not None]
         return sorted(found, key=lambda v: v.parameter or 0)
 
@@ -707,6 +715,7 @@ class DebugInfo:
 
     @staticmethod
     def _none(function: Function, number: int) -> list[SourcePlace]:
+        """Raise UnknownSymbol: a function has no code at a line, counted from its first one."""
         raise UnknownSymbol(f"there is no code at its line {number}", symbol=function.name,
                             hint=f"`kprobes list FILE '{function.name}:*'` shows where there is")
 

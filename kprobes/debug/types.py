@@ -372,12 +372,14 @@ def _tag(die: Any) -> str:
 
 
 def _text(die: Any, name: str) -> str:
+    """Return the text of an attribute; "" where it is not there."""
     found = die.attributes.get(name)
     return (found.value.decode("utf-8", "backslashreplace") if found is not None and isinstance(found.value, bytes)
             else "")
 
 
 def _number(die: Any, name: str, default: int = 0) -> int:
+    """Return the integer of an attribute; `default` if it is not there, or no integer."""
     found = die.attributes.get(name)
     return found.value if found is not None and isinstance(found.value, int) else default
 

@@ -251,6 +251,17 @@ def _brief(value: Any) -> str:
 
 
 def _raw(machine: Memory, type: CType, address: int) -> int:
+    """Return the bytes at an address as an unsigned number, in the type's byte order.
+
+    Args:
+        machine: has the memory.
+        type: says how many bytes there are.
+        address: of the first byte.
+
+    Raises:
+        GuestFault: the memory cannot be read.
+        BadArgument: the type is larger than LARGEST.
+    """
     if type.size > LARGEST:
         raise BadArgument(f"{type.name} has {type.size} bytes", hint="its debug information is damaged")
     return int.from_bytes(machine.read(address & machine.arch.mask, type.size), _order(type))

@@ -82,6 +82,13 @@ class _LimitedReader:
             return None
 
     def _array(self, value: View, type: CType, depth: int) -> Any:
+        """Return an array as a tuple; one of char as text, or None if that cannot be read.
+
+        Args:
+            value: a View of the array.
+            type: its type.
+            depth: structures and arrays around it.
+        """
         if type.target is not None and type.target.kind == "char":
             return self._tried(lambda: str(value))
         return tuple([self._item(value, n, depth) for n in range(len(value))])

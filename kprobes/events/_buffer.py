@@ -158,8 +158,9 @@ class Buffer:
             self.ring.drop()
 
     def settle(self) -> None:
-        """Fetch what programs in a guest have recorded and counted. Called before Python records a
-        hit there.
+        """Copy what programs in a guest have recorded and counted into this process.
+
+        Called before Python records a hit.
         """
         self.ring.settle()
         self.state.settle()

@@ -51,7 +51,10 @@ class Store(Protocol):
     words: Any
 
     def settle(self) -> None:
-        """Fetch what programs in a guest have left there."""
+        """Copy the records that programs in a guest have written into this process.
+
+        Called before Python records a hit, where the guest may have such programs.
+        """
         ...
 
     def lines(

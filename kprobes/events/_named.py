@@ -363,17 +363,21 @@ class KnownNames:
     def _viewed(
         self, found: _Found, steps: list[tuple[str, str]], text: str, at: int, suffix: str | None
     ) -> tuple[Fetch, Type | None]:
-        """Return what fetches a variable, or a member of it, that only Python finds.
+        """Make the fetch of a variable, or a member of it, that only Python finds.
 
         Args:
             found: the variable.
             steps: the way to a member: ("->", name), (".", name) or ("[", index).
             text: name and way as written.
             at: column of the text.
-            suffix: the type that the definition asks for; None: as debug information has it.
+            suffix: the type that the definition asks for; None: the type is that of debug
+                information.
 
         Returns:
-            As fetch().
+            (fetch, type). The type is None where a suffix is given.
+
+        Raises:
+            EventError: there is no such member, or it cannot be shown.
         """
         type = found.type
         member = None

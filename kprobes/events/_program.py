@@ -258,7 +258,7 @@ def compiled(
         least: bytes that a record has at least.
 
     Raises:
-        ProgramError: it needs Python, see why_not().
+        ProgramError: only Python can serve the event; the message says why.
     """
     why = why_not(event, filter)
     if why:

@@ -80,6 +80,7 @@ class Findings:
         write(place / "report.json", json_of([kept], self.words).encode())
 
     def _kept(self, known: _Known) -> Kept:
+        """Return a finding with its number of inputs, and with the command that repeats it."""
         path = known.input if self.folder is None else str(self.folder / CRASHES / known.finding.hash / _INPUT)
         return Kept(known.finding, known.input, known.count, [*self.words, path])
 

@@ -165,6 +165,7 @@ class Replay:
 
 @lru_cache(_MACHINES)
 def _bench(job: Replay) -> tuple[Bench, Map]:
+    """Load a job's target; return (what runs inputs, the map of edges)."""
     counters = (ctypes.c_uint8 * job.size)()
     return Bench(job.target.load(), counters), counters
 

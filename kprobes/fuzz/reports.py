@@ -49,6 +49,7 @@ def typed(words: Sequence[str]) -> str:
 
 
 def _escaped(word: str) -> str:
+    """Return a word as the shell's $'...', whose escapes stand for all but plain ASCII."""
     shown = [chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\{byte:03o}"
              for byte in word.encode(errors="surrogateescape")]
     return f"$'{''.join(shown)}'"

@@ -144,6 +144,7 @@ def _section(view: View) -> str:
 
 
 def _foot(libraries: Sequence[str]) -> str:
+    """Return a page's footer as HTML: a hint at keys, and the libraries' licences."""
     texts = "".join(f"<details><summary>{escaped(LIBRARIES[name])}</summary><pre>"
                     f"{escape(_file(f'libraries/{name}.LICENSE'))}</pre></details>\n" for name in libraries)
     return f"<footer><p>Made by kprobes. Keys: <kbd>?</kbd></p>\n{texts}</footer>\n"

@@ -44,6 +44,14 @@ def folded(trace: Trace) -> dict[tuple[str, ...], int]:
 
 
 def _frames(trace: Trace, function: str, event: str, stack: tuple[int, ...]) -> tuple[str, ...]:
+    """Return a hit's frames by name, the outermost function first and the event last.
+
+    Args:
+        trace: names addresses.
+        function: the event's, which stands for a stack that was not recorded.
+        event: its name.
+        stack: addresses, innermost first; () where none was recorded.
+    """
     frames = [trace.name(address).partition("+")[0] for address in reversed(stack)] or [function]
     return (*frames, event)
 

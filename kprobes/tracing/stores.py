@@ -1,6 +1,4 @@
-"""The stores where handlers of a trace's events put what a hit was: into the ring, or to whoever is
-told at once.
-"""
+"""Stores, where handlers of a trace's events put hits: into the ring, or to a listener at once."""
 
 from __future__ import annotations
 
