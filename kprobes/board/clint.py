@@ -69,7 +69,9 @@ class Clint(Device):
             self._update()
 
     def _update(self) -> None:
-        """Raise the timer's interrupt where its time has come, else when it comes."""
+        """Raise the timer's interrupt where mtime has reached mtimecmp; else end it, and raise it
+        when that happens.
+        """
         self._cancel()
         interrupts = self.wires.interrupts
         left = self._compare - self._time()

@@ -82,8 +82,8 @@ def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
 
 
 def _peripherals(root: Any) -> Iterator[Peripheral]:
-    """Yield the peripherals of a device description; what one does not say it has from that it is
-    derived from.
+    """Yield the peripherals of a device description; what a peripheral lacks is taken from the one
+    that it is derived from.
     """
     elements = {element.findtext("name", ""): element for element in root.iterfind("peripherals/peripheral")}
     for name, element in elements.items():

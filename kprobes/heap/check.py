@@ -494,10 +494,11 @@ class HeapCheck:
             self._tell("use-after-free", address, stack, size=1, access="w", block=block, noticed=True)
 
     def check(self) -> list[HeapFinding]:
-        """Look at the red zones of all blocks, and at what is kept back, now.
+        """Look at the red zones of all blocks, and at the freed blocks that are kept back, now;
+        report what was written there.
 
         Returns:
-            What was found by that.
+            The findings that are new.
         """
         before = len(self.findings)
         for block in list(self._memory.alive.values()):

@@ -50,7 +50,9 @@ def _i386_got(x: RelocationSite) -> int:
 
 
 def _m68k_got(x: RelocationSite) -> int:
-    """Compute R_68K_GOT*: the GOT itself for its own symbol, and a slot for any other."""
+    """Compute the distance of R_68K_GOT*: to the GOT for its own symbol, and to the symbol's slot
+    for any other.
+    """
     own = x.target.name == "_GLOBAL_OFFSET_TABLE_"
     return (x.target.address if own else x.binder.slot(x.target.address)) + x.a - x.p
 

@@ -468,7 +468,9 @@ class _Placing:
         return self._resolve_ifunc(resolver)
 
     def _symbols(self, module: str) -> Iterator[Symbol]:
-        """Yield the symbols at run addresses; of a function descriptor also its code, as `.f`."""
+        """Yield the symbols at run addresses, of module `module`; of a function descriptor f also
+        its code, as `.f`.
+        """
         names = {s.name for s in self._of.symbols} if self._of.descriptors else set()
         for s in self._of.symbols:
             moved = Symbol(s.name, s.address + self.bias, s.size, module, s.mode, s.kind)

@@ -142,8 +142,10 @@ def blx_label(s: int, j: int, k: int, i: int) -> int:
 
 
 def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0) -> bool:
-    """`when`: with PC as destination TST, TEQ, CMN, CMP are written, with PC as first operand MOV
-    and MVN.
+    """Return True where PC takes part as an operand or the destination (`when`).
+
+    An encoding with PC as destination may be TST, TEQ, CMN or CMP, and one with PC as first operand
+    MOV or MVN: PC does not count there.
     """
     return m == PC or (d == PC and not (s and o in {0, 4, 8, 13})) or (n == PC and o not in {2, 3})
 

@@ -165,8 +165,8 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """Return the entry of a function: a pointer with bit 1 set is that of the function's address,
-    which its data's follows.
+    """Return the entry of a function: a pointer with bit 1 set is the address of a pair, of which
+    the first word is the function's address.
 
     Args:
         addr: the pointer.

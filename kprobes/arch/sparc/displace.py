@@ -74,7 +74,9 @@ class SparcElsewhere:
         return word(0x30800000 | displacement(frm, to, 22, 4, self._mask))
 
     def unconditional(self, insn: Insn, to: int, **_: int) -> bytes:
-        """Return the link, the delay slot and a jump to the target: CALL and BA,A."""
+        """Return code that sets the link if there is one, does the delay slot, and jumps to the
+        target: CALL and BA,A.
+        """
         code = (set_register(LINK, insn.addr) if insn.links else b"") + slot_of(insn)
         assert insn.target is not None
         return code + self.jump(to + len(code), insn.target)
