@@ -191,7 +191,7 @@ STRICTER = {
     r"\)[^):\s]": "`+0(%di)+10`",
     r"\)\)": "`+0(%di)+10`",
     r"\\[-+0-9a-fA-FxX]+:(u?string|\w+\[)": "`\\1:string`",
-    r"^\w*:g-h/": "group names of events may contain `-`",
+    r"^\w*:g-h/": "group names of events may have `-`",
     r" absent:": "an event in a module that is not loaded",
 }
 #: what we take and Linux refuses -> words of the row
