@@ -9,7 +9,8 @@ from functools import wraps
 from numbers import Real
 from typing import Any, TypeVar, cast
 
-from .attributes import frozen
+from attrs import frozen
+
 from .errors import BadArgument
 
 T = TypeVar("T")

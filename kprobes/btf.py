@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from .attributes import frozen
+from attrs import frozen
 
 INT: Final = 1
 PTR: Final = 2

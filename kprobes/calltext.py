@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from .attributes import frozen
+from attrs import frozen
+
 from .errors import EventError, KprobeError
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ FAMILIES = sorted(p.name for p in (ROOT / "arch").iterdir() if (p / "__init__.py
 
 #: module (prefix; the longest that fits counts) -> prefixes of our modules that it may import
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
-    "attributes": (),  # decorators of classes, for all
     "errors": ("controls",),
     "arguments": ("errors",),
     "clocknames": (),
@@ -192,7 +191,7 @@ def allowed(target: str, prefixes: tuple[str, ...]) -> bool:
 
 def test_imports_point_down() -> None:
     wrong = [f"{module}, line {line}: {target}" for module in sources() for target, line in imports(module)
-             if not target.startswith("/") and not allowed(target, (*rule(module), "attributes"))]
+             if not target.startswith("/") and not allowed(target, rule(module))]
     assert wrong == []
 
 

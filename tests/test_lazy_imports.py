@@ -116,8 +116,8 @@ def test_commands_load_what_they_use() -> None:
 
 
 def test_what_a_command_compiles_and_loads() -> None:
-    """The work of a short command, counted: no debug information is read where none is asked for, and of its classes
-    attrs writes no methods but `__init__`."""
+    """The work of a short command, counted: modules, and classes that attrs makes; no debug information is read where
+    none is asked for."""
     run = ["trace", DEMO, "-e", "p crc32", "--call", 'crc32(0, "hello", 5)']
     code = f"""
 written = []
@@ -130,19 +130,17 @@ try:
     main({run!r})
 except SystemExit:
     pass
-compared = sum("def __eq__(" in text or "def __repr__(" in text for text in written)
-print(f"made:{{compared}}:{{sum('def __init__(' in text for text in written)}}", *sys.modules)
+print(sum("def __init__(" in text for text in written), *sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, timeout=300,
                           check=True)
-    made, *loaded = done.stdout.splitlines()[-1].split()
-    compared, classes = (int(number) for number in made.split(":")[1:])
+    classes, *loaded = done.stdout.splitlines()[-1].split()
     modules = ours({*loaded})
     assert {name for name in modules if name.startswith(("debug.", "pictures", "heap", "script", "image._relocatable",
                                                          "image._names", "arch._comparing", "tracing.html"))} \
         <= {"debug.described", "debug.registers"}
     assert "machine.unicorn.hostpages" not in modules, "no snapshot is taken"
-    assert compared == 0 and 60 < classes < 180, "use kprobes.attributes, or load less"
+    assert 60 < int(classes) < 180, "load less"
     assert len(modules) < 290
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..attributes import frozen
+from attrs import frozen
+
 from ._insn import Insn
 
 #: `Use.base` of a constant, or of an offset from pc: one that the next instructions complete, or an

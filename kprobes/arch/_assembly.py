@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from ..attributes import frozen
+from attrs import frozen
 
 __all__ = ["AssemblyText", "CapstoneMode"]
 

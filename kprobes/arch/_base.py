@@ -12,10 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from attrs import field
+from attrs import field, frozen
 from attrs.validators import in_
 
-from ..attributes import frozen
 from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
 from ._calls import Abi, Frame, Linkage, Results, Returning, Skips

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..attributes import frozen
+from attrs import frozen
+
 from ..regs import Regs
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from ..attributes import frozen
+from attrs import frozen
 
 __all__ = ["Comparing", "Comparison", "Value", "constant", "register"]
 

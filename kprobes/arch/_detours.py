@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Final
 
-from attrs import field
-
-from ..attributes import frozen
+from attrs import field, frozen
 
 __all__ = ["Call", "DetourCode", "Saving", "numbered", "some", "words"]
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from attrs import field
-
-from ..attributes import frozen
+from attrs import field, frozen
 
 __all__ = ["DwarfFacts"]
 

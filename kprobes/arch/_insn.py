@@ -7,7 +7,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
-from ..attributes import frozen
+from attrs import frozen
+
 from ..regs import Regs
 
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from attrs import field
+from attrs import define, field, frozen
 
-from ..attributes import define, frozen
 from ..errors import BadArgument
 from ..regs import Regs
 

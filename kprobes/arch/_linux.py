@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from attrs import field
+from attrs import field, frozen
 
-from ..attributes import frozen
 from ..regs import Regs
 
 __all__ = ["KernelCode", "KernelRegisters", "Linux", "MemoryCalls", "ThreadStorage"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from ..attributes import frozen
+from attrs import frozen
 
 
 @frozen(kw_only=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import define, frozen
 
-from ..attributes import define, frozen
 from ..controls import CONTROLS
 from ..errors import GuestFault, ImageError
 from ._render import table

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 from click.shell_completion import CompletionItem
 
-from ..attributes import frozen
 from ._board import BoardOptions, with_board
 
 if TYPE_CHECKING:

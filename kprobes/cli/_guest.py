@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
-from attrs import field
+from attrs import field, frozen
 
-from ..attributes import frozen
 from ..calltext import Call, parse_call
 from ..controls import CONTROLS
 from ..errors import GuestFault, KprobeError, Unsupported

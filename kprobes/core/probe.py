@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from attrs import field, fields
+from attrs import define, field, fields
 
-from ..attributes import define
 from ..errors import AlreadyRegistered, NotRegistered
 from ..notebook import table
 from ..regs import Regs

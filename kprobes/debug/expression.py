@@ -7,9 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from attrs import field
-
-from ..attributes import frozen
+from attrs import field, frozen
 
 MOST: Final = 1000  #: operations of one evaluation
 

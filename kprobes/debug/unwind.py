@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from attrs import frozen
+
 from ..arch._base import Arch
-from ..attributes import frozen
 from ..errors import GuestFault
 from ..image import LoadedFile
 from ..regs import Regs

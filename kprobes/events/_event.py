@@ -7,9 +7,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attrs import field
+from attrs import field, frozen
 
-from ..attributes import frozen
 from ..errors import EventError, GuestFault, KprobeError, NotAnInstruction, NotFunctionEntry
 from ..regs import Regs
 from ..stacks import INCOMPLETE, MARK

@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
-from ..attributes import frozen
+from attrs import frozen
+
 from ..regs import Regs
 from ..symbols import Symbols
 from ._event import Event, Value

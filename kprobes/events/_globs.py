@@ -8,7 +8,8 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator
 
-from ..attributes import frozen
+from attrs import frozen
+
 from ..errors import EventError
 from ..machine._base import Machine
 from ..symbols import Symbols, spellings, where_names_are

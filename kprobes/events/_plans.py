@@ -7,7 +7,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from ..attributes import frozen
+from attrs import frozen
+
 from ..errors import GuestFault, Unsupported
 from ..regs import Regs
 from ..symbols import Symbols

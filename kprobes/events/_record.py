@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import field
+from attrs import field, frozen
 
-from ..attributes import frozen
 from ._event import Value
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from ..attributes import frozen
+from attrs import frozen
+
 from ._sites import NEARER, ImageMemory, RelocationField, RelocationSite, signed
 from ._types import AARCH64
 

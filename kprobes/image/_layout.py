@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import evolve
+from attrs import evolve, frozen
 
-from ..attributes import frozen
 from ._elf import Elf, Relocation
 
 _EXECUTABLE, _ALLOC = 4, 2  # section flags

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from ..attributes import frozen
+from attrs import frozen
+
 from ._elf import Elf, Relocation
 
 SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")

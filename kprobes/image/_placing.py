@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attrs import field
+from attrs import field, frozen
 
-from ..attributes import frozen
 from ..errors import ImageError
 from ._elf import Relocation, SymbolEntry, damage_is_error
 from ._layout import CodeLayout

@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from ..attributes import frozen
+from attrs import frozen
+
 from ._elf import Elf, Relocation, SymbolEntry
 from ._sites import signed
 from ._symbol import Symbol

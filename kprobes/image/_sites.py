@@ -6,7 +6,8 @@ import bisect
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from ..attributes import define, frozen
+from attrs import define, frozen
+
 from ..errors import ImageError
 
 NEARER = "place the image and what it imports nearer to each other, or build it with -fPIC"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from attrs import field
+from attrs import define, field
 
-from ..attributes import define
 from ..errors import ImageError
 from ._elf import Elf, Relocation, SymbolEntry, damage_is_error
 from ._relocations import apply, rows

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from attrs import field
+from attrs import field, frozen
 
-from ..attributes import frozen
 from ._sites import ImageMemory
 from ._symbol import Symbol
 from ._types import SPARCV9, TRICORE

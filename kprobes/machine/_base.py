@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any, Protocol
 
+from attrs import frozen
+
 from ..arch._base import Arch
-from ..attributes import frozen
 from ..errors import Unsupported
 from ..regs import Regs
 from ..stacks import Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..attributes import frozen
+from attrs import frozen
 
 #: records of a batch
 BATCH = 1 << 13

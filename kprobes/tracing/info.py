@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import asdict
+from attrs import asdict, frozen
 
-from ..attributes import frozen
 from ..events._event import Event, Type, Value
 from ..symbols import CONTROLS
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property, partial
 
-from ...attributes import frozen
+from attrs import frozen
+
 from ...errors import GuestFault
 from ...regs import Regs
 from .._base import Entry, Frame, Insn, Jump, Linkage, Simulate, Traps

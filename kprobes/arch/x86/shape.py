@@ -8,7 +8,7 @@ the CPU: its #UD comes home from the slot.
 
 from __future__ import annotations
 
-from ...attributes import frozen
+from attrs import frozen
 
 # --- What follows the opcode; capitals: a ModRM byte first.  . M nothing  b B imm8  w W imm16  e imm16 imm8  D imm32
 # z Z imm16/32 by operand size  v imm16/32/64  a offset of address size  f far pointer  x no such opcode

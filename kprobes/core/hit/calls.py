@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+from attrs import frozen
+
 from ...arch._base import Linkage
-from ...attributes import frozen
 from ...errors import GuestFault, KprobeError, ReentryError
 from ...machine._base import HostProgram, Machine, UsualEntry, UsualReturn
 from ...native import quick

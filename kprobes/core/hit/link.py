@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from attrs import frozen
+
 from ...arch._base import Linkage
-from ...attributes import frozen
 from ...regs import Regs
 
 

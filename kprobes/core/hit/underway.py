@@ -10,9 +10,8 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
-from ...attributes import frozen
 from ..probe import KretprobeInstance
 from .calls import CallsUnderWay
 

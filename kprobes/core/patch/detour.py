@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...attributes import define
+from attrs import define
 
 
 @define(eq=False, kw_only=True)

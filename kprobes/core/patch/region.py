@@ -8,8 +8,9 @@ goes to the end of its bundle; no branch leads into the middle of one.
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from ...arch._base import Bundles, Insn
-from ...attributes import frozen
 from .arming import Arming
 from .rooms import Rooms
 

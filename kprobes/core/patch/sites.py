@@ -6,7 +6,7 @@ import enum
 from bisect import insort
 from typing import Any
 
-from ...attributes import frozen
+from attrs import frozen
 
 _STRETCH = 6  # log2 of the bytes whose probepoints SiteTable keeps in one list
 

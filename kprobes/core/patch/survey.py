@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from ...arch._base import Arch, Decoded, Insn
-from ...attributes import frozen
 from ...errors import GuestFault, NotAnInstruction, Unprobeable
 from ...symbols import Symbol, Symbols
 from .exclusive import LONGEST

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from ...arch._base import COMPUTED, Arch, Atomic, Decoded, Insn, signed
-from ...attributes import frozen
 from . import exclusive
 
 #: Marks of a byte: no instruction begins there, one does, one that is in a delay slot does.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...attributes import frozen
+from attrs import frozen
+
 from ..patch.arming import Arming
 from ..patch.probepoint import Probepoint
 

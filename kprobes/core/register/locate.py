@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from attrs import frozen
+
 from ...arch._base import Entry
-from ...attributes import frozen
 from ...errors import BadLocation, GuestFault
 from ...machine._base import Machine
 from ...symbols import Symbol, address_of

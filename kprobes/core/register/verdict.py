@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, fields
+from attrs import field, fields, frozen
 
 from ...arch._base import Insn
-from ...attributes import frozen
 from ...errors import NoMemory, OutOfReach
 from ...notebook import table
 from ..patch.optimizer import Optimizer

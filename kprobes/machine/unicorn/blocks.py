@@ -11,7 +11,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Literal
 
-from ...attributes import frozen
+from attrs import frozen
+
 from ...hostmemory import zeroed
 
 Read = Callable[[int, int], bytes]

@@ -18,10 +18,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from attrs import field
+from attrs import field, frozen
 
 from ... import native
-from ...attributes import frozen
 from ...hostsystem import at_fork
 from .blocks import HostBlock
 

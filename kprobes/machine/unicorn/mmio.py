@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
 import unicorn
-from attrs import field
+from attrs import field, frozen
 
-from ...attributes import frozen
 from ...errors import BadArgument, NoMemory
 from ...regs import Regs
 from .engine import Engine, map_device

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 
-from ...attributes import frozen
+from attrs import frozen
+
 from .._base import HostProgram
 from .clock import InstructionClock
 from .cpu import UnicornCpu

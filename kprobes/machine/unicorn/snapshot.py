@@ -12,9 +12,9 @@ from io import BytesIO
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from attrs import define
 from unicorn import unicorn_const as const
 
-from ...attributes import define
 from ...errors import BadArgument, GuestFault, NoMemory, Unsupported
 from .._base import Books, Patched
 from .blocks import HostBlock

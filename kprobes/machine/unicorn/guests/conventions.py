@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import field
-
-from ....attributes import frozen
+from attrs import field, frozen
 
 
 @frozen(kw_only=True)

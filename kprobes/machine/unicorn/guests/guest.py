@@ -13,10 +13,9 @@ from enum import Enum
 from typing import Any
 
 import unicorn
-from attrs import field
+from attrs import field, frozen
 
 from ....arch._base import Traps
-from ....attributes import frozen
 from ....regs import Regs
 from ..engine import Engine
 from ..registers.conditions import Access

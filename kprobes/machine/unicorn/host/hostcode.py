@@ -8,9 +8,8 @@ one of the library's. kprobes/native has their source: sites.c, and words.h for 
 
 from __future__ import annotations
 
-from attrs import field
+from attrs import field, frozen
 
-from ....attributes import frozen
 from ....native import SWITCH, SlowHost, address, available
 
 __all__ = [

@@ -6,7 +6,8 @@ import ctypes
 import platform
 import re
 
-from ....attributes import frozen
+from attrs import frozen
+
 from .library import address
 
 # bytes that a look is shorter than; as in kprobes/native/engine.c, with what else is known there

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from ....attributes import frozen
+from attrs import frozen
+
 from . import hostcode
 
 AT_ONCE = 256  # NOTES of engine.c

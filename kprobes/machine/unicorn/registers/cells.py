@@ -17,7 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from ....attributes import frozen
+from attrs import frozen
+
 from ..engine import PAGE, Engine
 
 HANDLE_SIZE = 0x1000  # bytes of the handle searched for pointers

@@ -12,7 +12,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from ....attributes import frozen
+from attrs import frozen
+
 from ....errors import Unsupported
 from ..engine import Engine
 from .cells import find_cells

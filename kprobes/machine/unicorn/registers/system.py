@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....attributes import frozen
+from attrs import frozen
+
 from ....errors import UnknownRegister
 
 

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from attrs import field
+from attrs import field, frozen
 from unicorn import unicorn_const as const
 
-from ....attributes import frozen
 from ..engine import Engine
 from ..guests.guest import Guest
 from .cells import Cell, agrees, find_cells, offset, peek
