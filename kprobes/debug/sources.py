@@ -84,16 +84,20 @@ def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
         units: of a file.
         lines: the code that is looked at; beginnings of statements are preferred.
     """
-    found: dict[tuple[int, ...], SourcePlace] = {}
-    for line in sorted(lines, key=lambda line: (not line.is_stmt, line.start)):
+    found: dict[tuple[int, ...], tuple[tuple[bool, bool, int], SourcePlace]] = {}
+    for line in lines:
         function = units.function_at(line.start)
         blocks = [] if function is None else [*inlined_around(function, line.start)]
         key = (function.start if function is not None else 0, *(block.offset for block in blocks))
-        if key in found and (not line.is_stmt or found[key].address <= line.start):
-            continue
-        inlined = text(named(blocks[-1]), "DW_AT_name") if blocks else ""
-        found[key] = SourcePlace(line.start, function.name if function is not None else "", inlined)
-    return sorted(found.values(), key=lambda place: place.address)
+        # the part that the function is entered in comes before its cold part, which may lie lower
+        is_cold = function is not None and not function.start <= line.start < function.end
+        rank = is_cold, not line.is_stmt, line.start
+        if key not in found or rank < found[key][0]:
+            inlined = text(named(blocks[-1]), "DW_AT_name") if blocks else ""
+            found[key] = rank, SourcePlace(line.start, function.name if function is not None else "", inlined)
+    places = sorted((place for _, place in found.values()), key=lambda place: place.address)
+    # what is in no function is padding behind one, if there are functions
+    return [place for place in places if place.function] or places
 
 
 def own_lines(units: Units, function: Function) -> list[Line]:

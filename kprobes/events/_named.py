@@ -647,6 +647,8 @@ class KnownNames:
                 more than LARGEST bytes.
         """
         element = type.element
+        if [*type.dims] == [None] and element.kind == "char":  # `char text[]`: to its text's end
+            return self._type("string", at)
         if None in type.dims:
             self._refuse(
                 name,

@@ -15,7 +15,7 @@ import pytest
 from value_judge import compared
 from value_programs import build, compiler
 
-from kprobes import Kprobe, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
+from kprobes import EventError, Kprobe, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
 from kprobes.debug.units import units_of
 
 COUNT = int(os.environ.get("VALUES", "1"))  #: programs of each kind
@@ -107,6 +107,46 @@ def test_globals_that_are_declared_first(dwarf: int, tmp_path: Path) -> None:
         assert [dict(record.args) for record in event] == [{"counted": 5, "row": (1, 2, 3), "c": 7}]
         address, type = m.debug.variable("area")
         assert (m.read(address, 8), type.name) == (bytes([9, *bytes(7)]), "long int")
+
+
+def test_a_flexible_array_of_characters(tmp_path: Path) -> None:
+    """A text that its structure ends in is shown whole, as by gdb; how many numbers there are nobody knows."""
+    if compiler("c") is None:
+        pytest.skip("there is no compiler of C")
+    (tmp_path / "flexible.c").write_text("""
+        struct msg { int len; char text[]; };
+        struct nums { int n; int v[]; };
+        struct { int len; char text[8]; } store = { 5, "hello" };
+        volatile int sink;
+        __attribute__((noinline)) int show(struct msg *p, struct nums *n) { sink += p->len; return p->text[0] + n->v[0]; }
+        void _start(void) { show((struct msg *)&store, (struct nums *)&store); }""")
+    command = ["gcc", "-g", "-O1", "-nostdlib", "-static", "-fno-pie", "-no-pie"]
+    subprocess.run([*command, "flexible.c", "-o", "flexible"], check=True, cwd=tmp_path)
+    with UnicornMachine.load(tmp_path / "flexible") as m, Kprobes(m) as k:
+        events = [k.event(f"{place} p->text n=p->len") for place in ("p show", "r show")]
+        m.call("_start")
+        for event in events:
+            assert [dict(record.args) for record in event] == [{"text": "hello", "n": 5}]
+        with pytest.raises(EventError, match="how many elements"):
+            k.event("p show n->v")
+
+
+def test_a_line_of_a_function_with_a_cold_part(tmp_path: Path) -> None:
+    """gcc puts the cold part lower than the function; the line's place is where it is entered."""
+    if compiler("c") is None:
+        pytest.skip("there is no compiler of C")
+    (tmp_path / "cold.c").write_text("""volatile int sink;
+        __attribute__((cold, noinline)) void rare(int x) { sink = x; }
+        __attribute__((noinline)) int work(int a, int b) { if (a > 1000) { rare(a * b); sink += a; rare(b); } return a + b; }
+        void _start(void) { work(1, 2); work(2000, 3); }""")
+    command = ["gcc", "-g", "-O2", "-nostdlib", "-static", "-fno-pie", "-no-pie"]
+    subprocess.run([*command, "cold.c", "-o", "cold"], check=True, cwd=tmp_path)
+    with UnicornMachine.load(tmp_path / "cold") as m, Kprobes(m) as k:
+        assert m.symbols["work.cold"].address < m.symbols["work"].address
+        event = k.event("p cold.c:3 a b")
+        m.call("_start")
+        assert [dict(record.args) for record in event] == [{"a": 1, "b": 2}, {"a": 2000, "b": 3}]
+        assert [place.address for place in m.debug.at_line("cold.c", 3)] == [m.symbols["work"].address]
 
 
 def test_constants_for_parameters(tmp_path: Path) -> None:
