@@ -194,7 +194,12 @@ def _read(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Keep tables, if that is possible: whole or not at all."""
+    """Write a file of the cache, as a whole or not at all. No error is raised.
+
+    Args:
+        path: of the file, whose folder is made.
+        data: its contents.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent)  # which nobody else may write

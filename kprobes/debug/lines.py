@@ -131,6 +131,11 @@ def _base(program: Any) -> int:
 
 
 def _lines(program: Any) -> Iterator[Line]:
+    """Yield the lines of a unit's line table: one for each range of code.
+
+    Args:
+        program: the unit's line program, as pyelftools reads it.
+    """
     files, before = program["file_entry"], None
     base = 0 if program["version"] >= 5 else 1
     for entry in program.get_entries():
@@ -162,7 +167,15 @@ def path_in(program: Any, entry: Any, base: int) -> str:
 
 
 def source_path(unit: Any, file: int) -> str:
-    """A source file by its number in the unit; "": there is none. Raises what is in DAMAGE."""
+    """Return the path of a source file. Raises what is in DAMAGE.
+
+    Args:
+        unit: the unit.
+        file: number of the file in the unit's table.
+
+    Returns:
+        The path; "": there is no such file.
+    """
     program = unit.dwarfinfo.line_program_for_CU(unit)
     if program is None:
         return ""

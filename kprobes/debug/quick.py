@@ -150,6 +150,7 @@ class QuickScanner:
         return found
 
     def _types(self) -> Iterator[NamedType]:
+        """Yield the types that the scan has found, each with the scopes around it."""
         sections = self._sections
         held = (b"", sections.info, sections.strings, sections.line_strings)
         scopes = [""]

@@ -74,7 +74,13 @@ def units_of(file: LoadedFile, symbols: Symbols | None = None, bits: int = 64) -
 
 
 def _units_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> Units | None:
-    """Return the unit that is made of a file's BTF; None where it has none, or it is damaged."""
+    """Return the unit that is made of a file's BTF; None: it has none, or it is damaged.
+
+    Args:
+        file: the file.
+        symbols: of the guest, which say where functions are.
+        bits: of addresses.
+    """
     identity = identity_of_btf(file, symbols.files, symbols, bits)
     if not identity:
         return None
@@ -84,7 +90,13 @@ def _units_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> Units | None
 
 
 def _made_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> tuple[bytes, bytes]:
-    """Return the entries of a file's BTF, contents of two sections; none where it is damaged."""
+    """Return the entries of a file's BTF, as the contents of two sections; (b"", b"") if damaged.
+
+    Args:
+        file: the file.
+        symbols: of the guest, which say where functions are.
+        bits: of addresses.
+    """
     types = btf_of(file, symbols.files)
     if types is None:
         return b"", b""
