@@ -495,7 +495,8 @@ class Script:
         try:
             yield
         finally:
-            signal.signal(signal.SIGUSR1, before)
+            # None: a library in C has set the handler, which Python cannot set again
+            signal.signal(signal.SIGUSR1, signal.SIG_DFL if before is None else before)
 
     def finish(self) -> None:
         """Detach the probes, run `end`, and print the maps. No effect the second time."""

@@ -20,9 +20,9 @@ from .._words import EXCEPTION, TRANSACTION
 from .displace import displaced, to_label
 from .shape import DEFINED, FS, GS, LOCKED, MAPS, NULL, TWO_BYTE_MAP, EncodingShape, measure
 
-#: Map and opcode of instructions whose memory operand is only an address: LEA, PREFETCH, NOP.
-# one-byte opcodes that REP repeats
+#: One-byte opcodes that REP repeats.
 STRINGS = {*range(0x6C, 0x70), *range(0xA4, 0xA8), *range(0xAA, 0xB0)}
+#: Map and opcode of instructions whose memory operand is only an address: LEA, PREFETCH, NOP.
 POINTERS = {(0, 0x8D), *((TWO_BYTE_MAP, opcode) for opcode in (0x0D, *range(0x18, 0x20)))}
 
 # --- Near branches. A simulation reads and writes memory before it changes a register.
