@@ -123,6 +123,8 @@ class View:
         address, type = self._address + member.offset, member.type
         if member.bits:
             look(name, value)
+            if type.kind == "bool":
+                value = int(value != 0)
             mask = (1 << member.bits) - 1 << member.shift
             raw = self._unit(member) & ~mask | value << member.shift & mask
             self._machine.write(address & self._machine.arch.mask,
@@ -310,7 +312,9 @@ def store(machine: Memory, type: CType, address: int, value: Any) -> None:
         except (struct.error, OverflowError):
             raise _not_written(type, value) from None
         raw = int.from_bytes(packed, "little")
-    elif type.kind in ("int", "char", "bool", "enum", "pointer") and isinstance(value, int | View):
+    elif type.kind == "bool" and isinstance(value, int | View):
+        raw = int(int(value) != 0)  # C 6.3.1.2: whatever is not 0 becomes 1
+    elif type.kind in ("int", "char", "enum", "pointer") and isinstance(value, int | View):
         raw = int(value) & (1 << 8 * type.size) - 1
     else:
         raise _not_written(type, value)

@@ -145,3 +145,15 @@ def test_what_is_no_btf(tmp_path: Path) -> None:
             m.symbols.load(tmp_path / "cut")
         with pytest.raises(ImageError, match="no BTF"):
             m.symbols.load(tmp_path / "bare", format="btf")
+
+
+@pytest.mark.parametrize("file", ["btf", "dwarf"])
+def test_whatever_is_not_0_is_true(file: str, tmp_path: Path) -> None:
+    """As C 6.3.1.2 has it, and gdb's `set var`."""
+    with UnicornMachine.load(unpack("x86_64", tmp_path) / file) as m:
+        view = m.view("struct point", m.symbols["given"].address)
+        member = m.type("struct point").members["ok"]
+        for value, stored in ((256, 1), (0, 0), (-2, 1), (False, 0)):
+            view.ok = value
+            assert m.read(m.symbols["given"].address + member.offset, 1) == bytes([stored])
+            assert view.ok is bool(stored)
