@@ -1,11 +1,11 @@
 """Linux's kprobes for guest code, on every instruction set.
 
-    from kprobes import Kprobe, Kprobes, UnicornMachine
+from kprobes import Kprobe, Kprobes, UnicornMachine
 
-    m = UnicornMachine.load("examples/demo.x86_64")
-    with Kprobes(m) as k:
-        k.register_kprobe(Kprobe(symbol_name="crc32", pre_handler=lambda p, regs: print(regs.arg(2))))
-        m.call("crc32", 0, b"hello", 5)
+m = UnicornMachine.load("examples/demo.x86_64")
+with Kprobes(m) as k:
+    k.register_kprobe(Kprobe(symbol_name="crc32", pre_handler=lambda p, regs:
+    print(regs.arg(2)))) m.call("crc32", 0, b"hello", 5)
 """
 
 from importlib import import_module
@@ -117,7 +117,8 @@ else:
         return globals().get(renamed.now) or __getattr__(renamed.now)
 
 
-#: name of the package -> the module below it where that is, and its name there where it is another one
+#: name of the package -> the module below it where that is, and its name there where it is another
+#: one
 _HOMES = {
     "arch_names": "arch:names",
     "get_arch": "arch:get",

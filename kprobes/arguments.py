@@ -44,17 +44,23 @@ def _sort(said: str, *kinds: type, fits: Callable[[Any], bool] | None = None) ->
 
 
 def _class(name: str) -> Sort:
-    """Make the Sort of a class's instances, by the class's name: its module need not be imported.
+    """Make the Sort of a class's instances, by the class's name: its module need not be
+    imported.
     """
-    return _sort(f"a {name}", fits=lambda value: any(kind.__name__ == name for kind in type(value).__mro__))
+    return _sort(
+        f"a {name}", fits=lambda value: any(kind.__name__ == name for kind in type(value).__mro__)
+    )
 
 
-#: annotation, without its parameters -> the values that it means. What is not here is looked at by the function itself.
+#: annotation, without its parameters -> the values that it means. What is not here is looked at by
+#: the function itself.
 SORTS = {
     "int": _sort("an integer", int, bool, fits=lambda value: hasattr(type(value), "__index__")),
     "float": _sort("a number", int, float, fits=lambda value: isinstance(value, Real)),
     "str": _sort("a str", str),
-    "bool": _sort("True or False", bool, fits=lambda value: isinstance(value, int) and value in (0, 1)),
+    "bool": _sort(
+        "True or False", bool, fits=lambda value: isinstance(value, int) and value in (0, 1)
+    ),
     "bytes": _sort("bytes", bytes, bytearray, memoryview),
     "bytearray": _sort("a bytearray", bytearray),
     "IO": _sort("an open file", fits=lambda value: hasattr(value, "write")),
@@ -78,16 +84,23 @@ def sort_of(annotation: str) -> Sort | None:
     Returns:
         A Sort of all its alternatives; None: one of these is not in SORTS, and nothing can be said.
     """
-    found = [SORTS.get(one.strip().partition("[")[0].removeprefix("unicorn.")) for one in _alternatives(annotation)]
+    found = [
+        SORTS.get(one.strip().partition("[")[0].removeprefix("unicorn."))
+        for one in _alternatives(annotation)
+    ]
     sorts = [one for one in found if one is not None]
     if not found or len(sorts) < len(found):
         return None
-    return Sort(frozenset[type]().union(*(one.exact for one in sorts)),
-                lambda value: any(one.fits(value) for one in sorts), " or ".join(one.said for one in sorts))
+    return Sort(
+        frozenset[type]().union(*(one.exact for one in sorts)),
+        lambda value: any(one.fits(value) for one in sorts),
+        " or ".join(one.said for one in sorts),
+    )
 
 
 def _alternatives(annotation: str) -> list[str]:
-    """Split an annotation at each `|` that is in no brackets: `a | b[c | d]` -> ["a", "b[c | d]"].
+    """Split an annotation at each `|` that is in no brackets: `a | b[c | d]` -> ["a", "b[c |
+    d]"].
     """
     depth, out = 0, [""]
     for letter in annotation:
@@ -176,8 +189,9 @@ def key(name: str, value: T) -> T:
     try:
         hash(value)
     except TypeError:
-        raise BadArgument(f"{name} is {shown(value)}, which cannot be hashed",
-                          hint="pass what cpu_task gives") from None
+        raise BadArgument(
+            f"{name} is {shown(value)}, which cannot be hashed", hint="pass what cpu_task gives"
+        ) from None
     return value
 
 
@@ -221,12 +235,21 @@ def looking(function: F, name: str = "") -> F:
         BadArgument: when called: an argument is not of the kind that its annotation says.
     """
     parameters = inspect.signature(function).parameters.values()
-    sorts = {p.name: sort for p in parameters if isinstance(p.annotation, str)
-             and (sort := sort_of(p.annotation)) is not None}
+    sorts = {
+        p.name: sort
+        for p in parameters
+        if isinstance(p.annotation, str) and (sort := sort_of(p.annotation)) is not None
+    }
     if not sorts:
         return function
-    placed = [(p.name, sorts.get(p.name)) for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next(((p.name, sorts.get(p.name)) for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    placed = [
+        (p.name, sorts.get(p.name))
+        for p in parameters
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    rest = next(
+        ((p.name, sorts.get(p.name)) for p in parameters if p.kind is p.VAR_POSITIONAL), None
+    )
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
@@ -235,7 +258,7 @@ def looking(function: F, name: str = "") -> F:
             if sort is not None and type(value) not in sort.exact:
                 look(name or parameter, value, sort)
         if rest is not None and rest[1] is not None:
-            for value in args[len(placed):]:
+            for value in args[len(placed) :]:
                 look(rest[0], value, rest[1])
         for parameter, value in named.items():
             if (sort := sorts.get(parameter)) is not None:

@@ -75,7 +75,9 @@ class Btf:
         own: number of the first type that is not from the base.
     """
 
-    def __init__(self, data: bytes, order: Literal["little", "big"], base: Btf | None = None) -> None:
+    def __init__(
+        self, data: bytes, order: Literal["little", "big"], base: Btf | None = None
+    ) -> None:
         """Read types.
 
         Args:
@@ -88,14 +90,16 @@ class Btf:
         """
         self.order = order
         self.mark = "<" if order == "little" else ">"
-        self.types: list[BtfType] = [BtfType(0, "void", 0, False, ())] if base is None else [*base.types]
+        self.types: list[BtfType] = (
+            [BtfType(0, "void", 0, False, ())] if base is None else [*base.types]
+        )
         self.own = len(self.types)
         self._base = base
         self._strings = b"\0"
         if data:
             head, types, size, text, length = header(data, self.mark)
-            self._strings = data[head + text:head + text + length]
-            self._parse(data[head + types:head + types + size])
+            self._strings = data[head + text : head + text + length]
+            self._parse(data[head + types : head + types + size])
 
     def text(self, offset: int) -> str:
         """Return a string, given by its offset in the base's table followed by the own one."""

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from .machine.unicorn.machine import UnicornMachine
 
 _HEAD = re.compile(r"\s*([^\s()'\",]+)\s*\(\s*")
-_LITERAL = re.compile(r"(?P<input>@input\b|len\b)|(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')"
-                      r'|b?"(?P<text>(?:\\.|[^"\\])*)"', re.A | re.S)
+_LITERAL = re.compile(
+    r"(?P<input>@input\b|len\b)|(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')"
+    r'|b?"(?P<text>(?:\\.|[^"\\])*)"',
+    re.A | re.S,
+)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-3]?[0-7]{1,2})|(.?))|[^\\]+", re.DOTALL)
 _ESCAPES = dict(zip("abtnvfre\\'\"?", b"\a\b\t\n\v\f\r\x1b\\'\"?", strict=True))
 
@@ -69,7 +72,12 @@ class Call:
         bits = machine.arch.bits
         for arg, at in zip(self.args, self.columns[1:], strict=True):
             if isinstance(arg, int) and not -(1 << bits - 1) <= arg < 1 << bits:
-                raise EventError("BAD_CALL", f"{arg} does not fit into {bits} bits; write a smaller one", self.text, at)
+                raise EventError(
+                    "BAD_CALL",
+                    f"{arg} does not fit into {bits} bits; write a smaller one",
+                    self.text,
+                    at,
+                )
 
 
 def parse_call(text: str, inputs: bool = False) -> Call:
@@ -82,6 +90,7 @@ def parse_call(text: str, inputs: bool = False) -> Call:
     Raises:
         EventError: of kind BAD_CALL, with the column of what is wrong.
     """
+
     def fail(at: int, message: str) -> NoReturn:
         raise EventError("BAD_CALL", message, text, at)
 
@@ -94,7 +103,11 @@ def parse_call(text: str, inputs: bool = False) -> Call:
     while not text.startswith(")", at) or args:
         found = _LITERAL.match(text, at)
         if found is None or (found["input"] and not inputs):
-            fail(at, 'no argument here; write an integer, a character or a closed string: 5 0x1f \'a\' "text" b"bytes"')
+            fail(
+                at,
+                "no argument here; write an integer, a character or a closed string: 5 "
+                '0x1f \'a\' "text" b"bytes"',
+            )
         args.append(Input(found[0]) if found["input"] else _value(found, fail))
         columns.append(found.start())
         separator = re.compile(r"\s*([,)]?)\s*").match(text, found.end())
@@ -107,13 +120,19 @@ def parse_call(text: str, inputs: bool = False) -> Call:
             fail(at, "the call goes on unexpectedly; write , or )")
     if text[at + 1 :].strip():
         fail(at + 1, "nothing may follow the call; drop it")
-    return Call(text, number if (number := _integer(head[1])) is not None else head[1], tuple(args), tuple(columns))
+    return Call(
+        text,
+        number if (number := _integer(head[1])) is not None else head[1],
+        tuple(args),
+        tuple(columns),
+    )
 
 
 def _integer(text: str) -> int | None:
     """Return the integer that a text is, as C or Python writes it; None: it is none."""
-    if len(text) > 80 or not re.fullmatch(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", text,
-                                          re.ASCII):
+    if len(text) > 80 or not re.fullmatch(
+        r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", text, re.ASCII
+    ):
         return None
     return int(re.sub(r"^([+-]?)0(?=[0-7])", r"\g<1>0o", text), 0)
 
@@ -129,9 +148,16 @@ def _value(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> int | 
     """
     if found["number"]:
         number = _integer(found["number"])
-        return (number if number is not None else fail(found.start(),
-                                                       f"{found[0]!r} is no integer; write 5, 0x1f, 0b101 or 017"))
-    body, start = (found["char"][1:-1], found.start() + 1) if found["char"] else (found["text"], found.start("text"))
+        return (
+            number
+            if number is not None
+            else fail(found.start(), f"{found[0]!r} is no integer; write 5, 0x1f, 0b101 or 017")
+        )
+    body, start = (
+        (found["char"][1:-1], found.start() + 1)
+        if found["char"]
+        else (found["text"], found.start("text"))
+    )
     raw = bytearray()
     for piece in _ESCAPE.finditer(body):
         hexadecimal, octal, letter = piece.groups()

@@ -2,11 +2,12 @@
 
     pytest -p kprobes.conformance --conformance=matrix.md        (or matrix.json)
 
-A test asks for the `conformance` fixture and says what it proves: `conformance("arm64", "simulate", 12)`. If the test
-passes, 12 is added to that cell; if it fails, the cell says so. `conformance.blank("m68k", "jprobe", "no Abi")`
-explains an empty cell, `conformance.note("ia64", "on a model")` what an architecture's numbers are of,
-`conformance.absent("alpha", "no QEMU")` why nobody has tried. `conformance.under("In QEMU")` fills another table. Works
-under pytest-xdist; needs nothing of this project's own tests.
+A test asks for the `conformance` fixture and says what it proves: `conformance("arm64", "simulate",
+12)`. If the test passes, 12 is added to that cell; if it fails, the cell says so.
+`conformance.blank("m68k", "jprobe", "no Abi")` explains an empty cell, `conformance.note("ia64",
+"on a model")` what an architecture's numbers are of, `conformance.absent("alpha", "no QEMU")` why
+nobody has tried. `conformance.under("In QEMU")` fills another table. Works under pytest-xdist;
+needs nothing of this project's own tests.
 """
 
 from __future__ import annotations
@@ -19,8 +20,25 @@ from typing import Any
 import pytest
 
 #: The columns, in order; others that tests name are appended.
-CAPABILITIES = ("decode", "step", "simulate", "engine", "kprobe", "colocated", "post", "nested", "divert",
-                "return probe", "jprobe", "arguments", "stack arguments", "fault", "boost", "optimize", "real program")
+CAPABILITIES = (
+    "decode",
+    "step",
+    "simulate",
+    "engine",
+    "kprobe",
+    "colocated",
+    "post",
+    "nested",
+    "divert",
+    "return probe",
+    "jprobe",
+    "arguments",
+    "stack arguments",
+    "fault",
+    "boost",
+    "optimize",
+    "real program",
+)
 Cells = dict[str, dict[str, dict[str, Any]]]
 Tables = dict[str, Cells]  # by title
 _PROPERTY = "kprobes-conformance"
@@ -48,8 +66,9 @@ class Conformance:
         self._record(_NOTE, [self._title, arch, text])
 
     def absent(self, arch: str, reason: str) -> None:
-        """Report that an architecture's tests are skipped: what they need is not here. Cells without a
-        reason of their own give this one."""
+        """Report that an architecture's tests are skipped: what they need is not here. Cells
+        without a reason of their own give this one.
+        """
         self._record(_ABSENT, [self._title, arch, reason])
 
     def under(self, title: str) -> Conformance:
@@ -68,18 +87,29 @@ class TableReports:
         self.absent: dict[str, str] = {}
 
     def cells(self) -> Cells:
-        """Return {architecture: {capability: facts}}, for every architecture that a test has named.
+        """Return {architecture: {capability: facts}}, for every architecture that a test has
+        named.
         """
-        seen = {c for part in (self.proved, self.failed, self.blank) for row in part.values() for c in row}
+        seen = {
+            c
+            for part in (self.proved, self.failed, self.blank)
+            for row in part.values()
+            for c in row
+        }
         columns = [*CAPABILITIES, *sorted(seen - set(CAPABILITIES))]
-        return {arch: {c: self._facts(arch, c) for c in columns}
-                for arch in sorted({*self.proved, *self.failed, *self.blank, *self.absent})}
+        return {
+            arch: {c: self._facts(arch, c) for c in columns}
+            for arch in sorted({*self.proved, *self.failed, *self.blank, *self.absent})
+        }
 
     def _facts(self, arch: str, capability: str) -> dict[str, Any]:
         """Return what a cell says: {"proved", "failed"} and perhaps "note", or {"blank": why there
         is nothing}.
         """
-        proved, failed = self.proved.get(arch, {}).get(capability, 0), self.failed.get(arch, {}).get(capability, 0)
+        proved, failed = (
+            self.proved.get(arch, {}).get(capability, 0),
+            self.failed.get(arch, {}).get(capability, 0),
+        )
         if proved or failed:
             note = {"note": self.notes[arch]} if arch in self.notes else {}
             return {"proved": proved, "failed": failed, **note}
@@ -116,9 +146,14 @@ class Matrix:
     def pytest_sessionfinish(self) -> None:
         """Write the file."""
         tables = self.tables()
-        text = (json.dumps(tables, indent=1, ensure_ascii=False) + "\n" if self._file.suffix == ".json"
-                else "\n".join(f"## {title}\n\n{table(cells)}" if title else table(cells)
-                               for title, cells in tables.items()))
+        text = (
+            json.dumps(tables, indent=1, ensure_ascii=False) + "\n"
+            if self._file.suffix == ".json"
+            else "\n".join(
+                f"## {title}\n\n{table(cells)}" if title else table(cells)
+                for title, cells in tables.items()
+            )
+        )
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(text)
 
@@ -143,10 +178,15 @@ def table(cells: Cells) -> str:
         if len(reasons) == 1 and (reason := reasons.pop()):
             nowhere.setdefault(reason, []).append(arch)
         else:
-            lines.append("| " + " | ".join([arch, *(_cell(facts, notes) for facts in row.values())]) + " |")
+            lines.append(
+                "| " + " | ".join([arch, *(_cell(facts, notes) for facts in row.values())]) + " |"
+            )
     lines += ["", "Numbers: cases proved in the test run that wrote this.", ""]
     lines += [f"{n}. {note}" for n, note in enumerate(notes, 1)]
-    lines += ["", *(f"- without a row: {', '.join(names)}: {reason}" for reason, names in nowhere.items())]
+    lines += [
+        "",
+        *(f"- without a row: {', '.join(names)}: {reason}" for reason, names in nowhere.items()),
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -163,14 +203,21 @@ def _cell(facts: dict[str, Any], notes: list[str]) -> str:
     mark = f" ({notes.index(said) + 1})" if said else ""
     if "blank" in facts:
         return f"-{mark}"
-    return f"{facts['proved']}" + (f", **{facts['failed']} FAILED**" if facts["failed"] else "") + mark
+    return (
+        f"{facts['proved']}" + (f", **{facts['failed']} FAILED**" if facts["failed"] else "") + mark
+    )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option --conformance to pytest."""
-    parser.addoption("--conformance", metavar="FILE", default=None,
-                     help="write which architecture proved which kprobes capability to FILE (Markdown, or JSON if it "
-                          "ends in .json)")
+    parser.addoption(
+        "--conformance",
+        metavar="FILE",
+        default=None,
+        help="write which architecture proved which kprobes capability to FILE (Markdown, or "
+        "JSON if it "
+        "ends in .json)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,5 @@
-"""Former names of public things: they go on to work for two minor versions, with a DeprecationWarning.
+"""Former names of public things: they go on to work for two minor versions, with a
+DeprecationWarning.
 
 `FORMER` has those of the package; a class gives a `FormerName` for each former name of its members.
 docs/public.md is the promise; tests/test_public.py holds both against it.

@@ -1,7 +1,8 @@
 """Every exception of the library.
 
-One class per reason, each with the errno that Linux returns for it; the facts are attributes and the message ends with
-what to do. A refused call has changed nothing: not the guest, not the probe, not the batch.
+One class per reason, each with the errno that Linux returns for it; the facts are attributes and
+the message ends with what to do. A refused call has changed nothing: not the guest, not the probe,
+not the batch.
 """
 
 from __future__ import annotations
@@ -20,13 +21,22 @@ class KprobeError(OSError):
         address: guest address concerned, or None.
         symbol: symbol name as the user gave it, or None.
         reason: one clause that says what is wrong.
-        plain: the message without what only a Python program can do about it; the command prints this.
+        plain: the message without what only a Python program can do about it; the command prints
+            this.
     """
 
     code = E.EINVAL
 
-    def __init__(self, reason: str, *, address: int | None = None, symbol: str | None = None, hint: str = "",
-                 python: str = "", command: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        address: int | None = None,
+        symbol: str | None = None,
+        hint: str = "",
+        python: str = "",
+        command: str = "",
+    ) -> None:
         """
         Args:
             reason: what is wrong, as a clause.
@@ -45,7 +55,9 @@ class KprobeError(OSError):
         text = f"{where}: {reason}" if where else reason
         advice = ", ".join(filter(None, (hint, command)))
         self.plain = f"{text}; {advice}" if advice else text
-        super().__init__(self.code, "; ".join(filter(None, (text, ", ".join(filter(None, (hint, python)))))))
+        super().__init__(
+            self.code, "; ".join(filter(None, (text, ", ".join(filter(None, (hint, python))))))
+        )
 
     def __str__(self) -> str:
         return str(self.strerror)
@@ -58,7 +70,9 @@ class KprobeError(OSError):
         return _unpickled, (type(self), self.args, self.strerror, self.__dict__)
 
 
-def _unpickled(cls: type[KprobeError], args: tuple[Any, ...], said: str, state: dict[str, Any]) -> KprobeError:
+def _unpickled(
+    cls: type[KprobeError], args: tuple[Any, ...], said: str, state: dict[str, Any]
+) -> KprobeError:
     """Make a copy of an error without calling its constructor, for copy and pickle.
 
     Args:
@@ -79,7 +93,9 @@ class BadLocation(KprobeError):
 
 
 class UnknownSymbol(KprobeError):
-    """No such symbol, or the address lies in no symbol (ENOENT); the message suggests near names."""
+    """No such symbol, or the address lies in no symbol (ENOENT); the message suggests near
+    names.
+    """
 
     code = E.ENOENT
 
@@ -92,8 +108,12 @@ class AmbiguousSymbol(KprobeError):
     def __init__(self, name: str, addresses: tuple[int, ...]) -> None:
         self.addresses = addresses
         listed = ", ".join(f"{a:#x}" for a in addresses)
-        super().__init__(f"names {len(addresses)} addresses ({listed})", symbol=name, hint="use module:symbol",
-                         python="or addr=")
+        super().__init__(
+            f"names {len(addresses)} addresses ({listed})",
+            symbol=name,
+            hint="use module:symbol",
+            python="or addr=",
+        )
 
 
 class NotText(KprobeError):
@@ -155,16 +175,20 @@ class Unsupported(KprobeError):
 
 
 class Uncopied:
-    """An object that stands for something outside of Python: copy.copy(), copy.deepcopy() and pickle of it
-    are refused."""
+    """An object that stands for something outside of Python: copy.copy(), copy.deepcopy() and
+    pickle of it are refused.
+    """
 
     __slots__ = ()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuse a copy. Raises Unsupported."""
-        raise Unsupported(f"a {type(self).__name__} cannot be copied or pickled",
-                          hint="a guest's state is kept by machine.snapshot(); elsewhere make another machine of the "
-                               "same file")
+        raise Unsupported(
+            f"a {type(self).__name__} cannot be copied or pickled",
+            hint="a guest's state is kept by machine.snapshot(); elsewhere make another "
+            "machine of the "
+            "same file",
+        )
 
 
 class NoMemory(KprobeError):
@@ -174,21 +198,25 @@ class NoMemory(KprobeError):
 
 
 class ReentryError(KprobeError):
-    """A third level of nesting, a return without an instance: the control block cannot go on (EBUSY)."""
+    """A third level of nesting, a return without an instance: the control block cannot go on
+    (EBUSY).
+    """
 
     code = E.EBUSY
 
 
 class RemoteError(KprobeError):
-    """A remote stub is gone, stalls, lies or refuses (EIO); the machine beyond it cannot be used any more unless the
-    message says so."""
+    """A remote stub is gone, stalls, lies or refuses (EIO); the machine beyond it cannot be used
+    any more unless the message says so.
+    """
 
     code = E.EIO
 
 
 class NoBreakpoint(RemoteError):
-    """A stub has no breakpoint for a place (ENOSPC): a processor has a few for memory that is not written, flash and
-    ROM. The machine goes on."""
+    """A stub has no breakpoint for a place (ENOSPC): a processor has a few for memory that is not
+    written, flash and ROM. The machine goes on.
+    """
 
     code = E.ENOSPC
 
@@ -214,23 +242,30 @@ class EventError(KprobeError):
 
 
 class EventBusy(KprobeError):
-    """An event cannot be deleted by a line for kprobe_events while it is enabled, or has triggers (EBUSY)."""
+    """An event cannot be deleted by a line for kprobe_events while it is enabled, or has triggers
+    (EBUSY).
+    """
 
     code = E.EBUSY
 
 
 class BadArgument(KprobeError, TypeError, ValueError):
-    """A value that a call or a setting cannot take (EINVAL): an argument that is no integer or wider than the guest's
-    registers, a handler that cannot be called, a switch that is neither on nor off."""
+    """A value that a call or a setting cannot take (EINVAL): an argument that is no integer or
+    wider than the guest's registers, a handler that cannot be called, a switch that is neither on
+    nor off.
+    """
 
 
 class UnknownRegister(KprobeError, KeyError):
-    """The architecture has no register of this name, or the machine does not show it; the message says which, and what
-    there is."""
+    """The architecture has no register of this name, or the machine does not show it; the message
+    says which, and what there is.
+    """
 
 
 class ImageError(KprobeError):
-    """A file that cannot be loaded: truncated, not ELF, foreign architecture, unsupported relocation (ENOEXEC)."""
+    """A file that cannot be loaded: truncated, not ELF, foreign architecture, unsupported
+    relocation (ENOEXEC).
+    """
 
     code = E.ENOEXEC
 
@@ -251,16 +286,30 @@ class GuestFault(KprobeError):
 
     code = E.EFAULT
 
-    def __init__(self, reason: str, *, address: int | None = None, pc: int | None = None, access: str = "engine",
-                 symbol: str | None = None, number: int | None = None, serve: str = "", command: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        address: int | None = None,
+        pc: int | None = None,
+        access: str = "engine",
+        symbol: str | None = None,
+        number: int | None = None,
+        serve: str = "",
+        command: str = "",
+    ) -> None:
         self.pc = pc
         self.access = access
         self.number = number
         at = "" if pc is None else f" (pc {pc:#x}{f' {symbol}' if symbol else ''})"
-        serve = serve or ("set machine.interrupt_handler to serve it" if access == "interrupt" else "")
-        super().__init__(f"{reason}{at}",
-                         python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped",
-                         command=command)
+        serve = serve or (
+            "set machine.interrupt_handler to serve it" if access == "interrupt" else ""
+        )
+        super().__init__(
+            f"{reason}{at}",
+            python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped",
+            command=command,
+        )
         self.reason = reason
         self.address = address
         self.symbol = symbol
@@ -275,13 +324,20 @@ class GuestHalted(GuestFault):
     """
 
     def __init__(self, *, pc: int, symbol: str | None = None) -> None:
-        super().__init__("the guest halted, and nothing wakes it", address=pc, pc=pc, access="halt", symbol=symbol,
-                         serve="m.interrupts.pend(n) makes an interrupt pending")
+        super().__init__(
+            "the guest halted, and nothing wakes it",
+            address=pc,
+            pc=pc,
+            access="halt",
+            symbol=symbol,
+            serve="m.interrupts.pend(n) makes an interrupt pending",
+        )
 
 
 class GuestTimeout(KprobeError):
-    """A bounded run reached its bound (ETIMEDOUT); `pc` is the next instruction, m.regs are the guest's as it
-    stopped."""
+    """A bounded run reached its bound (ETIMEDOUT); `pc` is the next instruction, m.regs are the
+    guest's as it stopped.
+    """
 
     code = E.ETIMEDOUT
 
@@ -291,8 +347,9 @@ class GuestTimeout(KprobeError):
 
 
 class GuestStopped(KprobeError):
-    """A guest call was ended by m.stop() and has no result (EINTR); `pc` is the next instruction, m.regs are the
-    guest's as it stopped."""
+    """A guest call was ended by m.stop() and has no result (EINTR); `pc` is the next instruction,
+    m.regs are the guest's as it stopped.
+    """
 
     code = E.EINTR
 
@@ -302,7 +359,9 @@ class GuestStopped(KprobeError):
 
 
 class HeapError(KprobeError):
-    """A heap check that raises has found a mistake of the guest's (EFAULT); `finding` is what it has found."""
+    """A heap check that raises has found a mistake of the guest's (EFAULT); `finding` is what it
+    has found.
+    """
 
     code = E.EFAULT
 
@@ -324,7 +383,8 @@ class MachineClosed(KprobeError):
 
 
 class ProgramError(KprobeError):
-    """A probe program that cannot be loaded, is not safe, or does not fit where it shall run (EINVAL).
+    """A probe program that cannot be loaded, is not safe, or does not fit where it shall run
+    (EINVAL).
 
     Attributes:
         program: its name, or the file's.
@@ -334,16 +394,33 @@ class ProgramError(KprobeError):
         line: "file:line: source text" where the object has source lines.
     """
 
-    def __init__(self, reason: str, *, program: str | None = None, section: str | None = None,
-                 instruction: int | None = None, text: str = "", line: str | None = None, hint: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        program: str | None = None,
+        section: str | None = None,
+        instruction: int | None = None,
+        text: str = "",
+        line: str | None = None,
+        hint: str = "",
+    ) -> None:
         self.program = program
         self.section = section
         self.instruction = instruction
         self.text = text
         self.line = line
-        where = [*([f"section {section}"] if section else []),
-                 *([f"instruction {instruction}{f' ({text})' if text else ''}"] if instruction is not None else [])]
-        super().__init__(f"{reason} ({', '.join(where)})" if where else reason, symbol=program, hint=hint)
+        where = [
+            *([f"section {section}"] if section else []),
+            *(
+                [f"instruction {instruction}{f' ({text})' if text else ''}"]
+                if instruction is not None
+                else []
+            ),
+        ]
+        super().__init__(
+            f"{reason} ({', '.join(where)})" if where else reason, symbol=program, hint=hint
+        )
         if line:
             self.plain = f"{self.plain}\n  {line}"
             self.strerror = f"{self.strerror}\n  {line}"

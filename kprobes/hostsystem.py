@@ -20,8 +20,8 @@ def is_private(status: os.stat_result) -> bool:
     """Return True where only this user can have written a file.
 
     Args:
-        status: of the file. On Windows it does not tell who may write, but other users cannot write to the folders
-            that caches are in.
+        status: of the file. On Windows it does not tell who may write, but other users cannot write
+            to the folders that caches are in.
     """
     if not hasattr(os, "geteuid"):
         return True

@@ -47,7 +47,10 @@ def functions(machine: UnicornMachine, pattern: str = "*") -> list[Symbol]:
         pattern: a shell glob of their names.
     """
     named = [symbol for symbol in machine.symbols if symbol.kind in ("func", "ifunc")]
-    return sorted((s for s in named if fnmatch.fnmatchcase(s.name, pattern)), key=lambda s: (s.address, s.name))
+    return sorted(
+        (s for s in named if fnmatch.fnmatchcase(s.name, pattern)),
+        key=lambda s: (s.address, s.name),
+    )
 
 
 def instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
@@ -65,7 +68,9 @@ def instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterato
 
     entry = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
     address, end = entry.addr, machine.symbols.extent(code_of(machine, symbol, entry))
-    while address < end and _mapped(machine, address):  # a symbol without a size reaches to the next, however far
+    while address < end and _mapped(
+        machine, address
+    ):  # a symbol without a size reaches to the next, however far
         yield address
         address += k.check(address).size or machine.arch.insn_align
 

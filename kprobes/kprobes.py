@@ -56,7 +56,8 @@ Records = list[listing.Listed]  # named here: inside the class, `list` is the me
 
 @checked("__init__")
 class Kprobes(Uncopied):
-    """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored.
+    """The probes of one machine. A context manager: on exit every probe is gone and the guest's
+    text restored.
 
     Attributes:
         machine: whose probes they are.
@@ -83,11 +84,20 @@ class Kprobes(Uncopied):
         self._points, self._driver = registry.points, registry.driver
         self._watchpoints: list[Watchpoint] = []
         self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist
-        self._stacks = Stacks(self._calls, self._make_unwinder, sp_at_call(machine.arch, 0), machine, self._points,
-                              lambda pc: self._entry(pc, machine.symbols.changes))
-        #: regs -> a hit's stack as records keep it: pc and INCOMPLETE alone where stack_trace() raises Unsupported
+        self._stacks = Stacks(
+            self._calls,
+            self._make_unwinder,
+            sp_at_call(machine.arch, 0),
+            machine,
+            self._points,
+            lambda pc: self._entry(pc, machine.symbols.changes),
+        )
+        #: regs -> a hit's stack as records keep it: pc and INCOMPLETE alone where stack_trace()
+        #: raises Unsupported
         self.kept_stack = self._stacks.keeper(self._keep_stack)
-        self._entry = lru_cache(1 << 12)(lambda pc, changes, text=self._text: locate(machine, text, None, pc, 0).entry)
+        self._entry = lru_cache(1 << 12)(
+            lambda pc, changes, text=self._text: locate(machine, text, None, pc, 0).entry
+        )
 
     # --- registration
 
@@ -111,8 +121,11 @@ class Kprobes(Uncopied):
             OutOfReach, NoMemory: there is no room for the code that it needs.
         """
         if self._listener.closing:
-            raise BadLocation("this Kprobes is closed", symbol=typed(probe, Probe).place(),
-                              hint="make another one for the machine")
+            raise BadLocation(
+                "this Kprobes is closed",
+                symbol=typed(probe, Probe).place(),
+                hint="make another one for the machine",
+            )
         self._registry.register(probe)
 
     def unregister(self, probe: Probe) -> None:
@@ -122,27 +135,39 @@ class Kprobes(Uncopied):
     # --- the same, by kind and in batches
 
     def register_kprobe(self, p: Kprobe) -> None:
-        """Register a kprobe. Raises what register() does, and BadLocation for a probe of another kind."""
+        """Register a kprobe. Raises what register() does, and BadLocation for a probe of another
+        kind.
+        """
         self.register(typed(p, Kprobe))
 
     def register_kretprobe(self, r: Kretprobe) -> None:
-        """Register a return probe. Raises what register() does, and BadLocation for a probe of another kind."""
+        """Register a return probe. Raises what register() does, and BadLocation for a probe of
+        another kind.
+        """
         self.register(typed(r, Kretprobe))
 
     def register_jprobe(self, j: Jprobe) -> None:
-        """Register a mirror. Raises what register() does, and BadLocation for a probe of another kind."""
+        """Register a mirror. Raises what register() does, and BadLocation for a probe of another
+        kind.
+        """
         self.register(typed(j, Jprobe))
 
     def unregister_kprobe(self, p: Kprobe) -> None:
-        """Unregister a kprobe. Raises NotRegistered, and BadLocation for a probe of another kind."""
+        """Unregister a kprobe. Raises NotRegistered, and BadLocation for a probe of another
+        kind.
+        """
         self.unregister(typed(p, Kprobe))
 
     def unregister_kretprobe(self, r: Kretprobe) -> None:
-        """Unregister a return probe. Calls being followed still return to the right place, silently."""
+        """Unregister a return probe. Calls being followed still return to the right place,
+        silently.
+        """
         self.unregister(typed(r, Kretprobe))
 
     def unregister_jprobe(self, j: Jprobe) -> None:
-        """Unregister a mirror. Raises NotRegistered, and BadLocation for a probe of another kind."""
+        """Unregister a mirror. Raises NotRegistered, and BadLocation for a probe of another
+        kind.
+        """
         self.unregister(typed(j, Jprobe))
 
     def register_all(self, probes: Sequence[Probe]) -> None:
@@ -192,7 +217,9 @@ class Kprobes(Uncopied):
     # --- enable, disable, the switch
 
     def disable(self, probe: Probe) -> None:
-        """Stop calling a probe's handlers; no effect on a disabled or gone one. Raises NotRegistered."""
+        """Stop calling a probe's handlers; no effect on a disabled or gone one. Raises
+        NotRegistered.
+        """
         self._registry.disable(probe)
 
     def enable(self, probe: Probe) -> None:
@@ -209,7 +236,9 @@ class Kprobes(Uncopied):
 
     @property
     def enabled(self) -> bool:
-        """/sys/kernel/debug/kprobes/enabled. False disarms every probe; each keeps its own state."""
+        """/sys/kernel/debug/kprobes/enabled. False disarms every probe; each keeps its own
+        state.
+        """
         return self._registry.enabled
 
     @enabled.setter
@@ -218,8 +247,9 @@ class Kprobes(Uncopied):
 
     @property
     def optimization(self) -> bool:
-        """The sysctl debug.kprobes-optimization. False turns every jump back into a breakpoint, at once; True queues
-        all."""
+        """The sysctl debug.kprobes-optimization. False turns every jump back into a breakpoint, at
+        once; True queues all.
+        """
         return self.optimizer.allowed
 
     @optimization.setter
@@ -227,14 +257,17 @@ class Kprobes(Uncopied):
         self._registry.optimize(switch("optimization", on))
 
     def flush_optimizer(self) -> None:
-        """Do all that is queued now. Inside a hit nothing can be done; it waits for the next safe point."""
+        """Do all that is queued now. Inside a hit nothing can be done; it waits for the next safe
+        point.
+        """
         if self._driver.at_rest:
             self._registry.flush()
 
     @property
     def instances(self) -> int:
-        """How many calls at a time a return probe follows whose maxactive is not set: instances are made when they are
-        needed."""
+        """How many calls at a time a return probe follows whose maxactive is not set: instances are
+        made when they are needed.
+        """
         return self._listener.returns.ceiling
 
     @instances.setter
@@ -250,7 +283,9 @@ class Kprobes(Uncopied):
 
     @property
     def rearmed(self) -> int:
-        """Breakpoints and jumps that somebody had taken away by restoring text, and that were put back before a run."""
+        """Breakpoints and jumps that somebody had taken away by restoring text, and that were put
+        back before a run.
+        """
         return self._registry.rearmed
 
     def get_kprobe(self, addr: int) -> Probepoint | None:
@@ -347,8 +382,16 @@ class Kprobes(Uncopied):
         from .programs.attach import attach
 
         return attach(
-            self, program, where, offset, retprobe,
-            cookie=cookie, clock=clock, engine=engine, maxactive=maxactive, printed=printed,
+            self,
+            program,
+            where,
+            offset,
+            retprobe,
+            cookie=cookie,
+            clock=clock,
+            engine=engine,
+            maxactive=maxactive,
+            printed=printed,
             only=only,
         )
 
@@ -366,7 +409,8 @@ class Kprobes(Uncopied):
         probe_filter: str = "",
         mode: str | None = None,
     ) -> Script:
-        """Run a script in bpftrace's language: `with k.script("kprobe:f { @[arg0] = count(); }") as s: ...`.
+        """Run a script in bpftrace's language: `with k.script("kprobe:f { @[arg0] = count(); }") as
+        s: ...`.
 
         Its probes are attached, and `begin` runs, when it is entered; `end` runs, and maps are
         printed, when it is left.
@@ -392,8 +436,18 @@ class Kprobes(Uncopied):
         from .script import script_at
 
         return script_at(
-            self, text, params, named, unsafe=unsafe, clock=clock, engine=engine, output=output,
-            name=name, quiet=quiet, probe_filter=probe_filter, mode=mode,
+            self,
+            text,
+            params,
+            named,
+            unsafe=unsafe,
+            clock=clock,
+            engine=engine,
+            output=output,
+            name=name,
+            quiet=quiet,
+            probe_filter=probe_filter,
+            mode=mode,
         )
 
     def event(self, text: str, filter: str = "", stack: bool = False) -> TraceEvent:
@@ -447,12 +501,21 @@ class Kprobes(Uncopied):
         from .tracing.recorder import Recording
 
         return Recording(
-            self, events,
-            stack=stack, records=records, clock=clock, filter=filter, exclude=exclude,
+            self,
+            events,
+            stack=stack,
+            records=records,
+            clock=clock,
+            filter=filter,
+            exclude=exclude,
         )
 
-    def coverage(self, modules: str | Sequence[str] = (), functions: str | Sequence[str] = (),
-                 edges: bool = False) -> Coverage:
+    def coverage(
+        self,
+        modules: str | Sequence[str] = (),
+        functions: str | Sequence[str] = (),
+        edges: bool = False,
+    ) -> Coverage:
         """Count every block that the guest executes from now on, until the result's close().
 
         Args:
@@ -484,7 +547,8 @@ class Kprobes(Uncopied):
         depth: int = 8,
         reads_lines: Sequence[str] | None = None,
     ) -> HeapCheck:
-        """Stand in for the guest's allocator until its close(), and find what the guest does wrong with memory.
+        """Stand in for the guest's allocator until its close(), and find what the guest does wrong
+        with memory.
 
         `with k.heap() as heap: ...; print(heap.report())`
 
@@ -511,9 +575,17 @@ class Kprobes(Uncopied):
         from .heap.check import READS_LINES, HeapCheck
 
         return HeapCheck(
-            self, functions,
-            defaults=defaults, zone=zone, quarantine=quarantine, limit=limit,
-            uninitialized=uninitialized, leaks=leaks, accesses=accesses, raising=raising, depth=depth,
+            self,
+            functions,
+            defaults=defaults,
+            zone=zone,
+            quarantine=quarantine,
+            limit=limit,
+            uninitialized=uninitialized,
+            leaks=leaks,
+            accesses=accesses,
+            raising=raising,
+            depth=depth,
             reads_lines=READS_LINES if reads_lines is None else reads_lines,
         )
 
@@ -545,9 +617,7 @@ class Kprobes(Uncopied):
         """
         from .tracing.graph import Graph
 
-        return Graph(
-            self, function, functions, args=args, depth=depth, instructions=instructions
-        )
+        return Graph(self, function, functions, args=args, depth=depth, instructions=instructions)
 
     def program_calls(self, begins: bool) -> None:
         """Note that a program at a call site begins to call Python, or has done so: until then a
@@ -603,8 +673,9 @@ class Kprobes(Uncopied):
         except Unsupported:
             return (regs.pc, INCOMPLETE)
 
-    def watchpoint(self, where: str | int, size: int, access: str = "w",
-                   handler: WatchHandler | None = None) -> Watchpoint:
+    def watchpoint(
+        self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None
+    ) -> Watchpoint:
         """Call a handler at each access of the guest's to some bytes of memory.
 
         Args:
@@ -625,7 +696,9 @@ class Kprobes(Uncopied):
         """
         from .events._watchpoint import Watchpoint
 
-        if access == "x" and isinstance(where, str):  # a function's symbol may be its descriptor's, on PowerPC say
+        if access == "x" and isinstance(
+            where, str
+        ):  # a function's symbol may be its descriptor's, on PowerPC say
             where = locate(self.machine, self._text, where, None, 0).address
         self._watchpoints = [w for w in self._watchpoints if w.registered]
         self._watchpoints.append(Watchpoint(self.machine, where, size, access, handler))
@@ -672,8 +745,13 @@ class Kprobes(Uncopied):
                 the handler is decorated or the context entered.
         """
         probe = Kprobe(
-            symbol_name=symbol_name, offset=offset, addr=addr, pre_handler=pre_handler,
-            post_handler=post_handler, fault_handler=fault_handler, disabled=disabled,
+            symbol_name=symbol_name,
+            offset=offset,
+            addr=addr,
+            pre_handler=pre_handler,
+            post_handler=post_handler,
+            fault_handler=fault_handler,
+            disabled=disabled,
             optimize=optimize,
         )
         return Shorthand(self, probe, "pre_handler")
@@ -710,9 +788,16 @@ class Kprobes(Uncopied):
             BadLocation: as kprobe() does.
         """
         probe = Kretprobe(
-            symbol_name=symbol_name, offset=offset, addr=addr, handler=handler,
-            entry_handler=entry_handler, fault_handler=fault_handler, maxactive=maxactive,
-            data_size=data_size, disabled=disabled, optimize=optimize,
+            symbol_name=symbol_name,
+            offset=offset,
+            addr=addr,
+            handler=handler,
+            entry_handler=entry_handler,
+            fault_handler=fault_handler,
+            maxactive=maxactive,
+            data_size=data_size,
+            disabled=disabled,
+            optimize=optimize,
         )
         return Shorthand(self, probe, "handler")
 
@@ -743,17 +828,24 @@ class Kprobes(Uncopied):
             BadLocation: as kprobe() does.
         """
         probe = Jprobe(
-            symbol_name=symbol_name, offset=offset, addr=addr, entry=entry,
-            fault_handler=fault_handler, disabled=disabled, optimize=optimize,
+            symbol_name=symbol_name,
+            offset=offset,
+            addr=addr,
+            entry=entry,
+            fault_handler=fault_handler,
+            disabled=disabled,
+            optimize=optimize,
         )
         return Shorthand(self, probe, "entry")
 
     def close(self) -> None:
-        """Unregister everything and restore the guest's text. Calls being followed still return to the right place.
+        """Unregister everything and restore the guest's text. Calls being followed still return to
+        the right place.
 
-        In a handler the library's memory goes, and the machine is free for another Kprobes, when the run has ended.
-        While calls are followed the memory that they return through stays until they have returned, or are left:
-        another Kprobes of the machine takes it over. MachineBusy, and nothing is done, while an access is reported.
+        In a handler the library's memory goes, and the machine is free for another Kprobes, when
+        the run has ended. While calls are followed the memory that they return through stays until
+        they have returned, or are left: another Kprobes of the machine takes it over. MachineBusy,
+        and nothing is done, while an access is reported.
         """
         with suppress(MachineClosed):
             self._listener.check_changing()
@@ -765,13 +857,20 @@ class Kprobes(Uncopied):
             self._listener.close()
 
     def __repr__(self) -> str:
-        return (f"<Kprobes of {self.machine.arch.name}: {len(self.list())} "
-                f"probes{'' if self.enabled else ', all disarmed'}>")
+        return (
+            f"<Kprobes of {self.machine.arch.name}: {len(self.list())} "
+            f"probes{'' if self.enabled else ', all disarmed'}>"
+        )
 
     def _repr_html_(self) -> str:
-        return table(repr(self), ("address", "type", "symbol", "offset", "flags", "missed"),
-                     [(f"{p.address:#x}", p.type, p.symbol, p.offset, " ".join(p.flags), p.nmissed)
-                      for p in self.list()])
+        return table(
+            repr(self),
+            ("address", "type", "symbol", "offset", "flags", "missed"),
+            [
+                (f"{p.address:#x}", p.type, p.symbol, p.offset, " ".join(p.flags), p.nmissed)
+                for p in self.list()
+            ],
+        )
 
     def __enter__(self) -> Kprobes:
         return self

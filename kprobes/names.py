@@ -1,7 +1,7 @@
 """C++ and Rust names as people write them.
 
-C++ names are read by the C++ library of this computer, whose code c++filt has, too; where there is none they stay as
-they are. Rust's take the extra `dwarf` (rust_demangler).
+C++ names are read by the C++ library of this computer, whose code c++filt has, too; where there is
+none they stay as they are. Rust's take the extra `dwarf` (rust_demangler).
 """
 
 from __future__ import annotations
@@ -19,13 +19,25 @@ _MANGLED = re.compile(r"\b__?[ZR][\w$.]+", re.ASCII)
 LONGEST = 4096  #: characters of a name that is looked at
 _HASH = re.compile(r"::h[0-9a-f]{16}$")
 _LEGACY_RUST: Final = re.compile(r"17h[0-9a-f]{16}E(?:\.|$)")
-#: what stands for something before it: a name can be made of these that is longer than memory when it is written out
+#: what stands for something before it: a name can be made of these that is longer than memory when
+#: it is written out
 _REFERENCE: Final = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
 _FEW: Final = 12  #: references that make a name at most 2 to this power times as long
-#: references that are looked into: reading a name takes up to 2 to half of their number; libraries' have at most 30
+#: references that are looked into: reading a name takes up to 2 to half of their number; libraries'
+#: have at most 30
 _MANY: Final = 36
 _LARGEST: Final = 1 << 20  #: characters of a name that is written out
-_BEHIND: Final = ("", " const", " volatile", " const volatile", " &", " &&", " const&", " const &", " const &&")
+_BEHIND: Final = (
+    "",
+    " const",
+    " volatile",
+    " const volatile",
+    " &",
+    " &&",
+    " const&",
+    " const &",
+    " const &&",
+)
 _RUNTIMES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
 
 
@@ -131,7 +143,7 @@ def demangle(name: str) -> str:
         if name.startswith("_R") or (name.startswith("_ZN") and _LEGACY_RUST.search(name)):
             return _rust(name) or name
         if name.startswith(("_Z", "__Z")):
-            return _cpp(name[name.index("Z") - 1:]) or name
+            return _cpp(name[name.index("Z") - 1 :]) or name
     except Exception:  # damaged names meet whatever comes up there
         return name
     return name
@@ -181,12 +193,14 @@ def spellings(name: str) -> tuple[str, ...]:
         return ()
     whole = re.sub(r" \[clone [^\]]*\]", "", demangle(name))
     bare = plain(whole)
-    without = bare[_behind_type(bare):]
-    return whole, bare, without, without + whole[len(bare):]
+    without = bare[_behind_type(bare) :]
+    return whole, bare, without, without + whole[len(bare) :]
 
 
 def _behind_type(name: str) -> int:
-    """Return where a function's name begins, without its parameters, behind the type of its result."""
+    """Return where a function's name begins, without its parameters, behind the type of its
+    result.
+    """
     depth = 0
     begin = 0
     for at, char in enumerate(name):

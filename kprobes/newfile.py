@@ -30,9 +30,9 @@ class _Named(io.FileIO):
 class NewFile:
     """A context manager that writes a file beside `path` and renames it to that at its end.
 
-    Where the body raises, what it has written goes, and what was at `path` before stays; with `keep` what it has
-    written is the file all the same. What is no regular file (a device, a pipe), and a file in a folder that cannot be
-    written, is written in place.
+    Where the body raises, what it has written goes, and what was at `path` before stays; with
+    `keep` what it has written is the file all the same. What is no regular file (a device, a pipe),
+    and a file in a folder that cannot be written, is written in place.
 
     Attributes:
         file: to be written to.
@@ -55,8 +55,11 @@ class NewFile:
         self._target = os.path.realpath(self._path)  # a link stays one
         self._part = ""
         raw = io.BufferedWriter(_Named(self._open(), self._path))
-        self.file: IO[Any] = raw if binary else io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace",
-                                                                 newline="\n")
+        self.file: IO[Any] = (
+            raw
+            if binary
+            else io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
+        )
 
     def _open(self) -> int:
         """Open the file to be written, and return its descriptor.
@@ -90,8 +93,12 @@ class NewFile:
     def __enter__(self) -> NewFile:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             if kind is None or self.keep:
                 self._finish()

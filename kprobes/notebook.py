@@ -16,13 +16,21 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
         heads: names of the columns.
         rows: a value for each column.
     """
-    from html import escape  # its table of entities takes a command as long to load as five modules of ours
+    from html import (
+        escape,
+    )  # its table of entities takes a command as long to load as five modules of ours
 
     def cells(values: Sequence[Any], tag: str) -> str:
         """Return a row of the table, each value in a cell of kind `tag`."""
-        return "<tr>" + "".join(f"<{tag}>{escape(str(value).translate(CONTROLS))}</{tag}>"
-                                for value in values) + "</tr>"
+        return (
+            "<tr>"
+            + "".join(
+                f"<{tag}>{escape(str(value).translate(CONTROLS))}</{tag}>" for value in values
+            )
+            + "</tr>"
+        )
 
     body = "".join(cells(row, "td") for row in rows)
     head = cells(heads, "th")
-    return f"<table><caption>{escape(caption)}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
+    title = f"<caption>{escape(caption)}</caption>"
+    return f"<table>{title}<thead>{head}</thead><tbody>{body}</tbody></table>"

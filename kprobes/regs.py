@@ -1,7 +1,7 @@
 """Regs: the guest's registers and memory at a report.
 
-A Regs is a live view, not a copy: every read asks the engine, every write reaches the guest. One object serves a CPU
-for its whole life, so a handler must not keep it for later; keep the values.
+A Regs is a live view, not a copy: every read asks the engine, every write reaches the guest. One
+object serves a CPU for its whole life, so a handler must not keep it for later; keep the values.
 """
 
 from __future__ import annotations
@@ -18,9 +18,25 @@ if TYPE_CHECKING:
     Writer = Callable[[int], None]
 
 
-#: Of Regs, what handlers call on every hit: these see to what they are given themselves, once it has failed.
-HOT = ("__init__", "at", "go", "pc", "sp", "flags", "return_value", "arg", "set_arg", "stack", "word", "set_word",
-       "read", "write", "on_copies")
+#: Of Regs, what handlers call on every hit: these see to what they are given themselves, once it
+#: has failed.
+HOT = (
+    "__init__",
+    "at",
+    "go",
+    "pc",
+    "sp",
+    "flags",
+    "return_value",
+    "arg",
+    "set_arg",
+    "stack",
+    "word",
+    "set_word",
+    "read",
+    "write",
+    "on_copies",
+)
 
 
 class Memory(Protocol):
@@ -42,10 +58,11 @@ class Machine(Memory, Protocol):
 class Regs:
     """Registers of one CPU.
 
-    `regs["rdi"]` takes the architecture's register names and the names that Linux's kprobe events use; an unknown name
-    raises UnknownRegister, and so does one that this machine does not show. Values are unsigned integers of the
-    register's width. `regs.pc` is the address of the instruction reported, without mode bits; writing it moves the
-    guest there (on ARM an odd address selects Thumb, an even one keeps the current state).
+    `regs["rdi"]` takes the architecture's register names and the names that Linux's kprobe events
+    use; an unknown name raises UnknownRegister, and so does one that this machine does not show.
+    Values are unsigned integers of the register's width. `regs.pc` is the address of the
+    instruction reported, without mode bits; writing it moves the guest there (on ARM an odd address
+    selects Thumb, an even one keeps the current state).
 
     Attributes:
         machine: the machine.
@@ -69,13 +86,50 @@ class Regs:
             where the machine cannot look.
     """
 
-    __slots__ = ("_args", "_bias", "_cells", "_copies", "_load", "_load_word", "_mask", "_memory", "_order", "_read",
-                 "_read_sp", "_result", "_sp_name", "_step", "_store", "_store_word", "_strip", "_word", "_write",
-                 "arch", "callers_window", "cpu", "exception", "fault", "live_pc", "machine", "midway", "names",
-                 "reported", "simulating", "target", "true_return")
+    __slots__ = (
+        "_args",
+        "_bias",
+        "_cells",
+        "_copies",
+        "_load",
+        "_load_word",
+        "_mask",
+        "_memory",
+        "_order",
+        "_read",
+        "_read_sp",
+        "_result",
+        "_sp_name",
+        "_step",
+        "_store",
+        "_store_word",
+        "_strip",
+        "_word",
+        "_write",
+        "arch",
+        "callers_window",
+        "cpu",
+        "exception",
+        "fault",
+        "live_pc",
+        "machine",
+        "midway",
+        "names",
+        "reported",
+        "simulating",
+        "target",
+        "true_return",
+    )
 
-    def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
-                 memory: Memory | None = None, cells: Mapping[str, tuple[memoryview, int]] | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        readers: Mapping[str, Reader],
+        writers: Mapping[str, Writer],
+        cpu: int = 0,
+        memory: Memory | None = None,
+        cells: Mapping[str, tuple[memoryview, int]] | None = None,
+    ) -> None:
         """Make the registers of a CPU.
 
         Args:
@@ -94,7 +148,8 @@ class Regs:
         self.fault: Any = None
         self.exception: BaseException | None = None
         self.callers_window: Callable[[int], tuple[int, ...] | None] | None = None
-        #: (regs, address) -> the return address behind a trampoline; the return probes install theirs here.
+        #: (regs, address) -> the return address behind a trampoline; the return probes install
+        #: theirs here.
         self.true_return: Callable[[Regs, int], int] | None = None
         self._load, self._mask = memory.read, arch.mask
         #: of words: what the guest could not write itself, a simulated instruction may not either
@@ -201,18 +256,25 @@ class Regs:
 
     @property
     def flags(self) -> int:
-        """The condition flags' register (rflags, nzcv, cpsr, cr ...). Unsupported where the ISA has none."""
+        """The condition flags' register (rflags, nzcv, cpsr, cr ...). Unsupported where the ISA has
+        none.
+        """
         name = self.arch.regs.flags
         if name is None:
-            raise Unsupported(f"{self.arch.name} has no flags register", hint="read the registers that hold conditions")
+            raise Unsupported(
+                f"{self.arch.name} has no flags register",
+                hint="read the registers that hold conditions",
+            )
         return self[name]
 
     @flags.setter
     def flags(self, value: int) -> None:
         name = self.arch.regs.flags
         if name is None:
-            raise Unsupported(f"{self.arch.name} has no flags register",
-                              hint="write the registers that hold conditions")
+            raise Unsupported(
+                f"{self.arch.name} has no flags register",
+                hint="write the registers that hold conditions",
+            )
         self[name] = value
 
     # --- calling convention
@@ -244,29 +306,38 @@ class Regs:
 
     @property
     def return_address(self) -> int:
-        """The address that the function just entered returns to, seen through return probes. Valid at
-        function entry."""
+        """The address that the function just entered returns to, seen through return probes. Valid
+        at function entry.
+        """
         linkage = self.arch.linkage
         if linkage is None:
-            raise Unsupported(f"{self.arch.name} has no linkage",
-                              hint="return addresses are unknown on this architecture")
+            raise Unsupported(
+                f"{self.arch.name} has no linkage",
+                hint="return addresses are unknown on this architecture",
+            )
         address = int(linkage.get(self))
         return address if self.true_return is None else self.true_return(self, address)
 
     def _abi(self) -> Any:
         if self.arch.abi is None:
-            raise Unsupported(f"{self.arch.name} has no calling convention", hint="read registers by name")
+            raise Unsupported(
+                f"{self.arch.name} has no calling convention", hint="read registers by name"
+            )
         return self.arch.abi
 
     # --- source
 
     @property
     def debug(self) -> Any:
-        """The debug information of the guest's files: m.debug. Raises Unsupported: this machine knows nothing of
-        files."""
+        """The debug information of the guest's files: m.debug. Raises Unsupported: this machine
+        knows nothing of files.
+        """
         found = getattr(self.machine, "debug", None)
         if found is None:
-            raise Unsupported("this machine has no debug information", hint="ask a kprobes.debug.info.DebugInfo of it")
+            raise Unsupported(
+                "this machine has no debug information",
+                hint="ask a kprobes.debug.info.DebugInfo of it",
+            )
         return found
 
     def local(self, name: str) -> Any:
@@ -328,7 +399,9 @@ class Regs:
                 self._store_word(addr & self._mask, value & self._mask)
                 return
             size = count_or_index("size", size) or self._word
-            self._store(addr & self._mask, (value & (1 << 8 * size) - 1).to_bytes(size, self._order))
+            self._store(
+                addr & self._mask, (value & (1 << 8 * size) - 1).to_bytes(size, self._order)
+            )
         except TypeError as error:
             raise blame(error, addr=addr, value=value) from None
 
@@ -398,7 +471,9 @@ class Regs:
         """
         return self._cells.get(self.arch.regs.aliases.get(name, name))
 
-    def words(self) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
+    def words(
+        self,
+    ) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
         """Return functions that access one word of guest memory, for addresses and values of its
         width.
 
@@ -435,7 +510,9 @@ class Regs:
         """
         copies = self._copies
         if copies is None:
-            copies = self._copies = _Copies(self._read, self._write, self._store_word or self._store_bytes, self.word)
+            copies = self._copies = _Copies(
+                self._read, self._write, self._store_word or self._store_bytes, self.word
+            )
         kept, self._write, self._store_word = self._store_word, copies, copies.storing
         try:
             function(*args)
@@ -449,11 +526,17 @@ class Regs:
 
 
 class _Copies(dict[str, "Writer"]):
-    """Writers of registers that remember what was there. Looking one up notes the register's value.
+    """Writers of registers that remember what was there. Looking one up notes the register's
+    value.
     """
 
-    def __init__(self, read: Mapping[str, Reader], write: dict[str, Writer], store_word: Callable[[int, int], None],
-                 load: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        read: Mapping[str, Reader],
+        write: dict[str, Writer],
+        store_word: Callable[[int, int], None],
+        load: Callable[[int], int],
+    ) -> None:
         self.read = read
         self.write = write
         self.store_word = store_word
@@ -534,7 +617,9 @@ def override_function_with_return(regs: Regs) -> None:
     """
     linkage = regs.arch.linkage
     if linkage is None:
-        raise Unsupported(f"{regs.arch.name} has no linkage", hint="set regs.pc by the architecture's own rules")
+        raise Unsupported(
+            f"{regs.arch.name} has no linkage", hint="set regs.pc by the architecture's own rules"
+        )
     target = linkage.get(regs)
     if linkage.pushed:
         regs.sp += linkage.pushed

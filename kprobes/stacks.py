@@ -1,4 +1,6 @@
-"""Stacks that may end before the outermost caller, how that is told, and the way from a function to its caller."""
+"""Stacks that may end before the outermost caller, how that is told, and the way from a function to
+its caller.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ class Stack(list[int]):
     """Code addresses, innermost first: pc, then return addresses.
 
     Attributes:
-        incomplete: True where the outermost caller was not reached: there is no unwind information for
-            the last address, guest memory was unreadable, or more callers than were asked for.
+        incomplete: True where the outermost caller was not reached: there is no unwind information
+            for the last address, guest memory was unreadable, or more callers than were asked for.
     """
 
     def __init__(self, addresses: Iterable[int] = (), incomplete: bool = False) -> None:
@@ -36,10 +38,11 @@ class Step(NamedTuple):
     Attributes:
         base: register that the canonical frame address counts from.
         offset: bytes from that register to the canonical frame address.
-        link: bytes from the canonical frame address to the return address; None: that is in a register.
+        link: bytes from the canonical frame address to the return address; None: that is in a
+            register.
         link_register: its name, where link is None.
-        saved: (register, bytes from the canonical frame address to where it is saved) of the others; None: it is not
-            kept.
+        saved: (register, bytes from the canonical frame address to where it is saved) of the
+            others; None: it is not kept.
     """
 
     base: str

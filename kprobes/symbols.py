@@ -44,18 +44,31 @@ class Symbols:
         self._sorted = True
         self._data: list[tuple[int, int, str]] = []  # sorted (start, end, module)
         self._loaded: dict[str, list[tuple[int, int, int]]] = {}
-        self._images: list[tuple[int, int, str]] = []  # sorted (start, end, module) of what images have mapped
-        self.files: tuple[LoadedFile, ...] = ()  #: loaded ones that say more than names: call frames, types, lines
+        self._images: list[
+            tuple[int, int, str]
+        ] = []  # sorted (start, end, module) of what images have mapped
+        self.files: tuple[
+            LoadedFile, ...
+        ] = ()  #: loaded ones that say more than names: call frames, types, lines
         self.layouts: tuple[CodeLayout, ...] = ()  #: where loaded images have code
-        self.main = ""  #: the main image's name, in places of the form module:name (its symbols' module is "")
-        #: bits of a function's address that select the mode of its code, where lists do not say which they are
+        #: the main image's name, in places of the form module:name (its symbols' module is "")
+        self.main = ""
+        #: bits of a function's address that select the mode of its code, where lists do not say
+        #: which they are
         self.mode_bits = 0
         self._read: dict[str, list[Symbol]] = {}
         self._read_at = -1
         self.changes = 0  #: counts additions and removals; whoever caches lookups compares it
 
-    def add(self, name: str, address: int, size: int = 0, module: str = "", mode: int = 0,
-            kind: str = "func") -> Symbol:
+    def add(
+        self,
+        name: str,
+        address: int,
+        size: int = 0,
+        module: str = "",
+        mode: int = 0,
+        kind: str = "func",
+    ) -> Symbol:
         """Add a symbol, unless the same one is there, and return it.
 
         Args:
@@ -97,7 +110,13 @@ class Symbols:
                 self.changes += 1
         self._sorted = False
 
-    def load(self, path: str | os.PathLike[str], bias: int = 0, format: str | None = None, module: str = "") -> int:
+    def load(
+        self,
+        path: str | os.PathLike[str],
+        bias: int = 0,
+        format: str | None = None,
+        module: str = "",
+    ) -> int:
         """Add the functions and objects that a file names, and return how many were new.
 
         Args:
@@ -122,11 +141,13 @@ class Symbols:
         self._add_names(names, data, bias, module, os.path.abspath(os.fspath(path)))
         return len(self) - before
 
-    def find_debug(self, *, folders: Sequence[str] = FOLDERS, servers: Sequence[str] = ()) -> list[str]:
+    def find_debug(
+        self, *, folders: Sequence[str] = FOLDERS, servers: Sequence[str] = ()
+    ) -> list[str]:
         """Load the separate debug information of all loaded files that have none, with its names.
 
-        It is looked for as gdb does: by build-id and by .gnu_debuglink, beside the file, in `.debug`
-        there, and in `folders`; then servers are asked.
+        It is looked for as gdb does: by build-id and by .gnu_debuglink, beside the file, in
+        `.debug` there, and in `folders`; then servers are asked.
 
         Args:
             folders: that have debug information of all files.
@@ -138,7 +159,8 @@ class Symbols:
 
         Raises:
             BadArgument: `folders` or `servers` are no texts.
-            ImageError: what was found is damaged; no server has it, and nothing was found for any file.
+            ImageError: what was found is damaged; no server has it, and nothing was found for any
+                file.
         """
         for what, given in (("folders", folders), ("servers", servers)):
             if isinstance(given, str) or not all(isinstance(each, str) for each in given):
@@ -146,8 +168,13 @@ class Symbols:
         found: list[str] = []
         failed: ImageError | None = None
         for file in self.files:
-            if has_dwarf(file.data) or any(other is not file and other.bias == file.bias and has_dwarf(other.data)
-                                           and is_of_same_build(other.data, file.data) for other in self.files):
+            if has_dwarf(file.data) or any(
+                other is not file
+                and other.bias == file.bias
+                and has_dwarf(other.data)
+                and is_of_same_build(other.data, file.data)
+                for other in self.files
+            ):
                 continue
             separate = find_separate(file.data, file.path, folders)
             if separate is None and servers:
@@ -163,7 +190,9 @@ class Symbols:
             raise failed
         return found
 
-    def _add_names(self, names: Iterable[Symbol], data: bytes, bias: int, module: str, path: str) -> None:
+    def _add_names(
+        self, names: Iterable[Symbol], data: bytes, bias: int, module: str, path: str
+    ) -> None:
         """Add the symbols that a file names, and the file itself if it says more than names.
 
         Args:
@@ -212,10 +241,15 @@ class Symbols:
             BadArgument: `layout` is no CodeLayout.
         """
         if not isinstance(layout, CodeLayout):
-            raise BadArgument(f"layout is {shown(layout)}", hint="pass a CodeLayout, as Image.layout.moved() gives one")
+            raise BadArgument(
+                f"layout is {shown(layout)}",
+                hint="pass a CodeLayout, as Image.layout.moved() gives one",
+            )
         self.layouts = (*self.layouts, layout)
 
-    def add_loaded(self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = "") -> None:
+    def add_loaded(
+        self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = ""
+    ) -> None:
         """Note where the parts of a file lie in guest memory, for in_file(). An earlier note of the
         module is lost.
 
@@ -229,12 +263,17 @@ class Symbols:
             BadArgument: `parts` is something else.
         """
         try:
-            self._loaded[module] = [(offset, address + bias, size) for offset, address, size in parts]
+            self._loaded[module] = [
+                (offset, address + bias, size) for offset, address, size in parts
+            ]
         except (TypeError, ValueError):
-            raise BadArgument(f"parts is {shown(parts)}", hint="pass (offset, address, size) of each") from None
+            raise BadArgument(
+                f"parts is {shown(parts)}", hint="pass (offset, address, size) of each"
+            ) from None
 
     def add_image(self, parts: Iterable[tuple[int, int]], module: str = "") -> None:
-        """Say where an image lies. Its symbols without a size reach no farther than their part of it.
+        """Say where an image lies. Its symbols without a size reach no farther than their part of
+        it.
 
         Args:
             parts: (first address, the one behind the last) of each part.
@@ -246,7 +285,9 @@ class Symbols:
         try:
             placed = sorted((operator.index(start), operator.index(end)) for start, end in parts)
         except (TypeError, ValueError):
-            raise BadArgument(f"parts is {shown(parts)}", hint="pass (start, end) of each") from None
+            raise BadArgument(
+                f"parts is {shown(parts)}", hint="pass (start, end) of each"
+            ) from None
         for start, end in placed:
             neighbours = [part for part in self._images if part[1] == start and part[2] == module]
             for part in neighbours:
@@ -256,8 +297,9 @@ class Symbols:
         self.changes += 1
 
     def _reach(self, symbol: Symbol) -> int:
-        """Return where a symbol ends at the latest; one without a size goes to the next symbol, which may
-        come before."""
+        """Return where a symbol ends at the latest; one without a size goes to the next symbol,
+        which may come before.
+        """
         if symbol.size:
             return symbol.address + symbol.size
         own = [part for part in self._images if part[2] == symbol.module]
@@ -277,8 +319,14 @@ class Symbols:
             offset: of the byte in the file.
         """
         parts = self._loaded.get("" if module == self.main else module, ())
-        return next((address + offset - start for start, address, size in parts if start <= offset < start + size),
-                    None)
+        return next(
+            (
+                address + offset - start
+                for start, address, size in parts
+                if start <= offset < start + size
+            ),
+            None,
+        )
 
     def add_data(self, start: int, end: int, module: str = "") -> None:
         """Mark [start, end) as data amid code (a literal pool, a jump table): no probe may be
@@ -402,8 +450,11 @@ class Symbols:
         """
         found = self.covering(addr)
         if found is None:
-            raise UnknownSymbol("lies in no symbol", address=addr,
-                                python="add one with machine.symbols.add(name, addr, size)")
+            raise UnknownSymbol(
+                "lies in no symbol",
+                address=addr,
+                python="add one with machine.symbols.add(name, addr, size)",
+            )
         return found, addr - found.address
 
     def covering(self, addr: int) -> Symbol | None:
@@ -444,12 +495,19 @@ class Symbols:
         self.covering(symbol.address)
         i = bisect.bisect_right(self._addresses, symbol.address)
         following = self._addresses[i] if i < len(self._addresses) else 0
-        image = next((end for start, end, module in self._images
-                      if module == symbol.module and start <= symbol.address < end), 0)
+        image = next(
+            (
+                end
+                for start, end, module in self._images
+                if module == symbol.module and start <= symbol.address < end
+            ),
+            0,
+        )
         return min(filter(None, (following, image)), default=0)
 
     def describe(self, addr: int) -> str:
-        """Return an address as text: `name+0xOFF`, or the bare address where no symbol covers it.
+        """Return an address as text: `name+0xOFF`, or the bare address where no symbol covers
+        it.
         """
         found = self.covering(addr)
         return f"{addr:#x}" if found is None else f"{found.name}+{addr - found.address:#x}"
@@ -480,7 +538,11 @@ def where_names_are(symbols: Iterable[Any]) -> str:
 def address_of(name: str) -> int | None:
     """Return the address that a text is, as "0x8000020"; None: it is no address."""
     digits = name[2:]
-    if name[:2] not in ("0x", "0X") or not 0 < len(digits) <= 16 or not set(digits) <= set("0123456789abcdefABCDEF"):
+    if (
+        name[:2] not in ("0x", "0X")
+        or not 0 < len(digits) <= 16
+        or not set(digits) <= set("0123456789abcdefABCDEF")
+    ):
         return None
     return int(digits, 16)
 
@@ -491,4 +553,9 @@ def _preference(symbol: Symbol) -> tuple[bool, bool, bool, int]:
     A function comes before an object, then one with a size, one without leading underscores, a
     short name.
     """
-    return symbol.kind != "object", symbol.size > 0, not symbol.name.startswith("_"), -len(symbol.name)
+    return (
+        symbol.kind != "object",
+        symbol.size > 0,
+        not symbol.name.startswith("_"),
+        -len(symbol.name),
+    )

@@ -1,7 +1,7 @@
 """Boards: the memory and the devices around a CPU, said once, as values or in a file.
 
-`Board` is what users make or load; `devices` has the models that come with it, each a page of Python to copy; `bus`
-leads accesses to them; `svd` names registers. Begin with `_board`.
+`Board` is what users make or load; `devices` has the models that come with it, each a page of
+Python to copy; `bus` leads accesses to them; `svd` names registers. Begin with `_board`.
 """
 
 from ._board import Board, Fitted, Part
@@ -13,5 +13,23 @@ from .tasks import TaskPointer
 from .timers import Sp804
 from .uarts import Pl011, SimpleUart, Stm32F4Usart, Stm32L4Usart, Uart, Uart16550
 
-__all__ = ["KINDS", "Board", "Bus", "Clint", "Device", "Fitted", "Part", "Pl011", "Power", "SimpleUart",
-           "Sp804", "Stm32F4Usart", "Stm32L4Usart", "SystemControl", "TaskPointer", "Uart", "Uart16550", "Unknown"]
+__all__ = [
+    "KINDS",
+    "Board",
+    "Bus",
+    "Clint",
+    "Device",
+    "Fitted",
+    "Part",
+    "Pl011",
+    "Power",
+    "SimpleUart",
+    "Sp804",
+    "Stm32F4Usart",
+    "Stm32L4Usart",
+    "SystemControl",
+    "TaskPointer",
+    "Uart",
+    "Uart16550",
+    "Unknown",
+]

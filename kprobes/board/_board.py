@@ -31,7 +31,19 @@ if TYPE_CHECKING:
 
 SYSTEM = 0xE0000000, 0xE0100000  #: Armv7-M: the private peripheral bus, which is the CPU's own
 #: of a board file
-KEYS = {"arch", "base", "entry", "vectors", "symbols", "svd", "task", "registers", "ram", "rom", "device"}
+KEYS = {
+    "arch",
+    "base",
+    "entry",
+    "vectors",
+    "symbols",
+    "svd",
+    "task",
+    "registers",
+    "ram",
+    "rom",
+    "device",
+}
 PART_KEYS = {"ram": {"start", "size"}, "rom": {"start", "file"}}
 
 
@@ -63,14 +75,17 @@ class Board:
     Attributes:
         arch: the architecture; None: the file that is loaded says so.
         base: where a raw image belongs; None: files are ELF files.
-        entry: where the image starts; None: as its vector table or its header says, else at its first byte.
+        entry: where the image starts; None: as its vector table or its header says, else at its
+            first byte.
         vectors: address of the vector table that a Cortex-M starts by; None: the image's start.
-        registers: (name, value) of the CPU's when it starts, as what runs before the image leaves them.
+        registers: (name, value) of the CPU's when it starts, as what runs before the image leaves
+            them.
         ram: (start, bytes) of regions that are 0 at first.
         rom: (file, start) of other images.
         devices: what else there is.
         symbols: file with names, as m.symbols.load() takes it.
-        svd: CMSIS-SVD file: names registers, and makes each of its peripherals that is no device here one that reads 0.
+        svd: CMSIS-SVD file: names registers, and makes each of its peripherals that is no device
+            here one that reads 0.
         task: tells which task of an operating system's runs: m.cpu_task; None: there are none.
     """
 
@@ -101,20 +116,30 @@ class Board:
         except OSError as error:
             raise ImageError(f"{name}: {error.strerror or error}") from None
         except (ValueError, RecursionError) as error:  # TOML's own, and text that is no UTF-8
-            raise ImageError(f"{name}: no board file ({error})", hint="see `docs/machines.md` for its form") from None
+            raise ImageError(
+                f"{name}: no board file ({error})", hint="see `docs/machines.md` for its form"
+            ) from None
         try:
             return _board_of(said, Path(path).parent)
         except BadArgument as error:
-            raise BadArgument(f"{name}: {error.reason}", hint=error.plain.partition("; ")[2]) from None
+            raise BadArgument(
+                f"{name}: {error.reason}", hint=error.plain.partition("; ")[2]
+            ) from None
 
     def with_more(self, **more: Any) -> Board:
-        """Return this board with other settings where they are not None, and with more memory and devices."""
-        out = {name: value for name, value in more.items() if value is not None and name not in LISTS}
+        """Return this board with other settings where they are not None, and with more memory and
+        devices.
+        """
+        out = {
+            name: value for name, value in more.items() if value is not None and name not in LISTS
+        }
         for name in LISTS:
             out[name] = (*getattr(self, name), *more.get(name, ()))
         return evolve(self, **out)
 
-    def machine(self, file: str | os.PathLike[str] | bytes, *, name: str | None = None) -> UnicornMachine:
+    def machine(
+        self, file: str | os.PathLike[str] | bytes, *, name: str | None = None
+    ) -> UnicornMachine:
         """Load a file onto the board: a raw image where the board has a base, else an ELF file.
 
         Args:
@@ -124,7 +149,8 @@ class Board:
         Raises:
             ImageError: a file that cannot be loaded.
             NoMemory: memory or a device where something else is.
-            BadArgument: a raw image without an architecture; devices of unknown kinds, or at one place.
+            BadArgument: a raw image without an architecture; devices of unknown kinds, or at one
+                place.
             Unsupported: interrupts on an architecture without rules for them.
         """
         machine = self.load_image(file, name)
@@ -135,7 +161,9 @@ class Board:
             raise
         return machine
 
-    def load_image(self, file: str | os.PathLike[str] | bytes, name: str | None = None) -> UnicornMachine:
+    def load_image(
+        self, file: str | os.PathLike[str] | bytes, name: str | None = None
+    ) -> UnicornMachine:
         """Make a machine with the image of a file, with no memory or devices of the board yet:
         fit() adds these.
 
@@ -151,22 +179,35 @@ class Board:
         if self.base is None:
             return UnicornMachine.load(file, arch=self.arch, name=name, reserve=self._ranges())
         if self.arch is None:
-            raise BadArgument("a raw image needs an architecture", hint="say arch; `kprobes archs` lists them")
-        return UnicornMachine.load_raw(file, arch=self.arch, base=self.base, entry=self.entry, name=name,
-                                       reserve=self._ranges())
+            raise BadArgument(
+                "a raw image needs an architecture", hint="say arch; `kprobes archs` lists them"
+            )
+        return UnicornMachine.load_raw(
+            file,
+            arch=self.arch,
+            base=self.base,
+            entry=self.entry,
+            name=name,
+            reserve=self._ranges(),
+        )
 
     def _ranges(self) -> list[tuple[int, int]]:
-        """Return (start, bytes) of what will be around the CPU, as far as can be said before it is made."""
+        """Return (start, bytes) of what will be around the CPU, as far as can be said before it is
+        made.
+        """
         out = [*self.ram]
-        out += [(start, Path(file).stat().st_size) for file, start in self.rom if Path(file).is_file()]
+        out += [
+            (start, Path(file).stat().st_size) for file, start in self.rom if Path(file).is_file()
+        ]
         for part in self.devices:
             size = part.settings.get("size")
             out.append((part.start, size if isinstance(size, int) else Device.SIZE))
         return out
 
     def fit(self, machine: UnicornMachine) -> Fitted:
-        """Put the board around a machine that has its image already. Also kept as machine.board. Raises as
-        machine()."""
+        """Put the board around a machine that has its image already. Also kept as machine.board.
+        Raises as machine().
+        """
         peripherals = () if self.svd is None else read_svd(self.svd)
         devices = [part.make() for part in self.devices]
         taken = [(device.start, device.start + device.size) for device in devices]
@@ -180,15 +221,21 @@ class Board:
             machine.write(start, data)
         for start, size in self.ram:
             map_free(machine, start, size, "rwx")
-        machine.symbols.add_all(Symbol(f"{p.name}.{r.name}", p.start + r.offset, r.size, "", 0, "object")
-                                for p in peripherals for r in p.registers)
+        machine.symbols.add_all(
+            Symbol(f"{p.name}.{r.name}", p.start + r.offset, r.size, "", 0, "object")
+            for p in peripherals
+            for r in p.registers
+        )
         if self.symbols is not None:
             machine.symbols.load(self.symbols)
         if self.task is not None:
             machine.cpu_task = self.task.follow(machine)
         self._start(machine)
         bus.connect(machine)
-        fitted = Fitted(bus, {p.start + r.offset: f"{p.name}.{r.name}" for p in peripherals for r in p.registers})
+        fitted = Fitted(
+            bus,
+            {p.start + r.offset: f"{p.name}.{r.name}" for p in peripherals for r in p.registers},
+        )
         machine.board = fitted
         return fitted
 
@@ -202,24 +249,31 @@ class Board:
         """
         read = machine.arch.files.vectors
         if self.vectors is not None and read is None:
-            raise Unsupported(f"{machine.arch.name} starts at no vector table", hint="give the entry instead")
+            raise Unsupported(
+                f"{machine.arch.name} starts at no vector table", hint="give the entry instead"
+            )
         if self.vectors is not None and read is not None:
             try:
                 table = machine.read(self.vectors, 8)
             except GuestFault:
-                raise BadArgument(f"no vector table is at {self.vectors:#x}",
-                                  hint="say where the image's begins") from None
+                raise BadArgument(
+                    f"no vector table is at {self.vectors:#x}", hint="say where the image's begins"
+                ) from None
             machine.regs.sp, entry = read(table)
             machine.regs.go(entry)
             machine.interrupts.vectors = self.vectors
         elif read is not None and machine.interrupts.vectors == 0:
-            machine.interrupts.vectors = min((start for start, _ in machine.modules.values()), default=0)
+            machine.interrupts.vectors = min(
+                (start for start, _ in machine.modules.values()), default=0
+            )
         if self.entry is not None:
             machine.regs.go(self.entry)
         for name, value in self.registers:
             if name not in machine.arch.regs.names and name not in machine.arch.regs.aliases:
-                raise BadArgument(f"{machine.arch.name} has no register {name!r}",
-                                  hint=f"it has {', '.join(machine.arch.regs.names)}")
+                raise BadArgument(
+                    f"{machine.arch.name} has no register {name!r}",
+                    hint=f"it has {', '.join(machine.arch.regs.names)}",
+                )
             machine.regs[name] = value
 
 
@@ -244,7 +298,10 @@ class Fitted:
             if device.name == name:
                 return device
         near = difflib.get_close_matches(name, [device.name for device in self.bus.devices], 1)
-        raise BadArgument(f"no device {name!r} is on this board", hint=f"did you mean {near[0]!r}?" if near else "")
+        raise BadArgument(
+            f"no device {name!r} is on this board",
+            hint=f"did you mean {near[0]!r}?" if near else "",
+        )
 
     @property
     def uarts(self) -> list[Uart]:
@@ -259,9 +316,13 @@ class Fitted:
         for device in self.bus.devices:
             if isinstance(device, SystemControl) and not device.reads + device.writes:
                 continue
-            named = [(self.names.get(device.start + at, ""), reads, writes)
-                     for (owner, at), (reads, writes) in sorted(self.bus.registers.items(), key=lambda item: item[0][1])
-                     if owner is device]
+            named = [
+                (self.names.get(device.start + at, ""), reads, writes)
+                for (owner, at), (reads, writes) in sorted(
+                    self.bus.registers.items(), key=lambda item: item[0][1]
+                )
+                if owner is device
+            ]
             if isinstance(device, Unknown) and device.start in self.names and not named:
                 continue
             out.append((device.name, device.reads, device.writes))
@@ -322,6 +383,7 @@ def _contents(file: str | os.PathLike[str]) -> bytes:
 
 # --- board files
 
+
 def _board_of(said: dict[str, Any], folder: Path) -> Board:
     """Return the board that a file describes; raise BadArgument where it does so wrongly.
 
@@ -330,8 +392,12 @@ def _board_of(said: dict[str, Any], folder: Path) -> Board:
         folder: what the files that it names are relative to.
     """
     _check_keys(said, KEYS, "a board")
-    plain: dict[str, Any] = {name: _integer(said[name], name) for name in ("base", "entry", "vectors") if name in said}
-    texts: dict[str, Any] = {name: _text(said[name], name) for name in ("arch", "symbols", "svd") if name in said}
+    plain: dict[str, Any] = {
+        name: _integer(said[name], name) for name in ("base", "entry", "vectors") if name in said
+    }
+    texts: dict[str, Any] = {
+        name: _text(said[name], name) for name in ("arch", "symbols", "svd") if name in said
+    }
     for name in ("symbols", "svd"):
         if name in texts:
             texts[name] = folder / texts[name]
@@ -347,10 +413,17 @@ def _board_of(said: dict[str, Any], folder: Path) -> Board:
         rom.append((folder / _text(each.get("file"), "file"), _integer(each.get("start"), "start")))
     registers = said.get("registers", {})
     if not isinstance(registers, dict):
-        raise BadArgument("registers is no table", hint="write [registers] above lines as a1 = 0x80000000")
-    return Board(**plain, **texts, registers=tuple((name, _integer(value, name)) for name, value in registers.items()),
-                 ram=tuple(ram), rom=tuple(rom),
-                 devices=tuple(_part_of(each, folder) for each in _tables(said, "device")))
+        raise BadArgument(
+            "registers is no table", hint="write [registers] above lines as a1 = 0x80000000"
+        )
+    return Board(
+        **plain,
+        **texts,
+        registers=tuple((name, _integer(value, name)) for name, value in registers.items()),
+        ram=tuple(ram),
+        rom=tuple(rom),
+        devices=tuple(_part_of(each, folder) for each in _tables(said, "device")),
+    )
 
 
 def _part_of(said: dict[str, Any], folder: Path) -> Part:
@@ -361,7 +434,11 @@ def _part_of(said: dict[str, Any], folder: Path) -> Part:
         said: the table: key -> value.
         folder: what the file named by `input` is relative to.
     """
-    settings = {name: value for name, value in said.items() if name not in ("kind", "start", "input", "interrupt")}
+    settings = {
+        name: value
+        for name, value in said.items()
+        if name not in ("kind", "start", "input", "interrupt")
+    }
     if "interrupt" in said:
         settings["line"] = said["interrupt"]
     if "input" in said:
@@ -384,8 +461,10 @@ def _check_keys(said: dict[str, Any], known: set[str], what: str) -> None:
     for name in said:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            raise BadArgument(f"{what} has no {name!r}",
-                              hint=f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(known))}")
+            raise BadArgument(
+                f"{what} has no {name!r}",
+                hint=f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(known))}",
+            )
 
 
 def _integer(value: Any, name: str) -> int:

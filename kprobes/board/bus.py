@@ -20,8 +20,13 @@ class Host(Wires, Protocol):
     def page_size(self) -> int:
         """Bytes of a page, of which devices take whole ones."""
 
-    def mmio(self, start: int, size: int, read: Callable[[int, int], int] | None,
-             write: Callable[[int, int, int], object] | None) -> None:
+    def mmio(
+        self,
+        start: int,
+        size: int,
+        read: Callable[[int, int], int] | None,
+        write: Callable[[int, int, int], object] | None,
+    ) -> None:
         """Have accesses to whole pages served by functions."""
 
 
@@ -37,11 +42,15 @@ class Bus:
         self.devices = sorted(devices, key=lambda device: device.start)
         self._starts = [device.start for device in self.devices]
         self.registers: dict[tuple[Device, int], list[int]] = {}
-        self.between: Counter[int] = Counter()  #: accesses in devices' pages that are no device's, by address
+        self.between: Counter[int] = (
+            Counter()
+        )  #: accesses in devices' pages that are no device's, by address
         for one, other in zip(self.devices, self.devices[1:], strict=False):
             if one.start + one.size > other.start:
-                raise BadArgument(f"devices {one.name} and {other.name} are both at {other.start:#x}",
-                                  hint="give them places or sizes that do not overlap")
+                raise BadArgument(
+                    f"devices {one.name} and {other.name} are both at {other.start:#x}",
+                    hint="give them places or sizes that do not overlap",
+                )
 
     def connect(self, machine: Host) -> None:
         """Put the devices into a machine. Raises NoMemory where its memory is taken."""
@@ -54,12 +63,15 @@ class Bus:
             else:
                 ranges.append([start, end])
         for start, end in ranges:
-            machine.mmio(start, end - start, partial(self._read, start), partial(self._write, start))
+            machine.mmio(
+                start, end - start, partial(self._read, start), partial(self._write, start)
+            )
         for device in self.devices:
             device.connect(machine)
 
     def _find(self, address: int) -> Device | None:
-        """Return the device at an address; None where there is none, which is counted in `between`.
+        """Return the device at an address; None where there is none, which is counted in
+        `between`.
         """
         at = bisect.bisect_right(self._starts, address) - 1
         if at >= 0 and address < self.devices[at].start + self.devices[at].size:
@@ -101,5 +113,3 @@ class Bus:
         device.writes += 1
         self.registers.setdefault((device, at), [0, 0])[1] += 1
         device.write(at, size, value)
-
-

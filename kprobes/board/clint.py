@@ -1,4 +1,6 @@
-"""RISC-V's core-local interruptor, as SiFive's and QEMU's boards have it: a timer and a software interrupt."""
+"""RISC-V's core-local interruptor, as SiFive's and QEMU's boards have it: a timer and a software
+interrupt.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ class Clint(Device):
         self._cancel: Callable[[], None] = lambda: None
 
     def connect(self, wires: Wires) -> None:
-        """Become part of a machine, with the timer's interrupt low. Raises Unsupported: the machine has
-        no interrupts."""
+        """Become part of a machine, with the timer's interrupt low. Raises Unsupported: the machine
+        has no interrupts.
+        """
         super().connect(wires)
         wires.interrupts.set_level("timer", False)
 
@@ -41,7 +44,11 @@ class Clint(Device):
         """Return the register at `offset` from its start, or a part of it; bytes beyond `size` are
         not cut off.
         """
-        for start, value in ((MSIP, self._software), (MTIMECMP, self._compare), (MTIME, self._time())):
+        for start, value in (
+            (MSIP, self._software),
+            (MTIMECMP, self._compare),
+            (MTIME, self._time()),
+        ):
             if start <= offset < start + 8:
                 return value >> 8 * (offset - start)
         return 0
@@ -77,7 +84,9 @@ class Clint(Device):
         left = self._compare - self._time()
         interrupts.set_level("timer", left <= 0)
         if 0 < left < 1 << 48:
-            self._cancel = interrupts.after(left * self.divider - interrupts.now % self.divider, self._update)
+            self._cancel = interrupts.after(
+                left * self.divider - interrupts.now % self.divider, self._update
+            )
 
 
 KINDS["clint"] = Clint

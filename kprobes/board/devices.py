@@ -21,8 +21,9 @@ class Device:
 
     SIZE = 0x1000
 
-    def __init__(self, start: int, *, size: int | None = None, line: int | str | None = None,
-                 name: str = "") -> None:
+    def __init__(
+        self, start: int, *, size: int | None = None, line: int | str | None = None, name: str = ""
+    ) -> None:
         self.start = start
         self.size = self.SIZE if size is None else size
         self.line = line
@@ -32,7 +33,9 @@ class Device:
         self._wires: Wires | None = None
 
     def connect(self, wires: Wires) -> None:
-        """Become part of a machine. Raises Unsupported where it needs interrupts and there are none."""
+        """Become part of a machine. Raises Unsupported where it needs interrupts and there are
+        none.
+        """
         self._wires = wires
         if self.line is not None:
             wires.interrupts.set_level(self.line, False)
@@ -95,5 +98,7 @@ def make_device(kind: str, start: int, settings: Mapping[str, object]) -> Device
     try:
         return KINDS[kind](start, **settings)
     except TypeError:
-        raise BadArgument(f"{kind} takes no {' or '.join(settings)}",
-                          hint="size, line and name are what all devices take") from None
+        raise BadArgument(
+            f"{kind} takes no {' or '.join(settings)}",
+            hint="size, line and name are what all devices take",
+        ) from None

@@ -1,7 +1,8 @@
 """CMSIS-SVD files: the names of a microcontroller's peripherals and their registers.
 
-Written here because what is needed of the format is five elements; the packages that read all of it bring an XML
-library along. A file with a document type declaration is refused: only those can grow in memory, or name other files.
+Written here because what is needed of the format is five elements; the packages that read all of it
+bring an XML library along. A file with a document type declaration is refused: only those can grow
+in memory, or name other files.
 """
 
 from __future__ import annotations
@@ -51,8 +52,10 @@ class _Builder(ElementTree.TreeBuilder):
 
     def doctype(self, *declared: Any) -> None:
         """Refuse the file: called at a document type declaration."""
-        raise ImageError("it has a document type declaration, which no SVD file needs",
-                         hint="take that line out, and what belongs to it")
+        raise ImageError(
+            "it has a document type declaration, which no SVD file needs",
+            hint="take that line out, and what belongs to it",
+        )
 
 
 def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
@@ -72,7 +75,11 @@ def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
         out = tuple(_peripherals(root))
     except ElementTree.ParseError as error:
         raise ImageError(f"{name}: no XML ({error})", hint="give a .svd file") from None
-    except (ValueError, LookupError, RecursionError) as error:  # LookupError: an encoding that is none
+    except (
+        ValueError,
+        LookupError,
+        RecursionError,
+    ) as error:  # LookupError: an encoding that is none
         raise ImageError(f"{name}: {error}") from None
     except ImageError as error:
         raise ImageError(f"{name}: {error.reason}") from None
@@ -85,19 +92,34 @@ def _peripherals(root: Any) -> Iterator[Peripheral]:
     """Yield the peripherals of a device description; what a peripheral lacks is taken from the one
     that it is derived from.
     """
-    elements = {element.findtext("name", ""): element for element in root.iterfind("peripherals/peripheral")}
+    elements = {
+        element.findtext("name", ""): element for element in root.iterfind("peripherals/peripheral")
+    }
     for name, element in elements.items():
         base = elements.get(element.get("derivedFrom", ""))
         inherited = [each for each in (element, base) if each is not None]
         bits = _number(next((text for each in inherited if (text := each.findtext("size"))), "32"))
         found = next((r for each in inherited if (r := each.find("registers")) is not None), None)
         registers = tuple(_registers(found, 0, "", bits)) if found is not None else ()
-        block = next((b for each in inherited if (b := each.find("addressBlock")) is not None), None)
+        block = next(
+            (b for each in inherited if (b := each.find("addressBlock")) is not None), None
+        )
         last = max((r.offset + r.size for r in registers), default=4)
-        size = last if block is None else _number(block.findtext("offset", "0")) + _number(block.findtext("size", "0"))
-        yield Peripheral(name, _number(element.findtext("baseAddress", "")), max(size, 1), registers,
-                         {i.findtext("name", ""): _number(i.findtext("value", "")) for i in
-                          element.iterfind("interrupt")})
+        size = (
+            last
+            if block is None
+            else _number(block.findtext("offset", "0")) + _number(block.findtext("size", "0"))
+        )
+        yield Peripheral(
+            name,
+            _number(element.findtext("baseAddress", "")),
+            max(size, 1),
+            registers,
+            {
+                i.findtext("name", ""): _number(i.findtext("value", ""))
+                for i in element.iterfind("interrupt")
+            },
+        )
 
 
 def _registers(parent: Any, at: int, prefix: str, bits: int) -> Iterator[Register]:
@@ -153,6 +175,8 @@ def _number(text: str) -> int:
     """Return a number as SVD files write it: 16, 0x10, #10000."""
     text = text.strip().lower()
     try:
-        return int(text[1:].replace("x", "0"), 2) if text.startswith("#") else int(text.lstrip("+"), 0)
+        return (
+            int(text[1:].replace("x", "0"), 2) if text.startswith("#") else int(text.lstrip("+"), 0)
+        )
     except ValueError:
         raise ValueError(f"{text!r} is no number") from None

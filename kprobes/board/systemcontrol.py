@@ -1,5 +1,6 @@
-"""The System Control Space of an Armv7-M CPU: NVIC, SysTick and the registers about exceptions (Armv7-M Architecture
-Reference Manual, B3.2 to B3.4)."""
+"""The System Control Space of an Armv7-M CPU: NVIC, SysTick and the registers about exceptions
+(Armv7-M Architecture Reference Manual, B3.2 to B3.4).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ class SystemControl(Device):
         """The interrupt controller, arch.arm.nvic.Nvic."""
         controller = self.wires.interrupts.controller
         if not isinstance(controller, Nvic):
-            raise BadArgument("only Cortex-M has a System Control Space", hint="take that device off the board")
+            raise BadArgument(
+                "only Cortex-M has a System Control Space", hint="take that device off the board"
+            )
         return controller
 
     # --- registers of 32 bits, and parts of them
@@ -92,8 +95,7 @@ class SystemControl(Device):
             first = FIRST + 8 * (offset & 0x7F)
             return sum(1 << n for n in range(32) if first + n in numbers)
         if 0x400 <= offset < 0x4F0 or 0xD18 <= offset < 0xD24:
-            return sum(nvic.priority.get(self._exception(offset + n), 0) << 8 * n
-                       for n in range(4))
+            return sum(nvic.priority.get(self._exception(offset + n), 0) << 8 * n for n in range(4))
         if offset == ICSR:
             return self._state_of(nvic)
         if offset == VTOR:
@@ -106,9 +108,14 @@ class SystemControl(Device):
         """Return the register ICSR: which exceptions are active and pending."""
         ready, active, first = nvic.ready, nvic.active, nvic.first()
         current = self.wires.regs["xpsr"] & 0x1FF
-        return int(current | (1 << 11 if len(active) <= 1 else 0) | (first or 0) << 12
-                | (1 << 22 if any(n >= FIRST for n in ready) else 0)
-                | (1 << 26 if SYS_TICK in ready else 0) | (1 << 28 if PEND_SV in ready else 0))
+        return int(
+            current
+            | (1 << 11 if len(active) <= 1 else 0)
+            | (first or 0) << 12
+            | (1 << 22 if any(n >= FIRST for n in ready) else 0)
+            | (1 << 26 if SYS_TICK in ready else 0)
+            | (1 << 28 if PEND_SV in ready else 0)
+        )
 
     def _exception(self, offset: int) -> int:
         """The exception whose priority is the byte at `offset`."""
@@ -127,7 +134,13 @@ class SystemControl(Device):
         elif 0x100 <= offset < 0x300:
             self._write_bits(offset, value)
         elif offset == ICSR:
-            for bit, line, on in ((31, -14, True), (28, -2, True), (27, -2, False), (26, -1, True), (25, -1, False)):
+            for bit, line, on in (
+                (31, -14, True),
+                (28, -2, True),
+                (27, -2, False),
+                (26, -1, True),
+                (25, -1, False),
+            ):
                 if value >> bit & 1 and on:
                     self.wires.interrupts.pend(line)
                 elif value >> bit & 1:
@@ -178,7 +191,7 @@ class SystemControl(Device):
         if offset == 0x14:
             return self._reload
         if offset == 0x18 and self._control & ENABLE:
-                return max(self._due - self.wires.interrupts.now, 0) & 0xFFFFFF
+            return max(self._due - self.wires.interrupts.now, 0) & 0xFFFFFF
         return 0
 
     def _write_timer(self, offset: int, value: int) -> None:

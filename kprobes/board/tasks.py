@@ -23,7 +23,8 @@ class TaskPointer:
 
     Attributes:
         pointer: symbol or address of the pointer to the control block (FreeRTOS: "pxCurrentTCB").
-        name: offset of the task's name in its control block (FreeRTOS on a 32-bit CPU: 52); None: it has none.
+        name: offset of the task's name in its control block (FreeRTOS on a 32-bit CPU: 52); None:
+            it has none.
     """
 
     pointer: str | int
@@ -42,14 +43,18 @@ class TaskPointer:
                 raise ValueError
             return cls(place, int(offset, 0) if colon else None)
         except ValueError:
-            raise BadArgument(f"{text!r} names no task",
-                              hint="write POINTER:OFFSET, as in pxCurrentTCB:52") from None
+            raise BadArgument(
+                f"{text!r} names no task", hint="write POINTER:OFFSET, as in pxCurrentTCB:52"
+            ) from None
 
     def follow(self, machine: UnicornMachine) -> Callable[[Regs], str]:
-        """Return the value for machine.cpu_task: the running task's name, the same for the same control
-        block. A name that another one has already, or none, is followed by the block's address.
-        Raises UnknownSymbol."""
-        place = self.pointer if isinstance(self.pointer, int) else machine.symbols[self.pointer].address
+        """Return the value for machine.cpu_task: the running task's name, the same for the same
+        control block. A name that another one has already, or none, is followed by the block's
+        address. Raises UnknownSymbol.
+        """
+        place = (
+            self.pointer if isinstance(self.pointer, int) else machine.symbols[self.pointer].address
+        )
         size, order = machine.arch.bits // 8, machine.arch.order
         known: dict[tuple[int, str], str] = {}
         taken: dict[str, int] = {}

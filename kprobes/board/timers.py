@@ -9,7 +9,14 @@ from .devices import KINDS, Device
 from .wires import Wires
 
 LOAD, VALUE, CONTROL, CLEAR, RAW, MASKED, BACKGROUND = range(0x00, 0x1C, 4)
-ONCE, WIDE, DIVIDE, INTERRUPT, PERIODIC, ENABLED = 1 << 0, 1 << 1, 3 << 2, 1 << 5, 1 << 6, 1 << 7  # of CONTROL
+ONCE, WIDE, DIVIDE, INTERRUPT, PERIODIC, ENABLED = (
+    1 << 0,
+    1 << 1,
+    3 << 2,
+    1 << 5,
+    1 << 6,
+    1 << 7,
+)  # of CONTROL
 TIMERS = 0x40  #: bytes of both counters' registers
 #: of PeriphID0 to 3 and PCellID0 to 3, at 0xFE0
 IDENTITY = bytes.fromhex("041814000df005b1")
@@ -65,8 +72,14 @@ class _Counter:
         """Return the register at offset `register` of this timer; `now` is the time in
         instructions.
         """
-        return {LOAD: self._load, BACKGROUND: self._load, VALUE: self.value(now), CONTROL: self._control,
-                RAW: int(self.raised), MASKED: int(self.interrupting)}.get(register, 0)
+        return {
+            LOAD: self._load,
+            BACKGROUND: self._load,
+            VALUE: self.value(now),
+            CONTROL: self._control,
+            RAW: int(self.raised),
+            MASKED: int(self.interrupting),
+        }.get(register, 0)
 
     def write(self, register: int, value: int, wires: Wires) -> None:
         """Change a register: load a count, start, stop, or clear `raised`.
@@ -99,7 +112,9 @@ class _Counter:
         self._begun = wires.interrupts.now
         if self._control & ENABLED and not self._halted:
             steps = max(value & self._top, 1)
-            self._cancel = wires.interrupts.after(steps * self._step, lambda: self._reach_zero(wires))
+            self._cancel = wires.interrupts.after(
+                steps * self._step, lambda: self._reach_zero(wires)
+            )
 
     def _reach_zero(self, wires: Wires) -> None:
         """Set `raised` as the count reaches 0; count again, or stand still after one shot."""
@@ -129,8 +144,9 @@ class Sp804(Device):
         self.ask(any(counter.interrupting for counter in self._counters))
 
     def connect(self, wires: Wires) -> None:
-        """Become part of a machine, with the interrupt as the counters say. Raises Unsupported: the machine has no
-        interrupts."""
+        """Become part of a machine, with the interrupt as the counters say. Raises Unsupported: the
+        machine has no interrupts.
+        """
         super().connect(wires)
         self._update()
 

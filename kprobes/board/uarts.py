@@ -1,4 +1,6 @@
-"""Serial ports: what the guest sends is kept, and shown as it comes; what it is to receive is there from the start."""
+"""Serial ports: what the guest sends is kept, and shown as it comes; what it is to receive is there
+from the start.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,24 @@ class Uart(Device):
         show: called with each byte that it writes; None: nothing is.
     """
 
-    def __init__(self, start: int, *, size: int | None = None, line: int | str | None = None, name: str = "",
-                 received: bytes = b"", show: Callable[[bytes], object] | None = None) -> None:
+    def __init__(
+        self,
+        start: int,
+        *,
+        size: int | None = None,
+        line: int | str | None = None,
+        name: str = "",
+        received: bytes = b"",
+        show: Callable[[bytes], object] | None = None,
+    ) -> None:
         super().__init__(start, size=size, line=line, name=name)
         self.received = deque(received)
         self.sent = bytearray()
         self.show = show
 
     def feed(self, data: bytes) -> None:
-        """Add bytes to those that the guest may receive; raise the interrupt where it is enabled.
+        """Add bytes to those that the guest may receive; raise the interrupt where it is
+        enabled.
         """
         self.received.extend(data)
         self.update()
@@ -50,14 +61,16 @@ class Uart(Device):
 
 
 class SimpleUart(Uart):
-    """Two registers of 32 bits: +0 status (bit 0: a byte has come; bit 1: one may be sent), +4 data. Its interrupt is
-    raised while a byte has come."""
+    """Two registers of 32 bits: +0 status (bit 0: a byte has come; bit 1: one may be sent), +4
+    data. Its interrupt is raised while a byte has come.
+    """
 
     SIZE = 8
 
     def connect(self, wires: Wires) -> None:
-        """Become part of a machine, with the interrupt as the registers say. Raises Unsupported: the machine has no
-        interrupts."""
+        """Become part of a machine, with the interrupt as the registers say. Raises Unsupported:
+        the machine has no interrupts.
+        """
         super().connect(wires)
         self.update()
 
@@ -74,7 +87,8 @@ class SimpleUart(Uart):
         return value
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Send the byte where `offset` is that of the data register; nothing else can be written.
+        """Send the byte where `offset` is that of the data register; nothing else can be
+        written.
         """
         if offset == 4:
             self.send(value)
@@ -113,7 +127,11 @@ class Pl011(Uart):
             return 0x80 | (0 if self.received else 0x10)  # nothing to send; nothing has come
         if offset >= 0xFE0:
             return self.IDENTITY[(offset - 0xFE0) // 4]
-        registers = {self.IMSC: self._mask, self.RIS: self._raw(), self.MIS: self._raw() & self._mask}
+        registers = {
+            self.IMSC: self._mask,
+            self.RIS: self._raw(),
+            self.MIS: self._raw() & self._mask,
+        }
         return registers.get(offset, self._kept.get(offset, 0))
 
     def write(self, offset: int, size: int, value: int) -> None:
@@ -151,7 +169,9 @@ class Uart16550(Uart):
         self._registers = [0] * 8  # 1 IER, 3 LCR, 4 MCR, 7 SCR
         self._divisor = [1, 0]
         self._fifo = 0
-        self._empty = False  # the interrupt of an empty transmitter, until it is read or a byte is sent
+        self._empty = (
+            False  # the interrupt of an empty transmitter, until it is read or a byte is sent
+        )
 
     def _why(self) -> int:
         """Return the interrupt identification register, without the FIFOs' bits."""
@@ -208,14 +228,19 @@ class Uart16550(Uart):
 
 
 class Stm32F4Usart(Uart):
-    """The USART of STM32F1, F2, F4 and L1 (RM0090, 30.6). Whether it is enabled is not asked, except for interrupts;
-    a byte is sent at once; baud rates are taken and mean nothing."""
+    """The USART of STM32F1, F2, F4 and L1 (RM0090, 30.6). Whether it is enabled is not asked,
+    except for interrupts; a byte is sent at once; baud rates are taken and mean nothing.
+    """
 
     SIZE = 0x400
     STATUS, DATA, CR1 = 0x00, 0x04, 0x0C
     KEPT: tuple[int, ...] = (0x08, CR1, 0x10, 0x14, 0x18)  #: BRR, CR1, CR2, CR3, GTPR
     ENABLED = 1 << 13  #: UE, of CR1
-    RECEIVED, SENT, EMPTY = 1 << 5, 1 << 6, 1 << 7  #: RXNE, TC, TXE; CR1 has their interrupts at the same bits
+    RECEIVED, SENT, EMPTY = (
+        1 << 5,
+        1 << 6,
+        1 << 7,
+    )  #: RXNE, TC, TXE; CR1 has their interrupts at the same bits
 
     def __init__(self, start: int, **settings: Any) -> None:
         super().__init__(start, **settings)
@@ -245,7 +270,9 @@ class Stm32F4Usart(Uart):
             self.send(value)
             self._sent = self.SENT
         elif offset == self.STATUS:
-            self._clear(~value)  # what is written as 0 is cleared ("rc_w0"), bytes that have come since as well
+            self._clear(
+                ~value
+            )  # what is written as 0 is cleared ("rc_w0"), bytes that have come since as well
         elif offset in self._kept:
             self._kept[offset] = value
         self.update()
@@ -259,12 +286,18 @@ class Stm32F4Usart(Uart):
     def update(self) -> None:
         """Raise the interrupt while a condition holds whose bit is set in CR1."""
         control = self._kept[self.CR1]
-        self.ask(bool(control & self.ENABLED and self._status() & control & (self.RECEIVED | self.SENT | self.EMPTY)))
+        self.ask(
+            bool(
+                control & self.ENABLED
+                and self._status() & control & (self.RECEIVED | self.SENT | self.EMPTY)
+            )
+        )
 
 
 class Stm32L4Usart(Stm32F4Usart):
-    """The USART of STM32F0, F3, F7, G0, G4, H7, L0 and L4 (RM0351, 40.8), without its FIFOs. RQR and ICR clear
-    what the status says; a byte is sent as by Stm32F4Usart."""
+    """The USART of STM32F0, F3, F7, G0, G4, H7, L0 and L4 (RM0351, 40.8), without its FIFOs. RQR
+    and ICR clear what the status says; a byte is sent as by Stm32F4Usart.
+    """
 
     CR1, RQR, STATUS, ICR, DATA, TDR = 0x00, 0x18, 0x1C, 0x20, 0x24, 0x28
     KEPT = (CR1, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x2C)  #: CR1, CR2, CR3, BRR, GTPR, RTOR, PRESC
@@ -274,7 +307,8 @@ class Stm32L4Usart(Stm32F4Usart):
     SENDING_READY, RECEIVING_READY = 1 << 21, 1 << 22  #: TEACK and REACK, of ISR
 
     def _status(self) -> int:
-        """Return the status register: that of the F4, and whether sender and receiver are enabled.
+        """Return the status register: that of the F4, and whether sender and receiver are
+        enabled.
         """
         control = self._kept[self.CR1]
         enabled = control if control & self.ENABLED else 0

@@ -18,7 +18,9 @@ class Interrupts(Protocol):
         """The CPU's own interrupt controller."""
 
     def look(self) -> None:
-        """Take what is pending at the guest's next instruction: the controller's registers have changed."""
+        """Take what is pending at the guest's next instruction: the controller's registers have
+        changed.
+        """
 
     def pend(self, line: int | str) -> None:
         """Make an interrupt pending once."""
@@ -27,7 +29,9 @@ class Interrupts(Protocol):
         """Say whether a device asks for an interrupt now."""
 
     def after(self, instructions: int, function: Callable[[], object]) -> Callable[[], None]:
-        """Call a function when so many more instructions have been executed. Returns what cancels that."""
+        """Call a function when so many more instructions have been executed. Returns what cancels
+        that.
+        """
 
 
 class Wires(Protocol):

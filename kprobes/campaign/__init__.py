@@ -1,9 +1,10 @@
-"""Campaigns: one job for many items: files, inputs, architectures; on all processors of a machine, or on a
-cluster.
+"""Campaigns: one job for many items: files, inputs, architectures; on all processors of a machine,
+or on a cluster.
 
     from kprobes.campaign import Calls, run
 
-    for outcome in run(Calls("examples/demo.x86_64", "parse_settings(@input)"), [b"width=640", b"=?"], timeout=10):
+    for outcome in run(Calls("examples/demo.x86_64", "parse_settings(@input)"), [b"width=640",
+    b"=?"], timeout=10):
         print(outcome.item, outcome.result or outcome.error)
 
 Work is written against `concurrent.futures.Executor`. Processes of this machine come from pebble

@@ -50,8 +50,9 @@ class WorkerStream:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._path.open("xb")
         except OSError as error:
-            raise DatasetError(f"{self._path}: {error.strerror}",
-                               hint="give a folder that workers can write to") from None
+            raise DatasetError(
+                f"{self._path}: {error.strerror}", hint="give a folder that workers can write to"
+            ) from None
         self._writer: Any = None
         self._facts: Any = None
         self._items: list[tuple[str, int]] = []
@@ -173,8 +174,9 @@ class Recorded:
         if self._failed is None and (
             self._trace.lost != self._lost or len(self._trace) != self._pending
         ):
-            self._failed = DatasetError(f"an item has made more than {RECORDS // 2:,} records",
-                                        hint="record fewer events")
+            self._failed = DatasetError(
+                f"an item has made more than {RECORDS // 2:,} records", hint="record fewer events"
+            )
         if self._failed is None and self._pending:
             try:
                 self._part.write(self._trace.to_arrow())
@@ -217,8 +219,10 @@ def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.da
     if gone := sorted(
         part for part, rows in kept.items() if part not in there and any(count for _, count in rows)
     ):
-        raise DatasetError(f"{os.fspath(folder)}: {gone[0]} is not there, which outcomes name",
-                           hint="give the folder that the campaign wrote")
+        raise DatasetError(
+            f"{os.fspath(folder)}: {gone[0]} is not there, which outcomes name",
+            hint="give the folder that the campaign wrote",
+        )
     try:
         for stream in sorted(Path(folder).glob(f"*{STREAM}")):
             _to_file(stream, sorted(kept.get(stream.stem, [])))
@@ -256,8 +260,10 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
                     first += len(table)
     missing = sum(count for _, count in kept) - made
     if missing:
-        raise DatasetError(f"{stream}: {missing} rows are not there that outcomes name",
-                           hint="it was cut: do its items anew")
+        raise DatasetError(
+            f"{stream}: {missing} rows are not there that outcomes name",
+            hint="it was cut: do its items anew",
+        )
     if made:
         unfinished.replace(stream.with_suffix(FILE))
     else:
@@ -268,7 +274,8 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
 def _tables(source: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema of a stream of Arrow and an iterator of its whole tables, once.
 
-    Nothing is yielded where not even the schema was written; the tables end where the stream was cut.
+    Nothing is yielded where not even the schema was written; the tables end where the stream was
+    cut.
 
     Args:
         source: a binary file, open for reading.

@@ -102,8 +102,11 @@ class _Bench:
                 first.function, *first.with_input(), timeout=job.timeout, max_insns=job.max_insns
             )
         self._kprobes = Kprobes(self._machine)
-        self._events = (Recorded(self._kprobes, job.events, os.fspath(job.dataset)) if job.dataset
-                        else _Counted(self._kprobes, job.events))
+        self._events = (
+            Recorded(self._kprobes, job.events, os.fspath(job.dataset))
+            if job.dataset
+            else _Counted(self._kprobes, job.events)
+        )
         self._coverage = self._kprobes.coverage() if job.coverage else None
         self._start = self._machine.snapshot()
         self.flush = self._events.flush
@@ -136,8 +139,10 @@ class _Bench:
             )
         finally:
             where = events.end(name)
-        counted = {event: (hits - before[event][0], missed - before[event][1])
-                   for event, (hits, missed) in events.counts.items()}
+        counted = {
+            event: (hits - before[event][0], missed - before[event][1])
+            for event, (hits, missed) in events.counts.items()
+        }
         said: dict[str, Any] = {
             "result": result,
             "hits": {event: hits for event, (hits, _) in counted.items()},

@@ -90,8 +90,10 @@ class Journal:
                 f"{self._path} is no journal of a campaign", hint="give another file"
             ) from None
         if known != self._campaign:
-            raise JournalError(f"{self._path} is the journal of another campaign ({known!r})",
-                               hint="give another file, or the same words as then")
+            raise JournalError(
+                f"{self._path} is the journal of another campaign ({known!r})",
+                hint="give another file, or the same words as then",
+            )
         self.entries = {entry.item: entry for entry in entries}
         return whole
 
@@ -135,8 +137,12 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 

@@ -29,8 +29,11 @@ class Local(Executor):
         try:
             from pebble import ProcessPool
         except ImportError:
-            raise Unsupported("processes of this machine need the package pebble",
-                              hint="pip install 'kprobes[campaign]'", python="or give an executor") from None
+            raise Unsupported(
+                "processes of this machine need the package pebble",
+                hint="pip install 'kprobes[campaign]'",
+                python="or give an executor",
+            ) from None
         self.workers = workers
         self.timeout = timeout
         self._pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context(START))

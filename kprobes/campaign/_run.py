@@ -61,9 +61,15 @@ class Outcome(Generic[Item, Result]):
 
 
 @looking
-def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor | None = None,
-        timeout: float | None = None, *, jobs: int | None = None, memory: int | None = None
-        ) -> Iterator[Outcome[Item, Result]]:
+def run(
+    job: Callable[[Item], Result],
+    items: Iterable[Item],
+    executor: Executor | None = None,
+    timeout: float | None = None,
+    *,
+    jobs: int | None = None,
+    memory: int | None = None,
+) -> Iterator[Outcome[Item, Result]]:
     """Do `job(item)` for every item; outcomes come as they are ready, one for each item, in no
     order.
 
@@ -249,7 +255,8 @@ class _Run:
         ] = batch
 
     def _ended(self) -> set[Future[Any]]:
-        """Wait until batches have ended, or it is time to call _overdue(); return the ended ones.
+        """Wait until batches have ended, or it is time to call _overdue(); return the ended
+        ones.
         """
         if not isinstance(self.executor, DaskStates):
             patience = _TICK if self.timeout and not self.killed_in_time else None
@@ -386,8 +393,8 @@ def _portable(error: Exception) -> Exception:
 def _said(error: BaseException, timeout: float | None) -> BaseException:
     """Return the error that an outcome reports in place of a future's exception.
 
-    Timeouts become a TimeoutError, dead workers and processes a ChildProcessError, each with a sentence;
-    any other error is returned as it is.
+    Timeouts become a TimeoutError, dead workers and processes a ChildProcessError, each with a
+    sentence; any other error is returned as it is.
 
     Args:
         error: what the future raised.

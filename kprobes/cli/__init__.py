@@ -1,9 +1,9 @@
-"""The `kprobes` command: script, run, trace, record, report, stat, hist, top, graph, cover, heap, convert, list,
-check, symbols, archs, demo, campaign, fuzz.
+"""The `kprobes` command: script, run, trace, record, report, stat, hist, top, graph, cover, heap,
+convert, list, check, symbols, archs, demo, campaign, fuzz.
 
-Exit status: 0 done, 1 the guest failed or `heap` has found something, 2 the command line or an event is wrong, 130
-interrupted, 141 nobody reads the output. Results go to stdout; the guest's answer, the table of hits and every message
-go to stderr.
+Exit status: 0 done, 1 the guest failed or `heap` has found something, 2 the command line or an
+event is wrong, 130 interrupted, 141 nobody reads the output. Results go to stdout; the guest's
+answer, the table of hits and every message go to stderr.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The options that say what is around a CPU: memory, devices, where an image belongs. The same on every command."""
+"""The options that say what is around a CPU: memory, devices, where an image belongs. The same on
+every command.
+"""
 
 from __future__ import annotations
 
@@ -42,16 +44,25 @@ class RegionOption(click.ParamType):  # type: ignore[type-arg]  # of some versio
 
     name = "start:size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
         """Return (start, bytes) of START:SIZE. Fail where the text is no region."""
         if isinstance(value, tuple):
             return value
         start, colon, size = value.partition(":")
         if not colon:
-            self.fail(f"{value!r} is no region; write START:SIZE, as in 0x40000000:0x1000", param, ctx)
-        where, many = NumberOption().convert(start, param, ctx), NumberOption().convert(size, param, ctx)
+            self.fail(
+                f"{value!r} is no region; write START:SIZE, as in 0x40000000:0x1000", param, ctx
+            )
+        where, many = (
+            NumberOption().convert(start, param, ctx),
+            NumberOption().convert(size, param, ctx),
+        )
         if where < 0 or many < 1:
-            self.fail(f"{value!r} is no region; addresses are 0 or more, sizes 1 or more", param, ctx)
+            self.fail(
+                f"{value!r} is no region; addresses are 0 or more, sizes 1 or more", param, ctx
+            )
         return where, many
 
 
@@ -60,13 +71,17 @@ class FileAt(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
 
     name = "file@address"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
         """Return (file, address) of FILE@ADDRESS. Fail where the text is something else."""
         if isinstance(value, tuple):
             return value
         file, at, address = value.rpartition("@")
         if not at or not file:
-            self.fail(f"{value!r} names no place; write FILE@ADDRESS, as in boot.bin@0x1000", param, ctx)
+            self.fail(
+                f"{value!r} names no place; write FILE@ADDRESS, as in boot.bin@0x1000", param, ctx
+            )
         return file, NumberOption().convert(address, param, ctx)
 
 
@@ -75,13 +90,17 @@ class RegisterAs(click.ParamType):  # type: ignore[type-arg]  # of some versions
 
     name = "name=value"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
         """Return (register, value) of NAME=VALUE. Fail where the text is something else."""
         if isinstance(value, tuple):
             return value
         name, equals, number = value.partition("=")
         if not equals or not name:
-            self.fail(f"{value!r} sets no register; write NAME=VALUE, as in a1=0x82200000", param, ctx)
+            self.fail(
+                f"{value!r} sets no register; write NAME=VALUE, as in a1=0x82200000", param, ctx
+            )
         return name, NumberOption().convert(number, param, ctx)
 
 
@@ -102,7 +121,9 @@ class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions o
         place, *said = value.split(",")
         kind, at, address = place.partition("@")
         if not at:
-            self.fail(f"{value!r} names no place; write KIND@ADDRESS, as in pl011@0x40000000", param, ctx)
+            self.fail(
+                f"{value!r} names no place; write KIND@ADDRESS, as in pl011@0x40000000", param, ctx
+            )
         settings: dict[str, Any] = {}
         for each in said:
             key, equals, text = each.partition("=")
@@ -169,7 +190,9 @@ class BoardOptions:
             machine.symbols.load(path, format="elf")
         servers = os.environ.get("DEBUGINFOD_URLS", "").split() if self.debuginfod else []
         if self.debuginfod and not servers:
-            raise click.UsageError("--debuginfod asks the servers in $DEBUGINFOD_URLS, which has none")
+            raise click.UsageError(
+                "--debuginfod asks the servers in $DEBUGINFOD_URLS, which has none"
+            )
         machine.symbols.find_debug(servers=servers)
 
     def _load_onto_board(self, file: str, arch: str | None) -> UnicornMachine:
@@ -186,7 +209,9 @@ class BoardOptions:
 
         board = (self.board or Board()).with_more(arch=arch)
         if board.base is not None and board.arch is None:
-            raise click.UsageError("a raw image needs --arch NAME as well; `kprobes archs` lists them")
+            raise click.UsageError(
+                "a raw image needs --arch NAME as well; `kprobes archs` lists them"
+            )
         machine = board.load_image(file)
         try:
             self.name(machine)
@@ -197,9 +222,13 @@ class BoardOptions:
         return machine
 
     def _wire(self, fitted: Fitted) -> None:
-        """Let serial ports show on stderr what the guest sends, and the first one receive --input."""
+        """Let serial ports show on stderr what the guest sends, and the first one receive
+        --input.
+        """
         if self.fed is not None and not fitted.uarts:
-            raise click.UsageError("--input is for a serial port: give one, as in --device pl011@0x40000000")
+            raise click.UsageError(
+                "--input is for a serial port: give one, as in --device pl011@0x40000000"
+            )
         for uart in fitted.uarts:
             uart.show = Lines().add
         if self.fed is not None:
@@ -213,9 +242,16 @@ class BoardOptions:
         Args:
             error: what the guest's access raised; its `plain` is changed.
         """
-        if self.board is not None and error.access in ("read", "write") and error.address is not None:
+        if (
+            self.board is not None
+            and error.access in ("read", "write")
+            and error.address is not None
+        ):
             page = error.address & -0x1000
-            error.plain += f"; --ram {page:#x}:0x1000 puts memory there, --mmio {page:#x}:0x1000 a device of zeros"
+            error.plain += (
+                f"; --ram {page:#x}:0x1000 puts memory there, --mmio {page:#x}:0x1000 a "
+                "device of zeros"
+            )
 
     def check_unused(self) -> None:
         """Refuse the options where they mean nothing: under QEMU."""
@@ -248,7 +284,9 @@ class Lines:
 
 
 def show_accesses(fitted: Fitted | None) -> None:
-    """Print on stderr what serial ports have not ended by a newline, and how often each device was used."""
+    """Print on stderr what serial ports have not ended by a newline, and how often each device was
+    used.
+    """
     if fitted is None or isinstance(sys.exc_info()[1], BrokenPipeError):
         return
     for uart in fitted.uarts:
@@ -278,6 +316,7 @@ def with_board(command: Callable[..., None]) -> Callable[..., None]:
     Returns:
         The function to be decorated further.
     """
+
     @functools.wraps(command)
     def wrapped(**options: Any) -> None:
         said = {name: options.pop(name) for name in NAMES}
@@ -289,7 +328,9 @@ def with_board(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def _board(board: str | None, mmio: tuple[tuple[int, int], ...], device: tuple[Part, ...], **more: Any) -> Board | None:
+def _board(
+    board: str | None, mmio: tuple[tuple[int, int], ...], device: tuple[Part, ...], **more: Any
+) -> Board | None:
     """Make the board that the options describe; None: none of them was given.
 
     Args:
@@ -298,14 +339,20 @@ def _board(board: str | None, mmio: tuple[tuple[int, int], ...], device: tuple[P
         device: devices with a model.
         more: the other options, by Board's names.
     """
-    if board is None and not (mmio or device) and not any(value is not None and value != () for value in more.values()):
+    if (
+        board is None
+        and not (mmio or device)
+        and not any(value is not None and value != () for value in more.values())
+    ):
         return None
     from ..board import Board, Part, TaskPointer
 
     if more.get("task") is not None:
         more["task"] = TaskPointer.parse(more["task"])
     unknown = tuple(Part("unknown", start, {"size": size}) for start, size in mmio)
-    return (Board() if board is None else Board.load(board)).with_more(devices=(*device, *unknown), **more)
+    return (Board() if board is None else Board.load(board)).with_more(
+        devices=(*device, *unknown), **more
+    )
 
 
 OPTIONS = (
@@ -354,14 +401,16 @@ OPTIONS = (
         type=RegionOption(),
         multiple=True,
         metavar="START:SIZE",
-        help="A device of the board: reads give 0, writes are dropped, both are counted; may be given again.",
+        help="A device of the board: reads give 0, writes are dropped, both are counted; may "
+        "be given again.",
     ),
     click.option(
         "--device",
         type=DeviceAt(),
         multiple=True,
         metavar="KIND@ADDRESS",
-        help="A device with a model: simple-uart, pl011, 16550, stm32f4-usart, stm32l4-usart, sp804, clint, "
+        help="A device with a model: simple-uart, pl011, 16550, stm32f4-usart, stm32l4-usart, "
+        "sp804, clint, "
         "power, unknown. Settings behind it: pl011@0x40000000,interrupt=5,name=UART0. May be given "
         "again.",
     ),
@@ -375,7 +424,8 @@ OPTIONS = (
     click.option(
         "--task",
         metavar="POINTER[:OFFSET]",
-        help="Where an operating system points to its running task, and the task's name in what is there: "
+        help="Where an operating system points to its running task, and the task's name in "
+        "what is there: "
         "pxCurrentTCB:52 for FreeRTOS.",
     ),
     click.option(
@@ -388,7 +438,8 @@ OPTIONS = (
         "debug_files",
         metavar="FILE2",
         multiple=True,
-        help="Separate debug information; may be given again. Without it, it is looked for as gdb does.",
+        help="Separate debug information; may be given again. Without it, it is looked for as "
+        "gdb does.",
     ),
     click.option(
         "--debuginfod",
@@ -396,5 +447,20 @@ OPTIONS = (
         help="Ask the servers in $DEBUGINFOD_URLS for debug information.",
     ),
 )
-NAMES = ("base", "entry", "vectors", "registers", "ram", "rom", "mmio", "device", "svd", "board", "task", "fed",
-         "symbols", "debug_files", "debuginfod")
+NAMES = (
+    "base",
+    "entry",
+    "vectors",
+    "registers",
+    "ram",
+    "rom",
+    "mmio",
+    "device",
+    "svd",
+    "board",
+    "task",
+    "fed",
+    "symbols",
+    "debug_files",
+    "debuginfod",
+)

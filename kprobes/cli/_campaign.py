@@ -29,42 +29,108 @@ STOPPED = 130  #: exit status after Ctrl-C, as a shell has it
 
 @click.command()
 @click.argument("what", metavar="IMAGE|check")
-@click.option("--call", metavar="'NAME(@input, len)'",
-              help="The function to call for each input: @input is its bytes' address, len their number.")
-@click.option("--before", multiple=True, metavar="'NAME(ARG, ...)'", help="Call this first, once; may be given again.")
-@click.option("--inputs", type=click.Path(exists=True, path_type=Path), multiple=True,
-              help="A directory of inputs, or one; may be given again.")
-@click.option("--files", multiple=True, metavar="GLOB", help="With `check`: the files; may be given again.")
-@click.option("-e", "--event", "events", multiple=True, metavar="EVENT",
-              help="Count an event, as for `trace`; may be given again.")
+@click.option(
+    "--call",
+    metavar="'NAME(@input, len)'",
+    help="The function to call for each input: @input is its bytes' address, len their number.",
+)
+@click.option(
+    "--before",
+    multiple=True,
+    metavar="'NAME(ARG, ...)'",
+    help="Call this first, once; may be given again.",
+)
+@click.option(
+    "--inputs",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    help="A directory of inputs, or one; may be given again.",
+)
+@click.option(
+    "--files", multiple=True, metavar="GLOB", help="With `check`: the files; may be given again."
+)
+@click.option(
+    "-e",
+    "--event",
+    "events",
+    multiple=True,
+    metavar="EVENT",
+    help="Count an event, as for `trace`; may be given again.",
+)
 @click.option("--coverage", is_flag=True, help="Count the blocks that were executed.")
-@click.option("--dataset", type=click.Path(file_okay=False), metavar="FOLDER",
-              help="Record the events' hits there: Arrow files, a data set for any reader.")
+@click.option(
+    "--dataset",
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Record the events' hits there: Arrow files, a data set for any reader.",
+)
 @click.option("--arch", metavar="NAME", help="The architecture, where files do not tell.")
-@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N",
-              help="Processes, or of a cluster's workers so many; one for each processor, or all, unless given.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes, or of a cluster's workers so many; one for each processor, or all, "
+    "unless given.",
+)
 @click.option("--dask", metavar="ADDRESS", help="A dask scheduler, whose workers do it instead.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-              help="Give an item up after this time.")
-@click.option("--memory", type=click.IntRange(1), metavar="MIB",
-              help="Give an item up that takes more memory than this beyond what its worker has.")
-@click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Journal: an outcome a line. What it holds already is not done again, so that a killed campaign "
-                   "goes on.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Give an item up after this time.",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(1),
+    metavar="MIB",
+    help="Give an item up that takes more memory than this beyond what its worker has.",
+)
+@click.option(
+    "--max-insns",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Stop the guest after this many instructions.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Journal: an outcome a line. What it holds already is not done again, so that a "
+    "killed campaign "
+    "goes on.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The sum as one JSON object.")
-def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple[Path, ...], files: tuple[str, ...],
-             events: tuple[str, ...], coverage: bool, dataset: str | None, arch: str | None, jobs: int | None,
-             dask: str | None, timeout: float | None, memory: int | None, max_insns: int | None, output: Path | None,
-             as_json: bool) -> None:
+def campaign(
+    what: str,
+    call: str | None,
+    before: tuple[str, ...],
+    inputs: tuple[Path, ...],
+    files: tuple[str, ...],
+    events: tuple[str, ...],
+    coverage: bool,
+    dataset: str | None,
+    arch: str | None,
+    jobs: int | None,
+    dask: str | None,
+    timeout: float | None,
+    memory: int | None,
+    max_insns: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
     """Do one thing for many inputs or files, on all processors or on a cluster, and sum up.
 
     \b
     kprobes campaign parser --call 'parse(@input, len)' --inputs corpus/ --jobs 2
     kprobes campaign check --files 'lib/*.so'
     """
-    job, items, again = (_check_job(files, arch) if files
-                         else _call_job(what, call, before, inputs, events, coverage, dataset, arch, max_insns))
+    job, items, again = (
+        _check_job(files, arch)
+        if files
+        else _call_job(what, call, before, inputs, events, coverage, dataset, arch, max_insns)
+    )
     if dataset and not events:
         raise click.UsageError("--dataset records events: give some with -e")
     if files and what != "check":
@@ -79,8 +145,14 @@ def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple
         entries = _kept(journal, items)
         left = [*journal.left(items)] if journal else items
         kept = len(entries)
-        outcomes = run(job, [*map(str, left)], executor, timeout, jobs=jobs,
-                       memory=None if memory is None else memory << 20)
+        outcomes = run(
+            job,
+            [*map(str, left)],
+            executor,
+            timeout,
+            jobs=jobs,
+            memory=None if memory is None else memory << 20,
+        )
         follow = stack.enter_context(progress(len(left)))
         try:
             for outcome in follow(outcomes):
@@ -105,12 +177,23 @@ def _resumption(done: int, count: int, output: Path | None) -> str:
     said = f"stopped: {done} of {count} items were done"
     if output is None:
         return f"{said}; with -o FILE they had been kept, and the same command had gone on"
-    return f"{said}, {count - done} are left; {output} has what was done: type the same command to go on"
+    return (
+        f"{said}, {count - done} are left; {output} has what was done: type the same command "
+        "to go on"
+    )
 
 
-def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Sequence[Path], events: tuple[str, ...],
-              coverage: bool, dataset: str | None, arch: str | None,
-              max_insns: int | None) -> tuple[Callable[[Any], Any], list[Path], str]:
+def _call_job(
+    image: str,
+    call: str | None,
+    before: tuple[str, ...],
+    inputs: Sequence[Path],
+    events: tuple[str, ...],
+    coverage: bool,
+    dataset: str | None,
+    arch: str | None,
+    max_insns: int | None,
+) -> tuple[Callable[[Any], Any], list[Path], str]:
     """Make the job of a campaign that calls a function with each input.
 
     Args:
@@ -132,25 +215,46 @@ def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Seq
         BadArgument: there are no inputs, or the call is none.
     """
     if call is None or not inputs:
-        raise click.UsageError("give --call 'NAME(@input, len)' and --inputs DIRECTORY; or `check` and --files 'GLOB'")
+        raise click.UsageError(
+            "give --call 'NAME(@input, len)' and --inputs DIRECTORY; or `check` and --files 'GLOB'"
+        )
     from ..calltext import parse_call
     from ..campaign import Calls
 
     parse_call(call, inputs=True)
     for text in before:
         parse_call(text)
-    items = [item for path in inputs for item in ([path] if path.is_file()
-                                                  else sorted(p for p in path.rglob("*") if p.is_file()))]
+    items = [
+        item
+        for path in inputs
+        for item in (
+            [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+        )
+    ]
     if not items:
-        raise BadArgument(f"no files are in {', '.join(map(str, inputs))}",
-                          hint="--inputs takes a directory of inputs, one file each")
-    words = ["kprobes", "campaign", image, "--call", call, *(word for text in before for word in ("--before", text)),
-             *(word for event in events for word in ("-e", event)), "--inputs"]
-    job = Calls(image, call, events, before, arch, max_insns=max_insns, coverage=coverage, dataset=dataset)
+        raise BadArgument(
+            f"no files are in {', '.join(map(str, inputs))}",
+            hint="--inputs takes a directory of inputs, one file each",
+        )
+    words = [
+        "kprobes",
+        "campaign",
+        image,
+        "--call",
+        call,
+        *(word for text in before for word in ("--before", text)),
+        *(word for event in events for word in ("-e", event)),
+        "--inputs",
+    ]
+    job = Calls(
+        image, call, events, before, arch, max_insns=max_insns, coverage=coverage, dataset=dataset
+    )
     return job, items, shlex.join(words)
 
 
-def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any], Any], list[Path], str]:
+def _check_job(
+    files: tuple[str, ...], arch: str | None
+) -> tuple[Callable[[Any], Any], list[Path], str]:
     """Make the job of a campaign that checks files.
 
     Args:
@@ -165,15 +269,23 @@ def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any]
     """
     from ..campaign import Checks
 
-    items = [Path(name) for pattern in files for name in sorted(glob.glob(pattern, recursive=True))
-             if Path(name).is_file()]
+    items = [
+        Path(name)
+        for pattern in files
+        for name in sorted(glob.glob(pattern, recursive=True))
+        if Path(name).is_file()
+    ]
     if not items:
-        raise BadArgument(f"no file matches {', '.join(files)}",
-                          hint="quote the pattern, as in --files 'lib/*.so'; ** stands for directories")
+        raise BadArgument(
+            f"no file matches {', '.join(files)}",
+            hint="quote the pattern, as in --files 'lib/*.so'; ** stands for directories",
+        )
     return Checks(arch), items, "kprobes check"
 
 
-def cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager[tuple[Executor, int]]:
+def cluster(
+    address: str, jobs: int | None
+) -> contextlib.AbstractContextManager[tuple[Executor, int]]:
     """Return a context manager that connects to a dask cluster.
 
     Args:
@@ -190,19 +302,26 @@ def cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager
     try:
         from distributed import Client
     except ImportError:
-        raise Unsupported("--dask needs the package distributed", hint="pip install 'kprobes[campaign]'") from None
+        raise Unsupported(
+            "--dask needs the package distributed", hint="pip install 'kprobes[campaign]'"
+        ) from None
 
     @contextlib.contextmanager
     def connected() -> Iterator[tuple[Executor, int]]:
-        """Connect; yield (executor, number of workers). Raises BadArgument: no scheduler answers.
+        """Connect; yield (executor, number of workers). Raises BadArgument: no scheduler
+        answers.
         """
         client: Any = Client
         try:
             connection = client(address, timeout=CONNECT)
-        except Exception as error:  # nobody there; no certificates; no address; seldom an assertion of its own
+        except (
+            Exception
+        ) as error:  # nobody there; no certificates; no address; seldom an assertion of its own
             what = str(error) or type(error).__name__
-            raise BadArgument(f"--dask {address}: {what}", hint="give a scheduler's, as HOST:PORT or tcp://HOST:PORT"
-                              ) from None
+            raise BadArgument(
+                f"--dask {address}: {what}",
+                hint="give a scheduler's, as HOST:PORT or tcp://HOST:PORT",
+            ) from None
         with connection:
             yield connection.get_executor(), jobs or max(1, sum(connection.nthreads().values()))
 
@@ -211,11 +330,17 @@ def cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager
 
 def _kept(journal: Journal | None, items: Sequence[Path]) -> list[JournalEntry]:
     """Return the entries that a journal has of these items; none without a journal."""
-    return [journal.entries[str(item)] for item in items if str(item) in journal.entries] if journal else []
+    return (
+        [journal.entries[str(item)] for item in items if str(item) in journal.entries]
+        if journal
+        else []
+    )
 
 
 @contextlib.contextmanager
-def progress(count: int, more: Callable[[], str] = str) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
+def progress(
+    count: int, more: Callable[[], str] = str
+) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
     """Show on stderr how far a campaign is: a bar on a terminal, else a line now and then.
 
     Yields a function. The caller passes the campaign's outcomes through it, and each one that comes
@@ -231,8 +356,12 @@ def progress(count: int, more: Callable[[], str] = str) -> Iterator[Callable[[It
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (MofNCompleteColumn(), TextColumn("done"), TimeRemainingColumn(),
-               TextColumn("{task.description}", markup=False))
+    columns = (
+        MofNCompleteColumn(),
+        TextColumn("done"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=count)
 
@@ -265,7 +394,10 @@ def _with_lines(outcomes: Iterable[Any], count: int, more: Callable[[], str]) ->
             said = now
             left = (now - start) / done * (count - done)
             said_more = f", {more()}" if more() else ""
-            click.echo(f"{done} of {count} items, {failed} failed{said_more}, about {left:.0f} s left", err=True)
+            click.echo(
+                f"{done} of {count} items, {failed} failed{said_more}, about {left:.0f} s left",
+                err=True,
+            )
 
 
 def _countable(result: Any) -> Any:
@@ -277,11 +409,16 @@ def _countable(result: Any) -> Any:
     """
     if not isinstance(result, dict):
         return None
-    return {key: {*value} if key == "blocks" else value for key, value in result.items()
-            if key not in ("result", "part", "rows")}
+    return {
+        key: {*value} if key == "blocks" else value
+        for key, value in result.items()
+        if key not in ("result", "part", "rows")
+    }
 
 
-def _show(total: dict[str, Any], count: int, failed: Sequence[JournalEntry], again: str, as_json: bool) -> None:
+def _show(
+    total: dict[str, Any], count: int, failed: Sequence[JournalEntry], again: str, as_json: bool
+) -> None:
     """Print what a campaign has counted, to stdout, and its failures, to stderr.
 
     Args:
@@ -294,16 +431,25 @@ def _show(total: dict[str, Any], count: int, failed: Sequence[JournalEntry], aga
     if "blocks" in total:
         total["blocks"] = len(total["blocks"])
     if as_json:
-        click.echo(json.dumps({"items": count, "failed": {entry.item: entry.error for entry in failed}, **total}))
+        click.echo(
+            json.dumps(
+                {"items": count, "failed": {entry.item: entry.error for entry in failed}, **total}
+            )
+        )
         return
     if "hits" in total:
-        table(("event", "hits", "missed"), [(name, hits, total["missed"][name])
-                                            for name, hits in total["hits"].items()])
+        table(
+            ("event", "hits", "missed"),
+            [(name, hits, total["missed"][name]) for name, hits in total["hits"].items()],
+        )
         if "blocks" in total:
             click.echo(f"{total['blocks']} blocks were executed")
     else:
         table(("", "number"), [*total.items()])
     click.echo(f"{count} items, {len(failed)} failed", err=True)
     if failed:
-        rows = [(entry.item, entry.error.splitlines()[0], f"{again} {shlex.quote(entry.item)}") for entry in failed]
+        rows = [
+            (entry.item, entry.error.splitlines()[0], f"{again} {shlex.quote(entry.item)}")
+            for entry in failed
+        ]
         table(("failed", "why", "again"), rows, to_stderr=True)

@@ -17,8 +17,8 @@ class LazyCommands(MutableMapping[str, click.Command]):
     def __init__(self, places: Mapping[str, str]) -> None:
         """
         Args:
-            places: name of a command -> the module beside this one where it is, and behind a colon the function's
-                name where that is another one.
+            places: name of a command -> the module beside this one where it is, and behind a colon
+                the function's name where that is another one.
         """
         self._places = dict(places)
         self._loaded: dict[str, click.Command] = {}

@@ -25,13 +25,19 @@ ORDERS = {"hits": "h", "rate": "s", "name": "n"}  #: what top's rows are sorted 
 @on_guest
 @click.argument("event")
 @click.argument("keys", metavar="KEYS")
-@click.option("--filter", "condition", default="", metavar="TEXT",
-              help="Only hits for which this holds, as in ftrace: 'len > 3'.")
+@click.option(
+    "--filter",
+    "condition",
+    default="",
+    metavar="TEXT",
+    help="Only hits for which this holds, as in ftrace: 'len > 3'.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per entry.")
 def hist(guest: GuestOptions, event: str, keys: str, condition: str, as_json: bool) -> None:
     """Probe FILE, run it, and show a histogram of an event's values, as ftrace's hist trigger does.
 
-    KEYS: `len.log2`, or all that ftrace takes: `keys=len.log2,caller:vals=hitcount:sort=hitcount.descending`.
+    KEYS: `len.log2`, or all that ftrace takes:
+    `keys=len.log2,caller:vals=hitcount:sort=hitcount.descending`.
 
     \b
     kprobes hist demo 'p crc32 len=$arg3:u32' len --run
@@ -46,7 +52,11 @@ def hist(guest: GuestOptions, event: str, keys: str, condition: str, as_json: bo
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
                 if as_json:
                     for row in armed.hist:
-                        click.echo(json.dumps({**row.keys, "hitcount": row.hitcount, **row.values}, default=str))
+                        click.echo(
+                            json.dumps(
+                                {**row.keys, "hitcount": row.hitcount, **row.values}, default=str
+                            )
+                        )
                 else:
                     click.echo(str(armed.hist).rstrip("\n"))
 
@@ -54,14 +64,35 @@ def hist(guest: GuestOptions, event: str, keys: str, condition: str, as_json: bo
 @click.command(cls=GuestCommand)
 @on_guest
 @on_events
-@click.option("--interval", type=click.FloatRange(0.05, 3600), default=1.0, metavar="SECONDS",
-              help="How often the table is shown (1).")
-@click.option("-n", "--rows", type=click.IntRange(1, 1000), default=20, metavar="N",
-              help="How many functions are shown (20).")
-@click.option("--sort", "order", type=click.Choice([*ORDERS]), default="hits",
-              help="What the rows are sorted by (hits): hits, hits a second since the table before, or names.")
-@click.option("--json", "as_json", is_flag=True,
-              help="Each time one JSON object: seconds so far, and the functions with their hits.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.05, 3600),
+    default=1.0,
+    metavar="SECONDS",
+    help="How often the table is shown (1).",
+)
+@click.option(
+    "-n",
+    "--rows",
+    type=click.IntRange(1, 1000),
+    default=20,
+    metavar="N",
+    help="How many functions are shown (20).",
+)
+@click.option(
+    "--sort",
+    "order",
+    type=click.Choice([*ORDERS]),
+    default="hits",
+    help="What the rows are sorted by (hits): hits, hits a second since the table before, or "
+    "names.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Each time one JSON object: seconds so far, and the functions with their hits.",
+)
 @on_verbose
 def top(
     guest: GuestOptions,
@@ -83,7 +114,9 @@ def top(
     with guest.opened() as (machine, k), typed() as keys:
         recording = Recording(k, definitions, filter=condition, exclude=exclude)
         shown = _Top(interval, rows, as_json, order, None if as_json else keys)
-        recording.told = [shown.counter(event.symbol or f"{event.target:#x}") for event in recording.events]
+        recording.told = [
+            shown.counter(event.symbol or f"{event.target:#x}") for event in recording.events
+        ]
         with recording:
             try:
                 guest.start(machine, prints=True)
@@ -95,14 +128,17 @@ def top(
 
 
 LOOKING = 0.1  #: seconds between two looks for keys
-ROOM = 5  #: lines of a terminal that are no rows of a table: its head, the keys, a call's result, what a shell says
+#: Lines of a terminal that are no rows of a table: its head, the keys, a call's result, the
+#: shell's prompt.
+ROOM = 5
 
 
 class _Top:
     """Hits by function, shown now and then; on a terminal always in the same place."""
 
-    def __init__(self, interval: float, rows: int, as_json: bool, order: str,
-                 keys: Callable[[], str] | None) -> None:
+    def __init__(
+        self, interval: float, rows: int, as_json: bool, order: str, keys: Callable[[], str] | None
+    ) -> None:
         """
         Args:
             interval: seconds between two tables.
@@ -145,6 +181,7 @@ class _Top:
                 now = time.perf_counter()
                 if now > self._due or (now > self._looked + LOOKING and self._typed(now)):
                     self.show()
+
         return count
 
     def _typed(self, now: float) -> bool:
@@ -155,7 +192,9 @@ class _Top:
             if key == "r":
                 self._reversed = not self._reversed
             else:
-                self._order = next((order for order, sorts in ORDERS.items() if sorts == key), self._order)
+                self._order = next(
+                    (order for order, sorts in ORDERS.items() if sorts == key), self._order
+                )
         return was != (self._order, self._reversed)
 
     def show_last(self, clear: bool) -> None:
@@ -179,9 +218,14 @@ class _Top:
         """
         now, rows = time.perf_counter(), self._rows
         self._due, spent = now + self._interval, max(now - self._begun, 1e-9)
-        if now - self._shown > self._interval / 2 or not self._before:  # a key's table has the rates of the one before
+        if (
+            now - self._shown > self._interval / 2 or not self._before
+        ):  # a key's table has the rates of the one before
             since = max(now - self._shown, 1e-9)
-            self._rates = {name: (hits - self._before.get(name, 0)) / since for name, hits in self._counts.items()}
+            self._rates = {
+                name: (hits - self._before.get(name, 0)) / since
+                for name, hits in self._counts.items()
+            }
             self._before, self._shown = dict(self._counts), now
         if sys.stdout.isatty() and not self._json:
             rows = min(rows, max(shutil.get_terminal_size().lines - ROOM, 1))
@@ -191,11 +235,16 @@ class _Top:
         else:
             if clear and sys.stdout.isatty():
                 click.clear()
-            table(("function", "hits", "per second"),
-                  [(name, hits, round(self._rates.get(name, 0))) for name, hits in found])
+            table(
+                ("function", "hits", "per second"),
+                [(name, hits, round(self._rates.get(name, 0))) for name, hits in found],
+            )
             if self._keys is not None:
-                click.echo(f"{time.strftime('%H:%M:%S', time.gmtime(spent))}  sorted by {self._order}"
-                           f"{', reversed' * self._reversed}; h hits, s a second, n names, r reverse, Ctrl-C ends")
+                click.echo(
+                    f"{time.strftime('%H:%M:%S', time.gmtime(spent))}  sorted by {self._order}"
+                    f"{', reversed' * self._reversed}; h hits, s a second, n names, r "
+                    "reverse, Ctrl-C ends"
+                )
         sys.stdout.flush()
 
     def _sorted(self) -> list[tuple[str, int]]:
@@ -204,19 +253,44 @@ class _Top:
         Most hits come first, names from A on; reversed, the other way round.
         """
         by: dict[str, Callable[[tuple[str, int]], Any]] = {
-            "hits": lambda row: -row[1], "rate": lambda row: -self._rates.get(row[0], 0), "name": lambda row: row[0]}
+            "hits": lambda row: -row[1],
+            "rate": lambda row: -self._rates.get(row[0], 0),
+            "name": lambda row: row[0],
+        }
         return sorted(self._counts.items(), key=by[self._order], reverse=self._reversed)
 
 
 @click.command(cls=GuestCommand)
 @on_guest
-@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
-              help="x.drcov (Lighthouse), x.info (lcov), x.html (source lines) or x.afl (the bitmap).")
-@click.option("-m", "--module", "modules", multiple=True, metavar="GLOB",
-              help="Only modules that it names; may be given again.")
-@click.option("-i", "--include", "functions", multiple=True, metavar="GLOB",
-              help="Only functions that it names; may be given again.")
-@click.option("--sources", default=".", metavar="FOLDER", help="Where relative paths of source files begin (.).")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="x.drcov (Lighthouse), x.info (lcov), x.html (source lines) or x.afl (the bitmap).",
+)
+@click.option(
+    "-m",
+    "--module",
+    "modules",
+    multiple=True,
+    metavar="GLOB",
+    help="Only modules that it names; may be given again.",
+)
+@click.option(
+    "-i",
+    "--include",
+    "functions",
+    multiple=True,
+    metavar="GLOB",
+    help="Only functions that it names; may be given again.",
+)
+@click.option(
+    "--sources",
+    default=".",
+    metavar="FOLDER",
+    help="Where relative paths of source files begin (.).",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per function.")
 def cover(
     guest: GuestOptions,
@@ -230,8 +304,11 @@ def cover(
     from ..tracing.coverage import format_of
 
     kind = "" if output is None else format_of(output)
-    with (guest.opened() as (machine, k), k.coverage(modules, functions) as coverage,
-          contextlib.nullcontext() if output is None else NewFile(output, binary=True) as new):
+    with (
+        guest.opened() as (machine, k),
+        k.coverage(modules, functions) as coverage,
+        contextlib.nullcontext() if output is None else NewFile(output, binary=True) as new,
+    ):
         try:
             guest.start(machine)
         finally:
@@ -242,9 +319,13 @@ def cover(
             for block in coverage.blocks:
                 executed.update(range(block.address, block.address + block.size))
             rows = []
-            for symbol in sorted((s for s in machine.symbols if s.kind == "func" and 0 < s.size < 1 << 20),
-                                 key=lambda s: s.address):
-                done = len(executed.intersection(range(symbol.address, symbol.address + symbol.size)))
+            for symbol in sorted(
+                (s for s in machine.symbols if s.kind == "func" and 0 < s.size < 1 << 20),
+                key=lambda s: s.address,
+            ):
+                done = len(
+                    executed.intersection(range(symbol.address, symbol.address + symbol.size))
+                )
                 if done:
                     rows.append((symbol.name, done, symbol.size, f"{100 * done / symbol.size:.1f}"))
             if as_json:

@@ -1,4 +1,6 @@
-"""`kprobes demo`: the guests of the tutorial and the cookbook, for those who have only installed the package."""
+"""`kprobes demo`: the guests of the tutorial and the cookbook, for those who have only installed
+the package.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,16 @@ Try:
 @click.command()
 @click.argument("folder", default="examples", type=click.Path(file_okay=False, path_type=Path))
 def demo(folder: Path) -> None:
-    """Write the demo guests, their C source and their boards into FOLDER (examples), where the tutorial and the
-    cookbook's pages of firmware and stripped code expect them.
+    """Write the demo guests, their C source and their boards into FOLDER (examples), where the
+    tutorial and the cookbook's pages of firmware and stripped code expect them.
 
     A file that is there and differs is an error, and then nothing is written.
     """
     home = next((home for home in _HOMES if [*home.glob(FILES[0])]), None)
     if home is None:
-        raise click.ClickException("this installation has no demo guests: they are in examples/ of the repository")
+        raise click.ClickException(
+            "this installation has no demo guests: they are in examples/ of the repository"
+        )
     contents = {folder / name: (home / name).read_bytes() for name in names(home)}
     for path, content in contents.items():
         if path.exists() and path.read_bytes() != content:

@@ -17,15 +17,25 @@ if TYPE_CHECKING:
     from ..machine.remote import QemuMachine
 
 #: FILE, which shells complete
-file_argument = click.argument("file", shell_complete=lambda ctx, parameter, text: [CompletionItem(text, type="file")])
+file_argument = click.argument(
+    "file", shell_complete=lambda ctx, parameter, text: [CompletionItem(text, type="file")]
+)
 
 
-arch_option = click.option("--arch", metavar="NAME",
-                           help="The architecture, where FILE's header does not tell (see `kprobes archs`).")
-discover_option = click.option("--discover", is_flag=True,
-                               help="Find functions that have no names, and call them fn_ADDRESS.")
-sysroot_option = click.option("--sysroot", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
-                              help="With --qemu: where the program's dynamic linker and libraries are.")
+arch_option = click.option(
+    "--arch",
+    metavar="NAME",
+    help="The architecture, where FILE's header does not tell (see `kprobes archs`).",
+)
+discover_option = click.option(
+    "--discover", is_flag=True, help="Find functions that have no names, and call them fn_ADDRESS."
+)
+sysroot_option = click.option(
+    "--sysroot",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="With --qemu: where the program's dynamic linker and libraries are.",
+)
 
 
 @frozen
@@ -78,6 +88,7 @@ def on_file(command: Callable[..., None]) -> Callable[..., None]:
     Returns:
         The function to be decorated further.
     """
+
     @functools.wraps(command)
     def wrapped(
         file: str,
@@ -91,8 +102,12 @@ def on_file(command: Callable[..., None]) -> Callable[..., None]:
         """Make the File of FILE and its options, and call the command."""
         command(File(file, arch, qemu, sysroot, around, discover), **options)
 
-    under_qemu = click.option("--qemu", is_flag=True, help="Look at it as a Linux process under qemu-user.")
-    return file_argument(arch_option(with_board(under_qemu(sysroot_option(discover_option(wrapped))))))
+    under_qemu = click.option(
+        "--qemu", is_flag=True, help="Look at it as a Linux process under qemu-user."
+    )
+    return file_argument(
+        arch_option(with_board(under_qemu(sysroot_option(discover_option(wrapped)))))
+    )
 
 
 def find_functions(machine: Any, file: str) -> None:
@@ -103,7 +118,9 @@ def find_functions(machine: Any, file: str) -> None:
         machine.discover()
 
 
-def process(argv: Sequence[str], arch: str | None, sysroot: str | None, reads: bool = False) -> QemuMachine:
+def process(
+    argv: Sequence[str], arch: str | None, sysroot: str | None, reads: bool = False
+) -> QemuMachine:
     """Start a Linux process under QEMU, and run it to its first own instruction.
 
     Args:
@@ -114,7 +131,9 @@ def process(argv: Sequence[str], arch: str | None, sysroot: str | None, reads: b
     """
     from ..machine.remote import QemuMachine
 
-    return QemuMachine.user(argv, arch=arch, sysroot=sysroot, stdin=_standard_input() if reads else None)
+    return QemuMachine.user(
+        argv, arch=arch, sysroot=sysroot, stdin=_standard_input() if reads else None
+    )
 
 
 def _standard_input() -> int | None:

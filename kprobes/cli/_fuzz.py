@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 PYTHON = ".py"  #: how the name of a target in Python ends
 LONGEST = 1e7  #: seconds of --timeout: what timers take
-GRACE = 10.0  #: seconds beyond --timeout until a process is killed that does not end a run by itself
+GRACE = (
+    10.0  #: seconds beyond --timeout until a process is killed that does not end a run by itself
+)
 
 
 class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions only
@@ -41,18 +43,28 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
         """Return the number of bytes. Fail where it is no power of two from 256 to 8388608."""
         size = NumberOption().convert(value, param, ctx)
         if size < 1 << 8 or size > 1 << 23 or size & size - 1:
-            self.fail(f"{value!r} is no size of a map; write a power of two, 256 to 8388608", param, ctx)
+            self.fail(
+                f"{value!r} is no size of a map; write a power of two, 256 to 8388608", param, ctx
+            )
         return size
 
 
 @click.command()
 @click.argument("target", metavar="TARGET.py|FILE")
 @click.argument("given", required=False, metavar="[INPUT]")
-@click.option("--call", metavar="'NAME(@@, @len)'",
-              help="The function to call, where FILE is an image: @@ (or @input) is the address of the input's bytes, "
-                   "@len (or len) their number.")
-@click.option("--before", multiple=True, metavar="'NAME(ARG, ...)'",
-              help="With --call: call this first, once; may be given again.")
+@click.option(
+    "--call",
+    metavar="'NAME(@@, @len)'",
+    help="The function to call, where FILE is an image: @@ (or @input) is the address of the "
+    "input's bytes, "
+    "@len (or len) their number.",
+)
+@click.option(
+    "--before",
+    multiple=True,
+    metavar="'NAME(ARG, ...)'",
+    help="With --call: call this first, once; may be given again.",
+)
 @arch_option
 @click.option(
     "--base",
@@ -61,17 +73,40 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
     help="FILE is a raw image, which belongs there; with --arch.",
 )
 @click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list.")
-@click.option("--max-insns", type=click.IntRange(1), metavar="N",
-              help="With --call: a run of more instructions hangs.")
-@click.option("--preload", multiple=True, metavar="LIBRARY",
-              help="With --call: load a library as well, whose functions FILE calls; may be given again.")
-@click.option("--syscalls", is_flag=True, help="With --call: serve Linux's system calls of library code.")
-@click.option("--heap", is_flag=True,
-              help="With --call: check the heap; an overflow, a use after free and the like is a crash.")
-@click.option("--module", "modules", multiple=True, metavar="NAME",
-              help="Count edges in this image only; may be given again.")
-@click.option("--function", "functions", multiple=True, metavar="GLOB",
-              help="Count edges in functions of such names only; may be given again.")
+@click.option(
+    "--max-insns",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --call: a run of more instructions hangs.",
+)
+@click.option(
+    "--preload",
+    multiple=True,
+    metavar="LIBRARY",
+    help="With --call: load a library as well, whose functions FILE calls; may be given again.",
+)
+@click.option(
+    "--syscalls", is_flag=True, help="With --call: serve Linux's system calls of library code."
+)
+@click.option(
+    "--heap",
+    is_flag=True,
+    help="With --call: check the heap; an overflow, a use after free and the like is a crash.",
+)
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    metavar="NAME",
+    help="Count edges in this image only; may be given again.",
+)
+@click.option(
+    "--function",
+    "functions",
+    multiple=True,
+    metavar="GLOB",
+    help="Count edges in functions of such names only; may be given again.",
+)
 @click.option(
     "--range",
     "ranges",
@@ -80,44 +115,120 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
     metavar="START:SIZE",
     help="Count edges in this code only; may be given again.",
 )
-@click.option("--comparisons", is_flag=True,
-              help="Count equal bytes of comparisons as well, so that the fuzzer sees how near it is; refused "
-                   "where they cannot be seen.")
-@click.option("--map-size", type=MapSize(), metavar="BYTES", help="Of the map of edges; AFL_MAP_SIZE, or 65536.")
-@click.option("--handshake", type=click.Choice(["old", "new"]), default="old",
-              help="How to greet afl-fuzz: `new` is for 4.20 and newer, which know `old` as well.")
-@click.option("--replay", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Run all inputs of a folder again: a corpus, crashes, or AFL++'s output.")
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
-              help="With --replay: keep crashes, a minimal corpus and reports there, and go on where it was stopped.")
-@click.option("--coverage", type=click.Path(dir_okay=False), metavar="FILE",
-              help="With --replay: write what the corpus executes, as `cover` does: .info, .drcov ...")
-@click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="With --replay: write what was found as SARIF.")
-@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N",
-              help="With --replay: processes; one for each processor unless given.")
-@click.option("--dask", metavar="ADDRESS", help="With --replay: a dask scheduler, whose workers do it instead.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
-              metavar="SECONDS", help="What a run may take; afl-fuzz has its own, -t.")
+@click.option(
+    "--comparisons",
+    is_flag=True,
+    help="Count equal bytes of comparisons as well, so that the fuzzer sees how near it is; "
+    "refused "
+    "where they cannot be seen.",
+)
+@click.option(
+    "--map-size",
+    type=MapSize(),
+    metavar="BYTES",
+    help="Of the map of edges; AFL_MAP_SIZE, or 65536.",
+)
+@click.option(
+    "--handshake",
+    type=click.Choice(["old", "new"]),
+    default="old",
+    help="How to greet afl-fuzz: `new` is for 4.20 and newer, which know `old` as well.",
+)
+@click.option(
+    "--replay",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Run all inputs of a folder again: a corpus, crashes, or AFL++'s output.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="With --replay: keep crashes, a minimal corpus and reports there, and go on where it "
+    "was stopped.",
+)
+@click.option(
+    "--coverage",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="With --replay: write what the corpus executes, as `cover` does: .info, .drcov ...",
+)
+@click.option(
+    "--sarif",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --replay: write what was found as SARIF.",
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --replay: processes; one for each processor unless given.",
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="With --replay: a dask scheduler, whose workers do it instead.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="What a run may take; afl-fuzz has its own, -t.",
+)
 @click.option(
     "--max-input",
     type=click.IntRange(1),
     metavar="BYTES",
-    help="Of an input, 1048576 unless given, as AFL++'s have at most; a larger one is told of, and not run.",
+    help="Of an input, 1048576 unless given, as AFL++'s have at most; a larger one is told "
+    "of, and not run.",
 )
-@click.option("--memory", type=click.IntRange(1), default=2048, show_default=True, metavar="MIB",
-              help="With --replay: what a run may take beyond what its process has.")
+@click.option(
+    "--memory",
+    type=click.IntRange(1),
+    default=2048,
+    show_default=True,
+    metavar="MIB",
+    help="With --replay: what a run may take beyond what its process has.",
+)
 @click.option("--json", "as_json", is_flag=True, help="What was found as one JSON object.")
-def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ...], arch: str | None,
-         base: int | None, symbols: str | None, max_insns: int | None, preload: tuple[str, ...], syscalls: bool,
-         heap: bool, modules: tuple[str, ...], functions: tuple[str, ...], ranges: tuple[tuple[int, int], ...],
-         comparisons: bool, map_size: int | None, handshake: str,
-         replay: Path | None, output: Path | None, coverage: str | None, sarif: Path | None, jobs: int | None,
-         dask: str | None, timeout: float, max_input: int | None, memory: int, as_json: bool) -> None:
+def fuzz(
+    target: str,
+    given: str | None,
+    call: str | None,
+    before: tuple[str, ...],
+    arch: str | None,
+    base: int | None,
+    symbols: str | None,
+    max_insns: int | None,
+    preload: tuple[str, ...],
+    syscalls: bool,
+    heap: bool,
+    modules: tuple[str, ...],
+    functions: tuple[str, ...],
+    ranges: tuple[tuple[int, int], ...],
+    comparisons: bool,
+    map_size: int | None,
+    handshake: str,
+    replay: Path | None,
+    output: Path | None,
+    coverage: str | None,
+    sarif: Path | None,
+    jobs: int | None,
+    dask: str | None,
+    timeout: float,
+    max_input: int | None,
+    memory: int,
+    as_json: bool,
+) -> None:
     """Fuzz guest code with AFL++, run one input, or run what a fuzzer has found again.
 
-    TARGET.py defines `machine`, a UnicornMachine, and fuzz(data), which runs it. Every run begins in the state that
-    the file leaves it in.
+    TARGET.py defines `machine`, a UnicornMachine, and fuzz(data), which runs it. Every run begins
+    in the state that the file leaves it in.
 
     \b
     afl-fuzz -U -i seeds -o found -- kprobes fuzz TARGET.py @@
@@ -127,15 +238,45 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
     """
     if not timeout < LONGEST:
         raise click.UsageError(f"--timeout {timeout:g}: give less than {LONGEST:g} seconds")
-    named, afl_file = _target(target, call, {
-        "before": before, "arch": arch, "base": base, "symbols": symbols, "max_insns": max_insns,
-        "preload": preload, "syscalls": syscalls, "heap": heap})
+    named, afl_file = _target(
+        target,
+        call,
+        {
+            "before": before,
+            "arch": arch,
+            "base": base,
+            "symbols": symbols,
+            "max_insns": max_insns,
+            "preload": preload,
+            "syscalls": syscalls,
+            "heap": heap,
+        },
+    )
     if replay is not None:
         if given is not None:
             raise click.UsageError("with --replay the inputs are the folder's: leave INPUT out")
-        _replay(named, replay, output, coverage, sarif, jobs, dask, timeout, max_input, memory, map_size, as_json)
+        _replay(
+            named,
+            replay,
+            output,
+            coverage,
+            sarif,
+            jobs,
+            dask,
+            timeout,
+            max_input,
+            memory,
+            map_size,
+            as_json,
+        )
         return
-    if output is not None or coverage is not None or sarif is not None or dask is not None or jobs is not None:
+    if (
+        output is not None
+        or coverage is not None
+        or sarif is not None
+        or dask is not None
+        or jobs is not None
+    ):
         raise click.UsageError("-o, --coverage, --sarif, --jobs and --dask go with --replay FOLDER")
     from ..fuzz.server import called_by_afl
 
@@ -144,12 +285,16 @@ def fuzz(target: str, given: str | None, call: str | None, before: tuple[str, ..
         _serve(named, afl_file or given, counted, comparisons, map_size, handshake == "new")
         return
     if given is None or given == "@@":
-        raise click.UsageError("afl-fuzz has not started this: give an INPUT to run it, or --replay FOLDER; or start "
-                               "it as afl-fuzz -U -i SEEDS -o FOUND -- kprobes fuzz ...")
+        raise click.UsageError(
+            "afl-fuzz has not started this: give an INPUT to run it, or --replay FOLDER; or start "
+            "it as afl-fuzz -U -i SEEDS -o FOUND -- kprobes fuzz ..."
+        )
     _run_one(named, given, timeout, max_input, as_json)
 
 
-def _target(target: str, call: str | None, options: dict[str, Any]) -> tuple[PythonTarget | CallTarget, str | None]:
+def _target(
+    target: str, call: str | None, options: dict[str, Any]
+) -> tuple[PythonTarget | CallTarget, str | None]:
     """Make the target of a command line.
 
     Args:
@@ -165,10 +310,15 @@ def _target(target: str, call: str | None, options: dict[str, Any]) -> tuple[Pyt
 
     if call is None:
         if not target.endswith(PYTHON):
-            raise click.UsageError(f"how is {target} called? Give --call 'NAME(@@, @len)', or a TARGET.py")
+            raise click.UsageError(
+                f"how is {target} called? Give --call 'NAME(@@, @len)', or a TARGET.py"
+            )
         if any(value not in (None, False, ()) for value in options.values()):
-            raise click.UsageError("--before, --arch, --base, --symbols, --max-insns, --preload, --syscalls and --heap "
-                                   "go with --call; TARGET.py makes its machine itself, and has k.heap(raising=True)")
+            raise click.UsageError(
+                "--before, --arch, --base, --symbols, --max-insns, --preload, --syscalls "
+                "and --heap "
+                "go with --call; TARGET.py makes its machine itself, and has k.heap(raising=True)"
+            )
         return PythonTarget(target), None
     text, path = call_of(call)
     parse_call(text, inputs=True)
@@ -178,6 +328,7 @@ def _target(target: str, call: str | None, options: dict[str, Any]) -> tuple[Pyt
 
 
 # --- under AFL++
+
 
 @frozen
 class CountedCode:
@@ -207,9 +358,15 @@ class CountedCode:
                 raise BadArgument(f"no module {name!r} is loaded", hint=f"there are {there}")
             found.append(machine.modules[name])
         for glob in self.functions:
-            named = [symbol for symbol in machine.symbols if fnmatchcase(symbol.name, glob) and symbol.kind == "func"]
+            named = [
+                symbol
+                for symbol in machine.symbols
+                if fnmatchcase(symbol.name, glob) and symbol.kind == "func"
+            ]
             if not named:
-                raise BadArgument(f"no function is called {glob!r}", hint="`kprobes list FILE` shows them")
+                raise BadArgument(
+                    f"no function is called {glob!r}", hint="`kprobes list FILE` shows them"
+                )
             found += [(symbol.address, machine.symbols.extent(symbol)) for symbol in named]
         return found
 
@@ -252,8 +409,14 @@ def _serve(
 
 # --- one input
 
-def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, max_input: int | None,
-             as_json: bool) -> None:
+
+def _run_one(
+    named: PythonTarget | CallTarget,
+    path: str,
+    timeout: float,
+    max_input: int | None,
+    as_json: bool,
+) -> None:
     """Run one input, and print what came of it: a crash, a hang, or that nothing went wrong.
 
     The command's exit status is GUEST_FAILED after a crash or a hang.
@@ -280,7 +443,9 @@ def _run_one(named: PythonTarget | CallTarget, path: str, timeout: float, max_in
     elif as_json:
         click.echo(json_of([], words), nl=False)
     else:
-        click.echo(f"{path}: {f'hangs: {_said(fate.error)}' if fate.timeout else 'nothing went wrong'}")
+        click.echo(
+            f"{path}: {f'hangs: {_said(fate.error)}' if fate.timeout else 'nothing went wrong'}"
+        )
     if fate.signal:
         click.get_current_context().exit(GUEST_FAILED)
 
@@ -298,7 +463,8 @@ def _words(named: PythonTarget | CallTarget, max_input: int | None) -> list[str]
 
 @contextlib.contextmanager
 def _apart(as_json: bool) -> Iterator[None]:
-    """Have what a target prints in stderr, its processes' included, where stdout is one JSON object.
+    """Have what a target prints in stderr, its processes' included, where stdout is one JSON
+    object.
 
     Args:
         as_json: False: everything stays where it is.
@@ -325,9 +491,21 @@ def _said(error: BaseException | None) -> str:
 
 # --- a folder
 
-def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None, coverage: str | None,
-            sarif: Path | None, jobs: int | None, dask: str | None, timeout: float, max_input: int | None,
-            memory: int, map_size: int | None, as_json: bool) -> None:
+
+def _replay(
+    named: PythonTarget | CallTarget,
+    folder: Path,
+    output: Path | None,
+    coverage: str | None,
+    sarif: Path | None,
+    jobs: int | None,
+    dask: str | None,
+    timeout: float,
+    max_input: int | None,
+    memory: int,
+    map_size: int | None,
+    as_json: bool,
+) -> None:
     """Run all inputs of a folder; print, and on demand write, what was found.
 
     The command's exit status is GUEST_FAILED if any input has crashed, hung or failed, and STOPPED
@@ -362,7 +540,9 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
         output.mkdir(parents=True, exist_ok=True)
     with _apart(as_json):
         named.load().machine.close()  # what is wrong with it is said once, and here
-    most = memory << 20 if sys.platform.startswith("linux") else None  # elsewhere there is no such limit
+    most = (
+        memory << 20 if sys.platform.startswith("linux") else None
+    )  # elsewhere there is no such limit
     job = Replay(named, _stamp(named), timeout, most, map_size or SIZE, max_input or LARGEST)
     found = Findings(_words(named, max_input), output)
     entries: list[JournalEntry] = []
@@ -370,11 +550,17 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
     with contextlib.ExitStack() as stack:
         stack.enter_context(_apart(as_json))
         executor, jobs = stack.enter_context(cluster(dask, jobs)) if dask else (None, jobs)
-        journal = stack.enter_context(Journal(output / JOURNAL, repr(job))) if output is not None else None
+        journal = (
+            stack.enter_context(Journal(output / JOURNAL, repr(job)))
+            if output is not None
+            else None
+        )
         entries = _entries(journal, items, found, output)
         left = [*journal.left(items)] if journal is not None else items
         outcomes = run(job, [*map(str, left)], executor, timeout + GRACE, jobs=jobs)
-        follow = stack.enter_context(progress(len(left), lambda: f"{len(found)} crashes" if len(found) else ""))
+        follow = stack.enter_context(
+            progress(len(left), lambda: f"{len(found)} crashes" if len(found) else "")
+        )
         try:
             for outcome in follow(outcomes):
                 try:
@@ -382,14 +568,19 @@ def _replay(named: PythonTarget | CallTarget, folder: Path, output: Path | None,
                     entries.append(entry)
                     found.note(entry.item, entry.result)
                 except OSError as error:
-                    raise BadArgument(f"{output} cannot be written: {error.strerror or error}",
-                                      hint="what was found is kept: make room, and type the same command to go on"
-                                      ) from None
+                    raise BadArgument(
+                        f"{output} cannot be written: {error.strerror or error}",
+                        hint="what was found is kept: make room, and type the same command to "
+                        "go on",
+                    ) from None
         except KeyboardInterrupt:
             stopped = True
     chosen = _sum_up(entries, found, output, as_json, sarif, stopped)
     if stopped:
-        click.echo(f"stopped: {len(entries)} of {len(items)} inputs were run{_how_to_go_on(output)}", err=True)
+        click.echo(
+            f"stopped: {len(entries)} of {len(items)} inputs were run{_how_to_go_on(output)}",
+            err=True,
+        )
         click.get_current_context().exit(STOPPED)
     if coverage is not None:
         _cover(Cover(named, coverage, timeout, max_input or LARGEST), chosen)
@@ -403,7 +594,9 @@ def _stamp(named: PythonTarget | CallTarget) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _entries(journal: Journal | None, items: Sequence[Path], found: Findings, path: Path | None) -> list[JournalEntry]:
+def _entries(
+    journal: Journal | None, items: Sequence[Path], found: Findings, path: Path | None
+) -> list[JournalEntry]:
     """Return what a journal has of these inputs, and note its findings in `found`.
 
     Args:
@@ -425,8 +618,10 @@ def _entries(journal: Journal | None, items: Sequence[Path], found: Findings, pa
         for entry in known:
             found.note(entry.item, entry.result)
     except (KeyError, TypeError, ValueError):
-        raise BadArgument(f"{path} is damaged: it has results that no replay writes",
-                          hint="remove it, and all inputs are run again") from None
+        raise BadArgument(
+            f"{path} is damaged: it has results that no replay writes",
+            hint="remove it, and all inputs are run again",
+        ) from None
     return known
 
 
@@ -437,8 +632,14 @@ def _how_to_go_on(output: Path | None) -> str:
     return f"; {output} has what was found: type the same command to go on"
 
 
-def _sum_up(entries: Sequence[JournalEntry], found: Findings, output: Path | None, as_json: bool, sarif: Path | None,
-            stopped: bool) -> list[str]:
+def _sum_up(
+    entries: Sequence[JournalEntry],
+    found: Findings,
+    output: Path | None,
+    as_json: bool,
+    sarif: Path | None,
+    stopped: bool,
+) -> list[str]:
     """Write reports, SARIF and the minimal corpus, and print what was found.
 
     Args:
@@ -469,17 +670,38 @@ def _sum_up(entries: Sequence[JournalEntry], found: Findings, output: Path | Non
         write(sarif, sarif_of(kept).encode())
     edges = edges_in(results.values())
     if as_json:
-        click.echo(json.dumps({"inputs": len(entries), "edges": edges, "corpus": chosen,
-                               "failed": {entry.item: entry.error for entry in failed},
-                               "findings": [one.to_json() for one in kept]}))
+        click.echo(
+            json.dumps(
+                {
+                    "inputs": len(entries),
+                    "edges": edges,
+                    "corpus": chosen,
+                    "failed": {entry.item: entry.error for entry in failed},
+                    "findings": [one.to_json() for one in kept],
+                }
+            )
+        )
         return chosen
     if kept:
-        table(("crash", "inputs", "what", "again"),
-              [(one.finding.hash, one.count, headline(one.finding), typed(one.again)) for one in kept])
-    click.echo(f"{len(entries)} inputs cover {edges} edges; {len(chosen)} of them do as well; {len(kept)} crashes, "
-               f"{len(failed)} inputs hang or fail", err=True)
+        table(
+            ("crash", "inputs", "what", "again"),
+            [
+                (one.finding.hash, one.count, headline(one.finding), typed(one.again))
+                for one in kept
+            ],
+        )
+    click.echo(
+        f"{len(entries)} inputs cover {edges} edges; {len(chosen)} of them do as well; "
+        f"{len(kept)} crashes, "
+        f"{len(failed)} inputs hang or fail",
+        err=True,
+    )
     if failed:
-        table(("failed", "why"), [(entry.item, entry.error.splitlines()[0]) for entry in failed], to_stderr=True)
+        table(
+            ("failed", "why"),
+            [(entry.item, entry.error.splitlines()[0]) for entry in failed],
+            to_stderr=True,
+        )
     return chosen
 
 
@@ -497,6 +719,8 @@ def _cover(job: Any, items: Sequence[str]) -> None:
 
     for outcome in run(job, [tuple(items)], jobs=1):
         if outcome.error is not None:
-            raise BadArgument(f"{job.path} is not written: {_said(outcome.error)}",
-                              hint="run the inputs of the corpus one by one to find which it is")
+            raise BadArgument(
+                f"{job.path} is not written: {_said(outcome.error)}",
+                hint="run the inputs of the corpus one by one to find which it is",
+            )
         click.echo(f"{job.path}: {outcome.result} blocks", err=True)

@@ -46,7 +46,7 @@ class GuestCommand(click.Command):
         own, found, rest = args, "--" in args, list[str]()
         if found:
             at = args.index("--")
-            own, rest = args[:at], args[at + 1:]
+            own, rest = args[:at], args[at + 1 :]
         ctx.meta[PROGRAM] = rest if found else None
         return super().parse_args(ctx, own)
 
@@ -94,19 +94,25 @@ class GuestOptions:
 
         process = self.arguments is not None or (self.qemu and not self.call)
         if bool(self.call) + (self.run or process) != 1:
-            raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)")
+            raise click.UsageError(
+                "give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)"
+            )
         with warnings_said(), self.loaded() as machine, Kprobes(machine) as k:
             if self.discover:
                 find_functions(machine, self.file)
             for call in self.wanted:
                 call.check(machine)
             if not self.wanted and not machine.executable(machine.regs.pc):
-                raise click.UsageError(f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run")
+                raise click.UsageError(
+                    f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run"
+                )
             try:
                 yield machine, k
             except GuestFault as error:
                 self.around.explain(error)
-                if error.access == "interrupt" and not (self.qemu or self.syscalls or self.around.raw):
+                if error.access == "interrupt" and not (
+                    self.qemu or self.syscalls or self.around.raw
+                ):
                     error.plain += "; --syscalls serves Linux's system calls of library code"
                 raise
             finally:
@@ -122,10 +128,14 @@ class GuestOptions:
             KprobeError: the file cannot be loaded.
         """
         if self.qemu and (self.preload or self.syscalls):
-            raise click.UsageError("--preload and --syscalls are for Unicorn: QEMU has both by itself")
+            raise click.UsageError(
+                "--preload and --syscalls are for Unicorn: QEMU has both by itself"
+            )
         if self.qemu:
             self.around.check_unused()
-            running = process([self.file, *(self.arguments or ())], self.arch, self.sysroot, self.reads)
+            running = process(
+                [self.file, *(self.arguments or ())], self.arch, self.sysroot, self.reads
+            )
             self.around.name(running)
             return running
         check_sysroot(self.sysroot)
@@ -162,7 +172,11 @@ class GuestOptions:
         own = prints and sys.stdout.isatty()
 
         def running() -> contextlib.AbstractContextManager[None]:
-            return contextlib.nullcontext() if own else patience(f"running {os.path.basename(self.file)}")
+            return (
+                contextlib.nullcontext()
+                if own
+                else patience(f"running {os.path.basename(self.file)}")
+            )
 
         if not self.wanted:
             with running():
@@ -170,7 +184,10 @@ class GuestOptions:
         for call in self.wanted:
             with running():
                 result = machine.call(call.function, *call.with_input(), **bounds)
-            click.echo(f"{call.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
+            click.echo(
+                f"{call.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}",
+                err=True,
+            )
 
 
 def _show_output(calls: Any) -> None:
@@ -205,7 +222,10 @@ def warnings_said() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             """Keep a warning of the library's; hand any other one on."""
-            if issubclass(category, RuntimeWarning) and category.__module__.partition(".")[0] == "kprobes":
+            if (
+                issubclass(category, RuntimeWarning)
+                and category.__module__.partition(".")[0] == "kprobes"
+            ):
                 said[str(message)] = None
             else:
                 others(message, category, *where, **more)
@@ -228,6 +248,7 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
     Returns:
         The function to be decorated further.
     """
+
     @functools.wraps(command)
     def wrapped(**options: Any) -> None:
         words = click.get_current_context().meta.get(PROGRAM)
@@ -242,10 +263,18 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
 #: what code there is besides the file's, and what names it has
 LIBRARY_OPTIONS = (
     discover_option,
-    click.option("--preload", multiple=True, metavar="LIBRARY",
-                 help="Load a library first, whose functions FILE calls; may be given again."),
-    click.option("--syscalls", is_flag=True,
-                 help="Serve Linux's system calls of library code: memory, random bytes, time, output, locks, exit."),
+    click.option(
+        "--preload",
+        multiple=True,
+        metavar="LIBRARY",
+        help="Load a library first, whose functions FILE calls; may be given again.",
+    ),
+    click.option(
+        "--syscalls",
+        is_flag=True,
+        help="Serve Linux's system calls of library code: memory, random bytes, time, output, "
+        "locks, exit.",
+    ),
 )
 
 
@@ -260,24 +289,51 @@ OPTIONS = (
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
     sysroot_option,
     *LIBRARY_OPTIONS,
-    click.option("--call", multiple=True, metavar="'NAME(ARG, ...)'",
-                 help="Call a function; arguments are integers, 'c' and \"text\". May be given again: one after the "
-                      "other, in one guest."),
-    click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),
-    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-                 help="Stop the guest after this time; of several calls, each."),
-    click.option("--max-insns", type=click.IntRange(1), metavar="N",
-                 help="Stop the guest after this many instructions; of several calls, each."),
+    click.option(
+        "--call",
+        multiple=True,
+        metavar="'NAME(ARG, ...)'",
+        help="Call a function; arguments are integers, 'c' and \"text\". May be given again: "
+        "one after the "
+        "other, in one guest.",
+    ),
+    click.option(
+        "--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="Stop the guest after this time; of several calls, each.",
+    ),
+    click.option(
+        "--max-insns",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Stop the guest after this many instructions; of several calls, each.",
+    ),
 )
-NAMES = ("file", "arch", "around", "qemu", "sysroot", "discover", "preload", "syscalls", "call", "run", "timeout",
-         "max_insns")
+NAMES = (
+    "file",
+    "arch",
+    "around",
+    "qemu",
+    "sysroot",
+    "discover",
+    "preload",
+    "syscalls",
+    "call",
+    "run",
+    "timeout",
+    "max_insns",
+)
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the arguments that name events: [EVENT]..., -e, -i, -x and --filter.
 
-    The command is called with `definitions` (events, at least one), `exclude` (globs of functions to
-    leave out) and `condition` (a filter in ftrace's language; "": none).
+    The command is called with `definitions` (events, at least one), `exclude` (globs of functions
+    to leave out) and `condition` (a filter in ftrace's language; "": none).
 
     Args:
         command: the function below the decorator.
@@ -285,26 +341,57 @@ def on_events(command: Callable[..., None]) -> Callable[..., None]:
     Raises:
         UsageError: when the command runs: no event was given.
     """
+
     @functools.wraps(command)
-    def wrapped(*args: Any, words: tuple[str, ...], texts: tuple[str, ...], include: tuple[str, ...],
-                **options: Any) -> None:
+    def wrapped(
+        *args: Any,
+        words: tuple[str, ...],
+        texts: tuple[str, ...],
+        include: tuple[str, ...],
+        **options: Any,
+    ) -> None:
         """Put all events together, and call the command. Raises UsageError: there are none."""
         definitions = [*words, *texts, *(f"p {pattern}" for pattern in include)]
         if not definitions:
             raise click.UsageError("give an event, as in -e 'p crc32 len=$arg3', or -i 'GLOB'")
         command(*args, definitions=definitions, **options)
 
-    for option in reversed((
+    for option in reversed(
+        (
             click.argument("words", nargs=-1, metavar="[EVENT]..."),
-            click.option("-e", "--event", "texts", multiple=True, metavar="EVENT",
-                         help="p[:[GRP/]NAME] PLACE [ARG=FETCH[:TYPE]]... or r[MAXACTIVE][:NAME] PLACE ...; may be "
-                              "given again."),
-            click.option("-i", "--include", multiple=True, metavar="GLOB",
-                         help="Every function that it names; may be given again."),
-            click.option("-x", "--exclude", multiple=True, metavar="GLOB",
-                         help="No function that it names; may be given again."),
-            click.option("--filter", "condition", default="", metavar="TEXT",
-                         help="Only hits for which this holds, as in ftrace: 'len > 3'."))):
+            click.option(
+                "-e",
+                "--event",
+                "texts",
+                multiple=True,
+                metavar="EVENT",
+                help="p[:[GRP/]NAME] PLACE [ARG=FETCH[:TYPE]]... or r[MAXACTIVE][:NAME] PLACE "
+                "...; may be "
+                "given again.",
+            ),
+            click.option(
+                "-i",
+                "--include",
+                multiple=True,
+                metavar="GLOB",
+                help="Every function that it names; may be given again.",
+            ),
+            click.option(
+                "-x",
+                "--exclude",
+                multiple=True,
+                metavar="GLOB",
+                help="No function that it names; may be given again.",
+            ),
+            click.option(
+                "--filter",
+                "condition",
+                default="",
+                metavar="TEXT",
+                help="Only hits for which this holds, as in ftrace: 'len > 3'.",
+            ),
+        )
+    ):
         wrapped = option(wrapped)
     return wrapped
 
@@ -315,9 +402,13 @@ def on_clock(default: str) -> Callable[[Callable[..., None]], Callable[..., None
     Args:
         default: the clock without the option: "counter", "host" or "instructions".
     """
-    return click.option("--clock", type=click.Choice(["counter", "host", "instructions"]), default=default,
-                        help="Timestamp source: counter (none), host (ns), or instructions (the guest's, slow). "
-                             f"Default: {default}.")
+    return click.option(
+        "--clock",
+        type=click.Choice(["counter", "host", "instructions"]),
+        default=default,
+        help="Timestamp source: counter (none), host (ns), or instructions (the guest's, slow). "
+        f"Default: {default}.",
+    )
 
 
 @contextlib.contextmanager
@@ -342,8 +433,12 @@ def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
             raise
 
 
-on_verbose = click.option("-v", "--verbose", is_flag=True,
-                          help="Say of each function that a pattern names and that is not probed why that is.")
+on_verbose = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Say of each function that a pattern names and that is not probed why that is.",
+)
 
 
 def left_out(skipped: Sequence[tuple[str, str]], verbose: bool) -> None:

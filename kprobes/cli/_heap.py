@@ -28,15 +28,29 @@ def _place(text: str) -> str | int:
 
 @click.command(cls=GuestCommand)
 @on_guest
-@click.option("-f", "--function", "functions", multiple=True, metavar="PLACE=LIKE",
-              help="An allocator function of another name, and the C function that it is like: pool_get=malloc, "
-                   "0x1234=free; may be given again.")
-@click.option("--uninitialized", is_flag=True, help="Tell of reads of memory that was never written, too.")
+@click.option(
+    "-f",
+    "--function",
+    "functions",
+    multiple=True,
+    metavar="PLACE=LIKE",
+    help="An allocator function of another name, and the C function that it is like: "
+    "pool_get=malloc, "
+    "0x1234=free; may be given again.",
+)
+@click.option(
+    "--uninitialized", is_flag=True, help="Tell of reads of memory that was never written, too."
+)
 @click.option("--no-leaks", is_flag=True, help="Do not look for leaks at the end.")
 @click.option("--first", is_flag=True, help="Stop at the first finding.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per finding.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
-              help="Write the findings to FILE, as a JSON array.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the findings to FILE, as a JSON array.",
+)
 def heap(
     guest: GuestOptions,
     functions: tuple[str, ...],
@@ -46,8 +60,8 @@ def heap(
     as_json: bool,
     output: str | None,
 ) -> None:
-    """Run FILE and find what it does wrong with heap memory: overflows, uses after free, double and invalid frees,
-    leaks.
+    """Run FILE and find what it does wrong with heap memory: overflows, uses after free, double and
+    invalid frees, leaks.
 
     The exit status is 1 where something was found.
 
@@ -58,12 +72,17 @@ def heap(
     for text in functions:
         place, mark, like = text.rpartition("=")
         if not mark or not place or not like:
-            raise click.UsageError(f"{text!r} is no function; write PLACE=LIKE, as in pool_get=malloc")
+            raise click.UsageError(
+                f"{text!r} is no function; write PLACE=LIKE, as in pool_get=malloc"
+            )
         named[_place(place)] = like
     with guest.opened() as (machine, k):
         checking = k.heap(named, uninitialized=uninitialized, leaks=not no_leaks, raising=first)
         if not checking.watching:
-            click.echo(f"kprobes: {checking.why_not_watching}; writes are noticed later, reads are not", err=True)
+            click.echo(
+                f"kprobes: {checking.why_not_watching}; writes are noticed later, reads are not",
+                err=True,
+            )
         try:
             with contextlib.suppress(HeapError), checking:
                 guest.start(machine)

@@ -26,16 +26,23 @@ if TYPE_CHECKING:
 @click.command()
 @on_file
 @click.argument("place", required=False, metavar="[SYMBOL[+OFF]]")
-@click.option("-e", "--event", "texts", multiple=True, metavar="EVENT",
-              help="Say of an event (see `kprobes trace`) whether a program records its hits, or why Python has to; "
-                   "may be given again.")
+@click.option(
+    "-e",
+    "--event",
+    "texts",
+    multiple=True,
+    metavar="EVENT",
+    help="Say of an event (see `kprobes trace`) whether a program records its hits, or why "
+    "Python has to; "
+    "may be given again.",
+)
 @on_json
 def check(file: File, place: str | None, texts: tuple[str, ...], as_json: bool) -> None:
-    """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with +OFF) what a probe there
-    would do.
+    """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with
+    +OFF) what a probe there would do.
 
-    boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why. Of a FILE that was built
-    with -g the source lines stand above their instructions.
+    boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why. Of a
+    FILE that was built with -g the source lines stand above their instructions.
     """
     from ..kprobes import Kprobes
 
@@ -51,7 +58,11 @@ def check(file: File, place: str | None, texts: tuple[str, ...], as_json: bool) 
             return
         disassemble = disassembler(machine.arch)
         for symbol, addresses in _places(machine, k, place):
-            note = " (IFUNC: its resolver, which chooses the function that is called)" if symbol.kind == "ifunc" else ""
+            note = (
+                " (IFUNC: its resolver, which chooses the function that is called)"
+                if symbol.kind == "ifunc"
+                else ""
+            )
             click.echo(f"{symbol.name.translate(CONTROLS)}:{note}")
             line = ""
             for address in addresses:
@@ -61,7 +72,10 @@ def check(file: File, place: str | None, texts: tuple[str, ...], as_json: bool) 
                     click.echo(f" {line or '(no line)'}")
                 text = disassemble(verdict.raw, address, symbol.mode) or verdict.name
                 raw = f"{verdict.raw.hex(' '):<{3 * min(machine.arch.max_insn, 8)}}"
-                click.echo(f"  {address:#x} +{address - symbol.address:#05x}  {raw} {text:<36} {describe(verdict)}")
+                click.echo(
+                    f"  {address:#x} +{address - symbol.address:#05x}  {raw} {text:<36} "
+                    f"{describe(verdict)}"
+                )
 
 
 def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[dict[str, Any]]:
@@ -77,9 +91,16 @@ def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterato
         for address in addresses:
             verdict = k.check(address)
             text = disassemble(verdict.raw, address, symbol.mode) or verdict.name
-            yield {"function": symbol.name, "offset": address - symbol.address, "address": address,
-                   "bytes": verdict.raw.hex(), "text": text, "probe": describe(verdict).partition(":")[0],
-                   "reason": verdict.reason or None, "line": where(machine, address) or None}
+            yield {
+                "function": symbol.name,
+                "offset": address - symbol.address,
+                "address": address,
+                "bytes": verdict.raw.hex(),
+                "text": text,
+                "probe": describe(verdict).partition(":")[0],
+                "reason": verdict.reason or None,
+                "line": where(machine, address) or None,
+            }
 
 
 def _event(k: Kprobes, text: str, as_json: bool) -> None:
@@ -102,7 +123,9 @@ def _event(k: Kprobes, text: str, as_json: bool) -> None:
     event.remove()
 
 
-def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[tuple[Symbol, Iterator[int]]]:
+def _places(
+    machine: UnicornMachine, k: Kprobes, place: str | None
+) -> Iterator[tuple[Symbol, Iterator[int]]]:
     """Yield each function, and the addresses of the instructions to show in it.
 
     Args:
@@ -124,9 +147,14 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
 @click.command()
 @on_file
 @click.argument("pattern", default="*")
-@click.option("--format", "format_", type=click.Choice(["ghidra", "ida", "binja", "map"]),
-              help="Print all names, data's as well, for another tool: lines for Ghidra's ImportSymbolsScript, a "
-                   "script in IDA's IDC, JSON for Binary Ninja, or what nm -S prints.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["ghidra", "ida", "binja", "map"]),
+    help="Print all names, data's as well, for another tool: lines for Ghidra's "
+    "ImportSymbolsScript, a "
+    "script in IDA's IDC, JSON for Binary Ninja, or what nm -S prints.",
+)
 @on_json
 def symbols(file: File, pattern: str, format_: str | None, as_json: bool) -> None:
     """List functions that can be probed, by address; PATTERN is a shell glob."""
@@ -151,8 +179,11 @@ def _export(file: File, pattern: str, format_: str) -> None:
     """
     with file.loaded() as machine:
         if not any(fnmatch.fnmatchcase(s.name, pattern) for s in machine.symbols):
-            raise UnknownSymbol("names nothing", symbol=pattern,
-                                hint="--discover finds functions without names; or give another pattern")
+            raise UnknownSymbol(
+                "names nothing",
+                symbol=pattern,
+                hint="--discover finds functions without names; or give another pattern",
+            )
         click.echo(machine.symbols.export(format_, pattern), nl=False)
 
 
@@ -172,32 +203,54 @@ def _symbols(file: File, pattern: str, as_json: bool) -> None:
 
     with file.loaded() as machine, Kprobes(machine) as k:
         with patience(f"checking the functions of {os.path.basename(file.name)}"):
-            found = [s for s in functions(machine, pattern) if k.check(s.address | s.mode).probeable]
+            found = [
+                s for s in functions(machine, pattern) if k.check(s.address | s.mode).probeable
+            ]
         if not found:
             if not functions(machine, "*"):
-                at = f" (its entry point is {machine.regs.pc:#x})" if machine.executable(machine.regs.pc) else ""
-                raise ImageError(f"{file.name}: no names of functions are in it; it is stripped{at}",
-                                 hint="--discover finds them; or probe addresses, as in `kprobes trace FILE -e 'p "
-                                      "0x1234'`")
+                at = (
+                    f" (its entry point is {machine.regs.pc:#x})"
+                    if machine.executable(machine.regs.pc)
+                    else ""
+                )
+                raise ImageError(
+                    f"{file.name}: no names of functions are in it; it is stripped{at}",
+                    hint="--discover finds them; or probe addresses, as in `kprobes trace "
+                    "FILE -e 'p "
+                    "0x1234'`",
+                )
             if pattern.isidentifier():
                 machine.symbols[pattern]  # raises, with names that are near
-            raise UnknownSymbol("is no function that can be probed", symbol=pattern,
-                                hint="`kprobes check FILE SYMBOL` says why")
+            raise UnknownSymbol(
+                "is no function that can be probed",
+                symbol=pattern,
+                hint="`kprobes check FILE SYMBOL` says why",
+            )
         if as_json:
-            objects({"address": s.address, "size": s.size, "name": s.name, "module": s.module} for s in found)
+            objects(
+                {"address": s.address, "size": s.size, "name": s.name, "module": s.module}
+                for s in found
+            )
             return
-        table(("address", "size", "name", "module"), [(f"{s.address:#x}", s.size, s.name, s.module or "-")
-                                                      for s in found])
+        table(
+            ("address", "size", "name", "module"),
+            [(f"{s.address:#x}", s.size, s.name, s.module or "-") for s in found],
+        )
 
 
 @click.command(name="list")
 @on_file
 @on_names
 @click.argument("pattern", default="*")
-@click.option("--sdt", is_flag=True, help="List the static tracepoints instead: places for events, %PROVIDER:NAME.")
+@click.option(
+    "--sdt",
+    is_flag=True,
+    help="List the static tracepoints instead: places for events, %PROVIDER:NAME.",
+)
 @on_json
 def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
-    """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a probe can be, with
+    """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a
+    probe can be, with
     FUNCTION:N its N-th line.
 
     Lines need a FILE that was built with -g; N counts from the function's first line, as perf does.
@@ -215,16 +268,29 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
         start = k.check(name).addr
         found = machine.debug.function(start)
         if found is None:
-            raise UnknownSymbol("nothing is known of its source", symbol=name, hint="build the file with -g")
+            raise UnknownSymbol(
+                "nothing is known of its source", symbol=name, hint="build the file with -g"
+            )
         lines = machine.debug.lines(start, found[1].end + found[0].bias)
         first = _first_line(found[1].die, min((each.line for each in lines), default=0))
         wanted = [each for each in lines if line == "*" or each.line == first + int(line)]
         if not wanted:
-            raise UnknownSymbol(f"there is no code at its line {line}", symbol=name,
-                                hint="`FUNCTION:*` shows where there is")
+            raise UnknownSymbol(
+                f"there is no code at its line {line}",
+                symbol=name,
+                hint="`FUNCTION:*` shows where there is",
+            )
         mode = machine.symbols.at(start)[0].mode
-        rows = [(each.line, each.line - first, each.address, describe(k.check(each.address | mode)),
-                 _source(each.path, each.line)) for each in wanted]
+        rows = [
+            (
+                each.line,
+                each.line - first,
+                each.address,
+                describe(k.check(each.address | mode)),
+                _source(each.path, each.line),
+            )
+            for each in wanted
+        ]
         heads = ("line", "n", "address", "probe", "source")
         if as_json:
             objects(dict(zip(heads, row, strict=True)) for row in rows)
@@ -244,18 +310,43 @@ def _markers(file: File, pattern: str, as_json: bool) -> None:
         UnknownSymbol: the glob names none.
     """
     with file.loaded() as machine:
-        found = [m for m in machine.debug.markers()
-                  if fnmatch.fnmatchcase(f"{m.provider}:{m.name}", pattern) or fnmatch.fnmatchcase(m.name, pattern)]
+        found = [
+            m
+            for m in machine.debug.markers()
+            if fnmatch.fnmatchcase(f"{m.provider}:{m.name}", pattern)
+            or fnmatch.fnmatchcase(m.name, pattern)
+        ]
     if not found:
-        raise UnknownSymbol("names no static tracepoint", symbol=pattern,
-                            hint="build the file with <sys/sdt.h>, or give another pattern")
+        raise UnknownSymbol(
+            "names no static tracepoint",
+            symbol=pattern,
+            hint="build the file with <sys/sdt.h>, or give another pattern",
+        )
     if as_json:
-        objects({"address": m.address, "place": f"%{m.provider}:{m.name}", "semaphore": m.semaphore or None,
-                 "module": m.module, "arguments": [*m.arguments]} for m in found)
+        objects(
+            {
+                "address": m.address,
+                "place": f"%{m.provider}:{m.name}",
+                "semaphore": m.semaphore or None,
+                "module": m.module,
+                "arguments": [*m.arguments],
+            }
+            for m in found
+        )
         return
-    table(("address", "place", "semaphore", "module", "arguments"), [
-        (f"{m.address:#x}", f"%{m.provider}:{m.name}", f"{m.semaphore:#x}" if m.semaphore else "-", m.module or "-",
-         " ".join(m.arguments)) for m in found])
+    table(
+        ("address", "place", "semaphore", "module", "arguments"),
+        [
+            (
+                f"{m.address:#x}",
+                f"%{m.provider}:{m.name}",
+                f"{m.semaphore:#x}" if m.semaphore else "-",
+                m.module or "-",
+                " ".join(m.arguments),
+            )
+            for m in found
+        ],
+    )
 
 
 def _first_line(die: Any, lowest: int) -> int:
@@ -285,17 +376,37 @@ def _source(path: str, line: int) -> str:
 @click.command()
 @on_json
 def archs(as_json: bool) -> None:
-    """List the architectures, and what is known of each: what runs it, its calls, its returns, its jumps."""
+    """List the architectures, and what is known of each: what runs it, its calls, its returns, its
+    jumps.
+    """
     from .. import arch
     from ..inventory import engines
 
     known = [arch.get(name) for name in arch.names()]
     if as_json:
-        objects({"name": a.name, "bits": a.bits, "order": a.order.value, "runs_in": list(engines(a)),
-                 "calls": a.abi is not None, "return_probes": a.linkage is not None, "boost": a.jump is not None}
-                for a in known)
+        objects(
+            {
+                "name": a.name,
+                "bits": a.bits,
+                "order": a.order.value,
+                "runs_in": list(engines(a)),
+                "calls": a.abi is not None,
+                "return_probes": a.linkage is not None,
+                "boost": a.jump is not None,
+            }
+            for a in known
+        )
         return
-    table(("name", "bits", "order", "runs in", "$argN, --call", "return probes", "boost"), [
-        (a.name, a.bits, a.order.value, ", ".join(engines(a)) or "-",
-         *("yes" if power else "-" for power in (a.abi, a.linkage, a.jump)))
-        for a in known])
+    table(
+        ("name", "bits", "order", "runs in", "$argN, --call", "return probes", "boost"),
+        [
+            (
+                a.name,
+                a.bits,
+                a.order.value,
+                ", ".join(engines(a)) or "-",
+                *("yes" if power else "-" for power in (a.abi, a.linkage, a.jump)),
+            )
+            for a in known
+        ],
+    )

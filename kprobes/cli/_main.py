@@ -18,7 +18,9 @@ from .. import __version__
 from ..controls import CONTROLS
 from ..errors import GuestFault, GuestTimeout, KprobeError, ReentryError
 
-_LINES = {code: text for code, text in CONTROLS.items() if code != ord("\n")}  # messages may have several
+_LINES = {
+    code: text for code, text in CONTROLS.items() if code != ord("\n")
+}  # messages may have several
 DEFECT = "a defect of kprobes itself"
 #: signals that ask a command to end; Windows has no SIGHUP
 _ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -69,7 +71,8 @@ def ended_by_signals() -> Iterator[None]:
 def open_closed_streams() -> None:
     """Lead standard streams that are closed (`kprobes ... >&-`) to the null device.
 
-    Else the next file that is opened takes a closed one's number, and gets what a guest's library prints.
+    Else the next file that is opened takes a closed one's number, and gets what a guest's library
+    prints.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is not None:
@@ -105,7 +108,9 @@ class Commands(click.Group):
         """
         open_closed_streams()
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # guest text in a terminal that cannot show it
+            sys.stdout.reconfigure(
+                errors="backslashreplace"
+            )  # guest text in a terminal that cannot show it
         try:
             with ended_by_signals(), collected_rarely():
                 super().invoke(ctx)
@@ -117,7 +122,9 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             _leave(ctx, "interrupted", INTERRUPTED)
         except BrokenPipeError:
-            with contextlib.suppress(OSError, ValueError):  # or the interpreter's last flush complains
+            with contextlib.suppress(
+                OSError, ValueError
+            ):  # or the interpreter's last flush complains
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(UNREAD)
         except KprobeError as error:
@@ -127,8 +134,12 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # who types a command is not helped by a traceback
-            _leave(ctx, f"{DEFECT}: {type(error).__name__}: {error}; please report it with the command and the file",
-                   WRONG)
+            _leave(
+                ctx,
+                f"{DEFECT}: {type(error).__name__}: {error}; please report it with the "
+                "command and the file",
+                WRONG,
+            )
 
 
 def _leave(ctx: click.Context, message: str, status: int) -> NoReturn:
@@ -151,7 +162,15 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
-              help="Show the version and exit.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
-    """Linux's kprobes for guest code: trace functions of a binary for any architecture, without running it natively."""
+    """Linux's kprobes for guest code: trace functions of a binary for any architecture, without
+    running it natively.
+    """

@@ -42,7 +42,11 @@ def lines(name: str, m: Map, describe: Describe) -> Iterator[str]:
         return
     if not isinstance(m, Mapping):
         return
-    if m.type in (MapType.ARRAY, MapType.PERCPU_ARRAY) and _LOGARITHMIC.search(name) and (counts := _counts(m)):
+    if (
+        m.type in (MapType.ARRAY, MapType.PERCPU_ARRAY)
+        and _LOGARITHMIC.search(name)
+        and (counts := _counts(m))
+    ):
         yield from _drawn(name, counts)
         return
     for key, value in _ordered(m):
@@ -68,7 +72,11 @@ def _ordered(m: Any) -> list[tuple[Any, Any]]:
     elif all(isinstance(value, int) for _, value in found):
         found.sort(key=lambda entry: (entry[1], text(entry[0])))
     else:
-        found.sort(key=lambda entry: (0, entry[0], "") if isinstance(entry[0], int) else (1, 0, text(entry[0])))
+        found.sort(
+            key=lambda entry: (
+                (0, entry[0], "") if isinstance(entry[0], int) else (1, 0, text(entry[0]))
+            )
+        )
     return found[-MOST:]
 
 
@@ -110,8 +118,11 @@ def _drawn(name: str, counts: list[int]) -> Iterator[str]:
     if not used:
         return
     first, last = used[0], used[-1]
-    shown = Rows(_power(first) if first else Bound(0, "0", False), tuple(_power(n + 1) for n in range(first, last + 1)),
-                 tuple(counts[first:last + 1]))
+    shown = Rows(
+        _power(first) if first else Bound(0, "0", False),
+        tuple(_power(n + 1) for n in range(first, last + 1)),
+        tuple(counts[first : last + 1]),
+    )
     yield from histogram_text(shown).splitlines()
     yield ""
 
@@ -123,7 +134,8 @@ def _power(exponent: int) -> Bound:
 
 
 def text(value: Any) -> str:
-    """Return a key or value as text: structures by their members, bytes as text if they are text.
+    """Return a key or value as text: structures by their members, bytes as text if they are
+    text.
     """
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         members = ", ".join(f".{name} = {text(getattr(value, name))}" for name in _shown(value))
@@ -167,7 +179,9 @@ def as_json(name: str, m: Any, describe: Describe) -> str | None:
         describe: a guest address -> its name, for stack traces.
     """
     if isinstance(m, StackTraces):
-        data: Any = {str(number): [describe(address) for address in m[number]] for number in sorted(m)}
+        data: Any = {
+            str(number): [describe(address) for address in m[number]] for number in sorted(m)
+        }
     elif isinstance(m, Mapping):
         data = {text(key): plain(value) for key, value in _ordered(m)}
     else:

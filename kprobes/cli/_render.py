@@ -24,16 +24,25 @@ DEMANGLED = "kprobes.demangled"  #: whether names are, in click's context
 
 
 def _wanted(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Note in click's context whether names are demangled. Raises Unsupported: nothing can do it.
+    """Note in click's context whether names are demangled. Raises Unsupported: nothing can do
+    it.
     """
     if wanted and not can_demangle():
-        raise Unsupported("nothing here reads C++ and Rust names", hint="pip install 'kprobes[dwarf]'")
+        raise Unsupported(
+            "nothing here reads C++ and Rust names", hint="pip install 'kprobes[dwarf]'"
+        )
     ctx.meta[DEMANGLED] = wanted
 
 
 #: -C
-on_names = click.option("-C", "--demangle", is_flag=True, expose_value=False, callback=_wanted,
-                        help="Show C++ and Rust names as people write them.")
+on_names = click.option(
+    "-C",
+    "--demangle",
+    is_flag=True,
+    expose_value=False,
+    callback=_wanted,
+    help="Show C++ and Rust names as people write them.",
+)
 
 
 def named(text: str) -> str:
@@ -86,13 +95,22 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bo
         rows: a value for each column; names are shown as named() has them.
         to_stderr: True: to stderr; False: to stdout.
     """
-    sides = [">" if rows and isinstance(value, int) else "<" for value in (rows[0] if rows else heads)]
-    cells = [heads, *(tuple(named(str(value)).translate(CONTROLS) for value in row) for row in rows)]
+    sides = [
+        ">" if rows and isinstance(value, int) else "<" for value in (rows[0] if rows else heads)
+    ]
+    cells = [
+        heads,
+        *(tuple(named(str(value)).translate(CONTROLS) for value in row) for row in rows),
+    ]
     if not (sys.stderr if to_stderr else sys.stdout).isatty():
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for line in cells:
-            click.echo("  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, sides, widths, strict=True)).rstrip(),
-                       err=to_stderr)
+            click.echo(
+                "  ".join(
+                    f"{c:{s}{w}}" for c, s, w in zip(line, sides, widths, strict=True)
+                ).rstrip(),
+                err=to_stderr,
+            )
         return
     from rich.console import Console
     from rich.table import Table
@@ -119,8 +137,13 @@ def patience(text: str) -> Iterator[None]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    progress = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
-                        redirect_stderr=False)
+    progress = Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
     progress.add_task(text.translate(CONTROLS), total=None)
     timer = threading.Timer(1, progress.start)
     timer.daemon = True
@@ -142,7 +165,9 @@ def objects(rows: Iterable[Mapping[str, Any]]) -> None:
     import json
 
     for facts in rows:
-        shown = {key: named(value) if isinstance(value, str) else value for key, value in facts.items()}
+        shown = {
+            key: named(value) if isinstance(value, str) else value for key, value in facts.items()
+        }
         click.echo(json.dumps(shown))
 
 
@@ -155,7 +180,9 @@ def number(value: int, bits: int) -> str:
         value: the unsigned value of a register.
         bits: the width of the guest's registers.
     """
-    readings = dict.fromkeys([value - (value >> bits - 1 << bits), *([value - (1 << 32)] if value >> 31 == 1 else [])])
+    readings = dict.fromkeys(
+        [value - (value >> bits - 1 << bits), *([value - (1 << 32)] if value >> 31 == 1 else [])]
+    )
     return f"{value:#x} ({' or '.join(map(str, readings))})"
 
 
@@ -228,12 +255,21 @@ def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
     for mode in known.modes.split():
         flags |= getattr(capstone, f"CS_MODE_{mode}")
     other = getattr(capstone, f"CS_MODE_{known.other}") if known.other else 0
-    engines = [capstone.Cs(getattr(capstone, f"CS_ARCH_{known.arch}"), flags | extra) for extra in (0, other)]
+    engines = [
+        capstone.Cs(getattr(capstone, f"CS_ARCH_{known.arch}"), flags | extra)
+        for extra in (0, other)
+    ]
 
     def disassemble(raw: bytes, address: int, mode: int) -> str:
-        """Return the text of the instruction at the beginning of some bytes; "": it is not known.
+        """Return the text of the instruction at the beginning of some bytes; "": it is not
+        known.
         """
-        return next((f"{name} {operands}".rstrip()
-                     for _, _, name, operands in engines[mode & 1].disasm_lite(raw, address)), "")
+        return next(
+            (
+                f"{name} {operands}".rstrip()
+                for _, _, name, operands in engines[mode & 1].disasm_lite(raw, address)
+            ),
+            "",
+        )
 
     return disassemble

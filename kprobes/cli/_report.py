@@ -17,8 +17,21 @@ from ._trace import KINDS, format_of, save
 if TYPE_CHECKING:
     from ..tracing.trace import Trace
 
-FORMATS = ["arrow", "parquet", "ftrace", "perf", "jsonl", "csv", "chrome", "perfetto", "otlp", "folded", "speedscope",
-           "svg", "html"]
+FORMATS = [
+    "arrow",
+    "parquet",
+    "ftrace",
+    "perf",
+    "jsonl",
+    "csv",
+    "chrome",
+    "perfetto",
+    "otlp",
+    "folded",
+    "speedscope",
+    "svg",
+    "html",
+]
 #: that are bytes, not text
 BINARY = ("arrow", "parquet", "perfetto")
 PICTURES = ["flame", "timeline", "heat", "histogram", "callgraph"]
@@ -33,28 +46,43 @@ def _read(path: str) -> Trace:
 
 @click.command()
 @click.argument("recording", default="trace.arrow")
-@click.option("--by", type=click.Choice(["event", "function", "caller", "task", "stack"]), default="event",
-              help="What hits are counted by.")
+@click.option(
+    "--by",
+    type=click.Choice(["event", "function", "caller", "task", "stack"]),
+    default="event",
+    help="What hits are counted by.",
+)
 @on_names
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
-@click.option("--flame", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Write a flame graph as well.")
+@click.option(
+    "--flame",
+    type=click.Path(dir_okay=False),
+    metavar="FILE.svg",
+    help="Write a flame graph as well.",
+)
 def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
     """Summarize what `kprobes record` wrote: hits by event, function, caller, task or stack.
 
-    Stacks are as `record --stack` left them, innermost first, with source lines where the guest was built with -g.
+    Stacks are as `record --stack` left them, innermost first, with source lines where the guest was
+    built with -g.
     """
     import json
 
     from ..tracing.profile import folded, write_folded
 
     trace = _read(recording)
-    rows: Counter[str] = Counter(_key(trace, by, info, task, row) for info, task, row in trace.rows())
+    rows: Counter[str] = Counter(
+        _key(trace, by, info, task, row) for info, task, row in trace.rows()
+    )
     total = max(len(trace), 1)
     if as_json:
         for name, hits in rows.most_common():
             click.echo(json.dumps({by: named(name), "hits": hits}))
     else:
-        table((by, "hits", "percent"), [(name, hits, f"{100 * hits / total:.1f}") for name, hits in rows.most_common()])
+        table(
+            (by, "hits", "percent"),
+            [(name, hits, f"{100 * hits / total:.1f}") for name, hits in rows.most_common()],
+        )
         click.echo(f"{len(trace)} records, {trace.lost} lost", err=True)
     if flame is not None:
         stacks = Counter[tuple[str, ...]]()
@@ -77,7 +105,11 @@ def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
     if by == "caller":
         stack = addresses_of(row[7])
         caller = row[5] or (stack[1] if len(stack) > 1 else 0)
-        return trace.name(caller).partition("+")[0] if caller else "(unknown: record with --stack, or return events)"
+        return (
+            trace.name(caller).partition("+")[0]
+            if caller
+            else "(unknown: record with --stack, or return events)"
+        )
     if by == "stack":
         return _stack(trace, row[7]) or "(unknown: record with --stack)"
     return str({"event": info.name, "function": info.function, "task": task}[by])
@@ -90,22 +122,43 @@ def _stack(trace: Trace, stack: Sequence[int]) -> str:
         trace: names addresses, and knows their source lines.
         stack: code addresses, as a record keeps them.
     """
-    frames = (f"{trace.name(address).partition('+')[0]}{f' ({line})' if line else ''}"
-              for address, line in zip(stack, trace.lines(stack), strict=True))
+    frames = (
+        f"{trace.name(address).partition('+')[0]}{f' ({line})' if line else ''}"
+        for address, line in zip(stack, trace.lines(stack), strict=True)
+    )
     return " < ".join(frames)
 
 
-@click.command(epilog="Endings of names: " + ", ".join(f".{name} {kind}" for name, kind in KINDS.items()))
+@click.command(
+    epilog="Endings of names: " + ", ".join(f".{name} {kind}" for name, kind in KINDS.items())
+)
 @click.argument("recording")
 @click.argument("output")
-@click.option("--format", type=click.Choice(FORMATS), help="What to write; else OUTPUT's name tells.")
-@click.option("--picture", "pictures", type=click.Choice(PICTURES), multiple=True,
-              help="Of a page (.html): only this picture; may be given again.")
-@click.option("--before", type=click.Path(exists=True, dir_okay=False), metavar="RECORDING",
-              help="Of a page: the flame graph shows the difference from this recording.")
+@click.option(
+    "--format", type=click.Choice(FORMATS), help="What to write; else OUTPUT's name tells."
+)
+@click.option(
+    "--picture",
+    "pictures",
+    type=click.Choice(PICTURES),
+    multiple=True,
+    help="Of a page (.html): only this picture; may be given again.",
+)
+@click.option(
+    "--before",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="RECORDING",
+    help="Of a page: the flame graph shows the difference from this recording.",
+)
 @click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
-def convert(recording: str, output: str, format: str | None, pictures: tuple[str, ...], before: str | None,
-            opened: bool) -> None:
+def convert(
+    recording: str,
+    output: str,
+    format: str | None,
+    pictures: tuple[str, ...],
+    before: str | None,
+    opened: bool,
+) -> None:
     """Write what `kprobes record` wrote in another format; OUTPUT - is stdout.
 
     \b
@@ -123,7 +176,12 @@ def convert(recording: str, output: str, format: str | None, pictures: tuple[str
         if kind == "html":
             from ..tracing.html import page_of
 
-            text = page_of(trace, pictures, None if before is None else _read(before), os.path.basename(recording))
+            text = page_of(
+                trace,
+                pictures,
+                None if before is None else _read(before),
+                os.path.basename(recording),
+            )
             with to_file(output) as out:
                 out.write(text)
         elif output == "-":

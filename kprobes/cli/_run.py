@@ -22,22 +22,57 @@ _EVERY: Final = 0.1
 @click.command(cls=GuestCommand)
 @on_guest
 @click.argument("program", metavar="PROGRAM")
-@click.option("--attach", "places", multiple=True, metavar="NAME=FUNCTION[+OFFSET]",
-              help="Where a program goes whose section does not say it; may be given again.")
-@click.option("--set", "constants", multiple=True, metavar="NAME=NUMBER",
-              help="A global variable's value at the beginning; may be given again.")
-@click.option("--map", "wanted", multiple=True, metavar="NAME",
-              help="Print this map or variable at the end, and no others; may be given again.")
-@click.option("-I", "--include", multiple=True, metavar="FOLDER", type=click.Path(file_okay=False),
-              help="A folder of headers; may be given again.")
-@click.option("--clock", type=click.Choice(["host", "instructions"]), default="host",
-              help="What bpf_ktime_get_ns() goes by (host): its clock, or the guest's instructions as ns.")
-@click.option("--engine", type=click.Choice(["interpreter", "host"]),
-              help="What runs the programs (the best there is).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line printed, record and map.")
+@click.option(
+    "--attach",
+    "places",
+    multiple=True,
+    metavar="NAME=FUNCTION[+OFFSET]",
+    help="Where a program goes whose section does not say it; may be given again.",
+)
+@click.option(
+    "--set",
+    "constants",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="A global variable's value at the beginning; may be given again.",
+)
+@click.option(
+    "--map",
+    "wanted",
+    multiple=True,
+    metavar="NAME",
+    help="Print this map or variable at the end, and no others; may be given again.",
+)
+@click.option(
+    "-I",
+    "--include",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(file_okay=False),
+    help="A folder of headers; may be given again.",
+)
+@click.option(
+    "--clock",
+    type=click.Choice(["host", "instructions"]),
+    default="host",
+    help="What bpf_ktime_get_ns() goes by (host): its clock, or the guest's instructions as ns.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["interpreter", "host"]),
+    help="What runs the programs (the best there is).",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object per line printed, record and map."
+)
 @click.option("-v", "verbose", is_flag=True, help="Say where each program is, and how it runs.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
-              help="File for the output.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="-",
+    help="File for the output.",
+)
 def run(
     guest: GuestOptions,
     program: str,
@@ -51,10 +86,11 @@ def run(
     verbose: bool,
     output: str,
 ) -> None:
-    """Run FILE with the programs of PROGRAM at its probes: C (prog.bpf.c), or an object of a BPF compiler.
+    """Run FILE with the programs of PROGRAM at its probes: C (prog.bpf.c), or an object of a BPF
+    compiler.
 
-    Each program goes where its section says. What programs print, and records of their ring buffers, are shown as they
-    come, maps and variables at the end.
+    Each program goes where its section says. What programs print, and records of their ring
+    buffers, are shown as they come, maps and variables at the end.
 
     \b
     kprobes run demo count.bpf.c --call 'crc32(0, "hello", 5)'
@@ -69,25 +105,37 @@ def run(
             _set(loaded, one)
         out = closing.enter_context(to_file(output))
         shown = _ProgramOutput(loaded, out, as_json, machine.symbols.describe)
-        attachments = [closing.enter_context(one)
-                       for one in _attached(k, loaded, by_hand, clock=clock, engine=engine, printed=shown.printed)]
+        attachments = [
+            closing.enter_context(one)
+            for one in _attached(
+                k, loaded, by_hand, clock=clock, engine=engine, printed=shown.printed
+            )
+        ]
         if verbose:
             for attachment in attachments:
                 for name, why in attachment.why_python.items():
                     where = attachment.probes[name]
-                    click.echo(f"{name}: at {where.symbol or where.place()}: {why or 'host code'}", err=True)
+                    click.echo(
+                        f"{name}: at {where.symbol or where.place()}: {why or 'host code'}",
+                        err=True,
+                    )
         try:
             with shown.as_they_come():
                 guest.start(machine, prints=output == "-")
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
                 for attachment in attachments:
-                    assert attachment.maps is not None  # which brings what programs in the guest have counted
+                    assert (
+                        attachment.maps is not None
+                    )  # which brings what programs in the guest have counted
                 shown.records()
                 shown.maps(wanted)
         for attachment in attachments:
             if attachment.missed:
-                click.echo(f"kprobes: {attachment.missed} runs were missed: another probe was running", err=True)
+                click.echo(
+                    f"kprobes: {attachment.missed} runs were missed: another probe was running",
+                    err=True,
+                )
 
 
 def _place(text: str) -> tuple[str, tuple[str, int]]:
@@ -124,7 +172,9 @@ def _set(program: Any, text: str) -> None:
         raise click.UsageError(f"--set {text}: {reason}") from None
 
 
-def _attached(k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: Any) -> Iterator[Any]:
+def _attached(
+    k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: Any
+) -> Iterator[Any]:
     """Attach the programs of an object one after the other, and yield their attachments.
 
     Print on stderr which programs are not attached, and why.
@@ -143,8 +193,10 @@ def _attached(k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: 
 
     unknown = sorted(by_hand.keys() - program.codes.keys() - program.broken.keys())
     if unknown:
-        raise click.UsageError(f"--attach {unknown[0]}: there is no such program; there is "
-                               f"{', '.join([*program.codes, *program.broken])}")
+        raise click.UsageError(
+            f"--attach {unknown[0]}: there is no such program; there is "
+            f"{', '.join([*program.codes, *program.broken])}"
+        )
     left = dict(program.broken)
     some = []
     for name, code in program.codes.items():
@@ -152,8 +204,10 @@ def _attached(k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: 
             continue
         try:
             if target_of(code) is None:
-                left[name] = code.error("its section does not say where it belongs",
-                                        hint=f"--attach {name}=FUNCTION says it")
+                left[name] = code.error(
+                    "its section does not say where it belongs",
+                    hint=f"--attach {name}=FUNCTION says it",
+                )
             else:
                 some.append(name)
         except ProgramError as error:
@@ -166,13 +220,17 @@ def _attached(k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: 
         yield k.attach(program, only=some, **how)
     for name, (function, offset) in by_hand.items():
         section = program[name].section.removeprefix("?")
-        yield k.attach(program[name], function, offset, section.startswith(("kret", "uret", "fexit")), **how)
+        yield k.attach(
+            program[name], function, offset, section.startswith(("kret", "uret", "fexit")), **how
+        )
 
 
 class _ProgramOutput:
     """Writes what programs print, their records, and at the end their maps and variables."""
 
-    def __init__(self, program: Any, out: Any, as_json: bool, describe: Callable[[int], str]) -> None:
+    def __init__(
+        self, program: Any, out: Any, as_json: bool, describe: Callable[[int], str]
+    ) -> None:
         """
         Args:
             program: all that the object has.
@@ -210,8 +268,11 @@ class _ProgramOutput:
                 for raw in m:
                     kind = _maps.record_type(self._program.types, len(raw))
                     value: Any = raw if kind is None else kind.from_buffer_copy(raw)
-                    self._write(json.dumps({"type": "record", "map": name, "data": _maps.plain(value)}) if self._json
-                                else f"{name}: {_maps.text(value)}")
+                    self._write(
+                        json.dumps({"type": "record", "map": name, "data": _maps.plain(value)})
+                        if self._json
+                        else f"{name}: {_maps.text(value)}"
+                    )
 
     @contextlib.contextmanager
     def as_they_come(self) -> Iterator[None]:
@@ -228,7 +289,10 @@ class _ProgramOutput:
             while not over.wait(_EVERY):
                 try:
                     self.records()
-                except (OSError, ValueError) as error:  # nobody reads the output: the main thread finds that, too
+                except (
+                    OSError,
+                    ValueError,
+                ) as error:  # nobody reads the output: the main thread finds that, too
                     failed.append(error)
                     return
 
@@ -257,8 +321,10 @@ class _ProgramOutput:
         variables = self._program.variables
         unknown = [name for name in wanted if name not in known and name not in variables]
         if unknown:
-            raise click.UsageError(f"--map {unknown[0]}: there is no such map or variable; there is "
-                                   f"{', '.join([*known, *variables])}")
+            raise click.UsageError(
+                f"--map {unknown[0]}: there is no such map or variable; there is "
+                f"{', '.join([*known, *variables])}"
+            )
         for name, m in known.items():
             if wanted and name not in wanted:
                 continue
@@ -272,5 +338,8 @@ class _ProgramOutput:
         for name in variables:
             if name in wanted or (not wanted and variables.counts(name)):
                 value = variables[name]
-                self._write(json.dumps({"type": "variable", "name": name, "data": _maps.plain(value)}) if self._json
-                            else f"{name}: {_maps.text(value)}")
+                self._write(
+                    json.dumps({"type": "variable", "name": name, "data": _maps.plain(value)})
+                    if self._json
+                    else f"{name}: {_maps.text(value)}"
+                )

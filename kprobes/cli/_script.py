@@ -31,49 +31,124 @@ _LONG = 200_000_000
 @click.command(cls=GuestCommand)
 @click.argument("names", nargs=-1, metavar="[GUEST] [FILE.bt]")
 @click.option("-e", "text", metavar="TEXT", help="The script.")
-@click.option("-c", "--cmd", "command", metavar="'GUEST ARG ...'", help="The guest and its arguments in one.")
-@click.option("--arg", "guest_arguments", multiple=True, metavar="ARG",
-              help="An argument of the guest's; may be given again.")
+@click.option(
+    "-c", "--cmd", "command", metavar="'GUEST ARG ...'", help="The guest and its arguments in one."
+)
+@click.option(
+    "--arg",
+    "guest_arguments",
+    multiple=True,
+    metavar="ARG",
+    help="An argument of the guest's; may be given again.",
+)
 @click.option("-f", "form", default="text", metavar="FORMAT", help="text or json.")
-@click.option("-o", "--output", default="-", type=click.Path(dir_okay=False, allow_dash=True),
-              help="File for the output.")
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="File for the output.",
+)
 @click.option("-q", "quiet", is_flag=True, help="Do not say how many probes there are.")
-@click.option("-l", "listed", is_flag=True, help="List the probes that a pattern names (-lv: with arguments).")
+@click.option(
+    "-l", "listed", is_flag=True, help="List the probes that a pattern names (-lv: with arguments)."
+)
 @click.option("-v", "verbose", is_flag=True, help="Say how each program runs.")
 @click.option("-d", "dump", is_flag=True, help="Show the programs, and run nothing.")
 @click.option("--dry-run", is_flag=True, help="Compile and verify, and run nothing.")
 @click.option("--test", is_flag=True, help="Run test: probes, which pass where they return 0.")
-@click.option("--mode", type=click.Choice(["test", "bench"]), help="Run test: probes, or measure bench: probes.")
-@click.option("--probe-filter", metavar="REGEX", default="",
-              help="Only probes whose name it is found in, and begin and end.")
-@click.option("--unsafe", is_flag=True, help="Allow functions that change the guest or run programs of this computer.")
-@click.option("--usdt-file-activation", is_flag=True, hidden=True,
-              help="For bpftrace's command lines: semaphores of markers are raised anyway.")
-@click.option("-k", "wary", is_flag=True,
-              help="Warn of keys that a map has not, and of guest memory that cannot be read.")
+@click.option(
+    "--mode",
+    type=click.Choice(["test", "bench"]),
+    help="Run test: probes, or measure bench: probes.",
+)
+@click.option(
+    "--probe-filter",
+    metavar="REGEX",
+    default="",
+    help="Only probes whose name it is found in, and begin and end.",
+)
+@click.option(
+    "--unsafe",
+    is_flag=True,
+    help="Allow functions that change the guest or run programs of this computer.",
+)
+@click.option(
+    "--usdt-file-activation",
+    is_flag=True,
+    hidden=True,
+    help="For bpftrace's command lines: semaphores of markers are raised anyway.",
+)
+@click.option(
+    "-k",
+    "wary",
+    is_flag=True,
+    help="Warn of keys that a map has not, and of guest memory that cannot be read.",
+)
 @click.option("--no-warnings", is_flag=True, help="Say nothing of warnings.")
-@click.option("--clock", type=click.Choice(["host", "instructions"]), default="host",
-              help="What nsecs and timers go by (host): its clock, or the guest's instructions as ns.")
-@click.option("--engine", type=click.Choice(["interpreter", "host"]),
-              help="What runs the programs (the best there is).")
+@click.option(
+    "--clock",
+    type=click.Choice(["host", "instructions"]),
+    default="host",
+    help="What nsecs and timers go by (host): its clock, or the guest's instructions as ns.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["interpreter", "host"]),
+    help="What runs the programs (the best there is).",
+)
 @arch_option
 @with_board
 @with_libraries
 @click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user.")
 @sysroot_option
-@click.option("--call", multiple=True, metavar="'NAME(ARG, ...)'",
-              help="Call a function of the guest's; may be given again.")
+@click.option(
+    "--call",
+    multiple=True,
+    metavar="'NAME(ARG, ...)'",
+    help="Call a function of the guest's; may be given again.",
+)
 @click.option("--run", is_flag=True, help="Run from the entry point.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-              help="Stop the guest after this time.")
-@click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Stop the guest after this time.",
+)
+@click.option(
+    "--max-insns",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Stop the guest after this many instructions.",
+)
 @click.pass_context
-def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, command: str | None,
-           guest_arguments: tuple[str, ...], form: str, output: str, quiet: bool, listed: bool, verbose: bool,
-           dump: bool, dry_run: bool, test: bool, mode: str | None, probe_filter: str, unsafe: bool,
-           usdt_file_activation: bool, wary: bool, no_warnings: bool, clock: str, engine: str | None,
-           **options: Any) -> None:
-    """Run a script in bpftrace's language at probes of GUEST; words behind `--` are the script's parameters.
+def script(
+    ctx: click.Context,
+    /,
+    names: tuple[str, ...],
+    text: str | None,
+    command: str | None,
+    guest_arguments: tuple[str, ...],
+    form: str,
+    output: str,
+    quiet: bool,
+    listed: bool,
+    verbose: bool,
+    dump: bool,
+    dry_run: bool,
+    test: bool,
+    mode: str | None,
+    probe_filter: str,
+    unsafe: bool,
+    usdt_file_activation: bool,
+    wary: bool,
+    no_warnings: bool,
+    clock: str,
+    engine: str | None,
+    **options: Any,
+) -> None:
+    """Run a script in bpftrace's language at probes of GUEST; words behind `--` are the script's
+    parameters.
 
     \b
     kprobes script demo -e 'kprobe:crc32 { @bytes = hist(arg2); }' --run
@@ -84,7 +159,9 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
     from ..script.folding import Parameters
 
     if form not in ("text", "json"):
-        click.echo(f'ERROR: Invalid output format "{form}"\nValid formats: \'text\', \'json\'', err=True)
+        click.echo(
+            f"ERROR: Invalid output format \"{form}\"\nValid formats: 'text', 'json'", err=True
+        )
         ctx.exit(1)
     file, source_name, text, rest = _sorted_out(names, text, listed, command)
     words = [*rest, *(ctx.meta.get(PROGRAM) or ())]
@@ -103,14 +180,20 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
         return
     if text is None:
         raise click.UsageError("give a script: -e 'TEXT', or a file FILE.bt")
-    parameters = Parameters([word for word in words if not word.startswith("--")],
-                            dict(_named(word) for word in words if word.startswith("--") and word != "--help"))
+    parameters = Parameters(
+        [word for word in words if not word.startswith("--")],
+        dict(_named(word) for word in words if word.startswith("--") and word != "--help"),
+    )
     try:
         with contextlib.ExitStack() as closing:
             write = _writer(closing, output)
             kprobes = None
             machine = None
-            if guest is not None and (dump or dry_run) and not (guest.call or guest.run or guest.qemu):
+            if (
+                guest is not None
+                and (dump or dry_run)
+                and not (guest.call or guest.run or guest.qemu)
+            ):
                 machine, kprobes = closing.enter_context(_looked_at(guest))
             elif guest is not None:
                 machine, kprobes = closing.enter_context(guest.opened())
@@ -120,9 +203,20 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
             caught = io.StringIO()
             shown = _output(form, write, not no_warnings)
             told = _output(form, caught.write) if mode == "test" else shown
-            made = Script(text, kprobes=kprobes, name=source_name, parameters=parameters, output=told, unsafe=unsafe,
-                          clock=clock, engine=engine, quiet=quiet or mode is not None, probe_filter=probe_filter,
-                          mode=mode, wary=wary)
+            made = Script(
+                text,
+                kprobes=kprobes,
+                name=source_name,
+                parameters=parameters,
+                output=told,
+                unsafe=unsafe,
+                clock=clock,
+                engine=engine,
+                quiet=quiet or mode is not None,
+                probe_filter=probe_filter,
+                mode=mode,
+                wary=wary,
+            )
             if "--help" in words:
                 _options_of(parameters)
                 ctx.exit(1)
@@ -150,8 +244,9 @@ def script(ctx: click.Context, /, names: tuple[str, ...], text: str | None, comm
     ctx.exit(status)
 
 
-def _sorted_out(names: tuple[str, ...], text: str | None, listed: bool,
-                command: str | None) -> tuple[str | None, str, str | None, list[str]]:
+def _sorted_out(
+    names: tuple[str, ...], text: str | None, listed: bool, command: str | None
+) -> tuple[str | None, str, str | None, list[str]]:
     """Tell which of a command's words is the guest and which the script, and read the script.
 
     Args:
@@ -176,7 +271,11 @@ def _sorted_out(names: tuple[str, ...], text: str | None, listed: bool,
             name = rest.pop(at)
             text = _text_of(name)
             name = "stdin" if name == "-" else name
-    if rest and command is None and (listed or text is None or os.path.exists(rest[0]) or os.sep in rest[0]):
+    if (
+        rest
+        and command is None
+        and (listed or text is None or os.path.exists(rest[0]) or os.sep in rest[0])
+    ):
         file = rest.pop(0)
         if listed and not rest and (file.endswith(".bt") or not os.path.exists(file)):
             file, rest = None, [str(file)]
@@ -210,7 +309,8 @@ def _text_of(path: str) -> str:
 
 
 def _named(word: str) -> tuple[str, str | bool]:
-    """Return (name, value) of a script's parameter `--NAME=VALUE`; the value of `--NAME` is True.
+    """Return (name, value) of a script's parameter `--NAME=VALUE`; the value of `--NAME` is
+    True.
     """
     name, equals, value = word.removeprefix("--").partition("=")
     return name, value if equals else True
@@ -250,6 +350,7 @@ def _writer(closing: contextlib.ExitStack, output: str) -> Callable[[str], objec
         """Write a text at once."""
         file.write(text.encode("utf-8", "surrogateescape"))
         file.flush()
+
     return write
 
 
@@ -265,8 +366,11 @@ def _output(form: str, write: Callable[[str], object], warnings: bool = True) ->
 
     def complain(text: str) -> None:
         """Print a text to stderr."""
-        sys.stderr.write(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
+        sys.stderr.write(
+            text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        )
         sys.stderr.flush()
+
     return (JsonOutput if form == "json" else TextOutput)(write, complain, warnings)
 
 
@@ -418,7 +522,13 @@ def _run_benchmarks(made: Script, output: ScriptOutput) -> int:
     return made.status
 
 
-def _run(made: Script, guest: GuestOptions | None, machine: Any, write: Callable[[str], object], verbose: bool) -> int:
+def _run(
+    made: Script,
+    guest: GuestOptions | None,
+    machine: Any,
+    write: Callable[[str], object],
+    verbose: bool,
+) -> int:
     """Run a script to its end; what it has gathered is printed, also if the guest fails.
 
     Args:

@@ -11,7 +11,17 @@ import click
 
 from ..newfile import NewFile
 from ..stacks import INCOMPLETE
-from ._guest import GuestCommand, GuestOptions, counted, left_out, on_clock, on_events, on_guest, on_verbose, to_file
+from ._guest import (
+    GuestCommand,
+    GuestOptions,
+    counted,
+    left_out,
+    on_clock,
+    on_events,
+    on_guest,
+    on_verbose,
+    to_file,
+)
 from ._render import named, naming, on_names, stack_lines, table, where
 
 if TYPE_CHECKING:
@@ -19,12 +29,27 @@ if TYPE_CHECKING:
     from ..kprobes import Kprobes
     from ..tracing.trace import Trace
 
-    Emit = Callable[[tuple[Value, ...], int, Sequence[int]], None]  # (values, return address, stack)
+    Emit = Callable[
+        [tuple[Value, ...], int, Sequence[int]], None
+    ]  # (values, return address, stack)
 
-KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-trace": "perfetto", "jsonl": "jsonl",
-         "csv": "csv", "folded": "folded",
-         "svg": "svg", "html": "html", "parquet": "parquet", "otlp": "otlp", "perf": "perf", "txt": "ftrace",
-         "ftrace": "ftrace", "speedscope": "speedscope"}
+KINDS = {
+    "arrow": "arrow",
+    "json": "chrome",
+    "pftrace": "perfetto",
+    "perfetto-trace": "perfetto",
+    "jsonl": "jsonl",
+    "csv": "csv",
+    "folded": "folded",
+    "svg": "svg",
+    "html": "html",
+    "parquet": "parquet",
+    "otlp": "otlp",
+    "perf": "perf",
+    "txt": "ftrace",
+    "ftrace": "ftrace",
+    "speedscope": "speedscope",
+}
 
 
 @click.command(cls=GuestCommand)
@@ -36,8 +61,13 @@ KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-tr
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
 @click.option("-f", "--follow", is_flag=True, help="Write each hit as it comes, also into a pipe.")
 @on_verbose
-@click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
-              help="File for the hits.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="-",
+    help="File for the hits.",
+)
 def trace(
     guest: GuestOptions,
     definitions: list[str],
@@ -58,20 +88,30 @@ def trace(
     kprobes trace demo -f -i 'table_*' --run | grep insert
     """
     if follow and output != "-":
-        raise click.UsageError("--follow is for stdout: a file that -o names is there when it is complete")
+        raise click.UsageError(
+            "--follow is for stdout: a file that -o names is there when it is complete"
+        )
     with guest.opened() as (machine, k), contextlib.ExitStack() as closing:
         recording = _recording(k, definitions, exclude, condition, stack, clock)
         out = naming(closing.enter_context(to_file(output)), as_json)
         # what a process prints goes to the same place: hits come in front of what follows them
         if follow or (guest.qemu and output == "-"):
             out = cast("IO[str]", _Flushed(out))
-        recording.told = [_printer(k, event, out, as_json, recording.now) for event in recording.events]
+        recording.told = [
+            _printer(k, event, out, as_json, recording.now) for event in recording.events
+        ]
         with _counting(recording, verbose, out):
             guest.start(machine, prints=output == "-")
 
 
-def _recording(k: Kprobes, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool,
-               clock: str = "counter") -> Any:
+def _recording(
+    k: Kprobes,
+    definitions: list[str],
+    exclude: tuple[str, ...],
+    condition: str,
+    stack: bool,
+    clock: str = "counter",
+) -> Any:
     """Make the recording of a command's events.
 
     Args:
@@ -148,14 +188,21 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
         """Print a hit: its values, and its stack if there is one."""
         if as_json:
-            facts = for_json(event.as_dict(values, return_address)) | ({} if now is None else {"time": now()})
+            facts = for_json(event.as_dict(values, return_address)) | (
+                {} if now is None else {"time": now()}
+            )
             if stack:
-                facts |= {"stack": [locate(symbols, address) for address in stack],
-                          "lines": [where(machine, address - bool(n)) or None if address != INCOMPLETE else None
-                                    for n, address in enumerate(stack)]}
+                facts |= {
+                    "stack": [locate(symbols, address) for address in stack],
+                    "lines": [
+                        where(machine, address - bool(n)) or None if address != INCOMPLETE else None
+                        for n, address in enumerate(stack)
+                    ],
+                }
             write(json.dumps(facts) + "\n")
         else:
             write(f"{head()}{event.format(values, return_address)}\n" + stack_lines(machine, stack))
+
     return emit
 
 
@@ -186,7 +233,9 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
         out: open for text.
     """
     machine, write = k.machine, out.write
-    head = event.format([0] * len(event.args)).partition(") ")[0].removesuffix(")").replace("%", "%%")
+    head = (
+        event.format([0] * len(event.args)).partition(") ")[0].removesuffix(")").replace("%", "%%")
+    )
     forms = {"x": "%#x", "u": "%d", "s": "%d"}
     line = f"{head}){''.join(f' {arg.name}={forms[arg.type.style]}' for arg in event.args)}\n"
 
@@ -198,6 +247,7 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
             write(event.format(values, return_address) + "\n")
         if stack:
             write(stack_lines(machine, stack))
+
     return emit
 
 
@@ -205,12 +255,21 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
 @on_guest
 @on_events
 @click.option("--stack", is_flag=True, help="With each hit, the calls that led to it.")
-@click.option("--records", type=click.IntRange(1, 1 << 28), default=1 << 20, metavar="N",
-              help="Hits that are kept: the last ones (1048576).")
+@click.option(
+    "--records",
+    type=click.IntRange(1, 1 << 28),
+    default=1 << 20,
+    metavar="N",
+    help="Hits that are kept: the last ones (1048576).",
+)
 @on_clock("host")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), default="trace.arrow",
-              help="File to write (trace.arrow); `kprobes convert` "
-              "says which names stand for which formats.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    default="trace.arrow",
+    help="File to write (trace.arrow); `kprobes convert` says which names stand for which formats.",
+)
 @on_verbose
 def record(
     guest: GuestOptions,
@@ -230,8 +289,15 @@ def record(
     kind = format_of(output, None)
     binary = ready(kind)
     with guest.opened() as (machine, k):
-        recording = Recording(k, definitions, stack=stack, filter=condition, exclude=exclude, records=records,
-                              clock=clock)
+        recording = Recording(
+            k,
+            definitions,
+            stack=stack,
+            filter=condition,
+            exclude=exclude,
+            records=records,
+            clock=clock,
+        )
         with NewFile(output, binary=binary) as new:
             try:
                 with _counting(recording, verbose):
@@ -242,8 +308,11 @@ def record(
                     new.keep = False  # half of a file is none
                     write(recording.trace, new.file, kind)
                     new.keep = True
-        click.echo(f"{output}: {len(recording.trace)} records, {recording.trace.lost} lost, "
-                   f"{recording.trace.missed} missed", err=True)
+        click.echo(
+            f"{output}: {len(recording.trace)} records, {recording.trace.lost} lost, "
+            f"{recording.trace.missed} missed",
+            err=True,
+        )
 
 
 def format_of(output: str, format: str | None) -> str:
@@ -258,8 +327,10 @@ def format_of(output: str, format: str | None) -> str:
     """
     kind = format or KINDS.get(output.rpartition(".")[2].lower())
     if kind is None:
-        raise click.UsageError(f"{output}: the name tells no format; give --format, or end it in one of: "
-                               f"{' '.join('.' + name for name in KINDS)}")
+        raise click.UsageError(
+            f"{output}: the name tells no format; give --format, or end it in one of: "
+            f"{' '.join('.' + name for name in KINDS)}"
+        )
     return kind
 
 
@@ -302,20 +373,37 @@ def stat(
 
     with guest.opened() as (machine, k):
         recording = _recording(k, definitions, exclude, condition, False)
-        counts: dict[tuple[str, str], int] = {(event.name, _function(event)): 0 for event in recording.events}
-        recording.told = [_counter(counts, (event.name, _function(event))) for event in recording.events]
+        counts: dict[tuple[str, str], int] = {
+            (event.name, _function(event)): 0 for event in recording.events
+        }
+        recording.told = [
+            _counter(counts, (event.name, _function(event))) for event in recording.events
+        ]
         begun = time.perf_counter()
         try:
             with recording:
                 guest.start(machine)
         finally:
             spent = max(time.perf_counter() - begun, 1e-9)
-            rows = sorted(((event, function, hits, round(hits / spent)) for (event, function), hits in counts.items()),
-                          key=lambda row: -row[2])
+            rows = sorted(
+                (
+                    (event, function, hits, round(hits / spent))
+                    for (event, function), hits in counts.items()
+                ),
+                key=lambda row: -row[2],
+            )
             if as_json:
                 for event, function, hits, rate in rows:
-                    click.echo(json.dumps({"event": event, "function": named(function), "hits": hits,
-                                           "per_second": rate}))
+                    click.echo(
+                        json.dumps(
+                            {
+                                "event": event,
+                                "function": named(function),
+                                "hits": hits,
+                                "per_second": rate,
+                            }
+                        )
+                    )
             else:
                 table(("event", "function", "hits", "per second"), rows)
             left_out(recording.skipped, verbose)
@@ -333,8 +421,10 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
         counts: (event, function) -> hits; is changed.
         key: of the event.
     """
+
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
         counts[key] += 1
+
     return emit
 
 
@@ -343,14 +433,34 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
 @on_names
 @click.argument("function")
 @click.option("-i", "--include", default="*", metavar="GLOB", help="Which functions are shown.")
-@click.option("--args", type=click.IntRange(0, 16), default=0, metavar="N", help="How many arguments are shown.")
+@click.option(
+    "--args",
+    type=click.IntRange(0, 16),
+    default=0,
+    metavar="N",
+    help="How many arguments are shown.",
+)
 @click.option("--depth", type=click.IntRange(0), metavar="N", help="How far down.")
-@click.option("--instructions", is_flag=True, help="Count the instructions of each call; flame graphs are by them.")
-@click.option("--format", type=click.Choice(["text", "jsonl", "folded", "speedscope", "svg", "html"]), default="text",
-              help="What is written.")
+@click.option(
+    "--instructions",
+    is_flag=True,
+    help="Count the instructions of each call; flame graphs are by them.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(["text", "jsonl", "folded", "speedscope", "svg", "html"]),
+    default="text",
+    help="What is written.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per call: --format jsonl.")
 @on_verbose
-@click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File to write.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="-",
+    help="File to write.",
+)
 def graph(
     guest: GuestOptions,
     function: str,
@@ -367,7 +477,9 @@ def graph(
     if as_json and format not in ("text", "jsonl"):
         raise click.UsageError(f"give either --json or --format {format}")
     with guest.opened() as (machine, k), to_file(output) as out:
-        graph = k.graph(function, functions=include, args=args, depth=depth, instructions=instructions)
+        graph = k.graph(
+            function, functions=include, args=args, depth=depth, instructions=instructions
+        )
         try:
             with graph as tree:
                 guest.start(machine)
@@ -378,6 +490,10 @@ def graph(
                     call.name = named(call.name)
                 tree.export(out, "jsonl" if as_json else format)
                 out.flush()
-                click.echo(f"{len(tree)} calls, {tree.missed} missed, {len(tree.skipped)} functions left out", err=True)
+                click.echo(
+                    f"{len(tree)} calls, {tree.missed} missed, {len(tree.skipped)} "
+                    "functions left out",
+                    err=True,
+                )
                 if verbose:
                     left_out([*tree.skipped.items()], verbose)

@@ -70,8 +70,11 @@ class Probe:
     symbol_name = Setting[str | None]("Symbol of the place, or None.", settings.text, instead=AGAIN)
     offset = Setting[int]("Bytes behind the place.", settings.place, instead=AGAIN)
     addr = Setting[int | None]("Address of the place, or None.", settings.place, instead=AGAIN)
-    disabled = Setting[bool]("Register without arming.", settings.switch,
-                             instead="call its disable_kprobe() or enable_kprobe()")
+    disabled = Setting[bool](
+        "Register without arming.",
+        settings.switch,
+        instead="call its disable_kprobe() or enable_kprobe()",
+    )
     optimize = Setting[bool](
         "Allow boost and jump optimization. It may be changed while registered.",
         settings.switch,
@@ -95,12 +98,18 @@ class Probe:
         state = "enabled" if self.enabled else "disabled"
         if not self.registered:
             state = "not registered"
-        return table(type(self).__name__, ("place", "state", "hits", "optimized"),
-                     [(self.place(), state, self.nhit, self.optimized)])
+        return table(
+            type(self).__name__,
+            ("place", "state", "hits", "optimized"),
+            [(self.place(), state, self.nhit, self.optimized)],
+        )
 
     def __repr__(self) -> str:
-        given = ((f.name.lstrip("_"), getattr(self, f.name)) for f in fields(type(self))
-                 if f.init and getattr(self, f.name) != f.default)
+        given = (
+            (f.name.lstrip("_"), getattr(self, f.name))
+            for f in fields(type(self))
+            if f.init and getattr(self, f.name) != f.default
+        )
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given)})"
 
     def __reduce__(self) -> Any:

@@ -67,8 +67,12 @@ class Setting(Generic[T]):
             and self._instead is not None
             and value != getattr(probe, self._field)
         ):
-            raise AlreadyRegistered(f"{self._name} does not change while the probe is registered",
-                                    address=probe.address, symbol=probe.place(), hint=self._instead)
+            raise AlreadyRegistered(
+                f"{self._name} does not change while the probe is registered",
+                address=probe.address,
+                symbol=probe.place(),
+                hint=self._instead,
+            )
         before = getattr(probe, self._field)
         setattr(probe, self._field, value)
         if self._told and probe._owner is not None:

@@ -18,8 +18,9 @@ from .types import CType
 
 @frozen(repr=False)
 class Arguments:
-    """A call's parameters as attributes: numbers, and views of what pointers point at (read when they are asked for);
-    None where one was not kept."""
+    """A call's parameters as attributes: numbers, and views of what pointers point at (read when
+    they are asked for); None where one was not kept.
+    """
 
     values: Mapping[str, Any]
 

@@ -1,9 +1,10 @@
 """BTF as DWARF: the types and functions of a kernel that has no debug information.
 
 The types of a section .BTF, or of a file such as /sys/kernel/btf/vmlinux, become the entries of one
-unit of DWARF 4, so that whoever reads DWARF finds them. Where functions are, BTF does not say: symbols
-do. It says nothing of lines, and of parameters no places: they are where the calling convention has
-them. Types of the kernel that a module names are declarations, which the kernel's own file defines.
+unit of DWARF 4, so that whoever reads DWARF finds them. Where functions are, BTF does not say:
+symbols do. It says nothing of lines, and of parameters no places: they are where the calling
+convention has them. Types of the kernel that a module names are declarations, which the kernel's
+own file defines.
 """
 
 from __future__ import annotations
@@ -33,14 +34,32 @@ _PRODUCER, _PROTOTYPED, _COUNT, _PLACE, _DECLARATION = 0x25, 0x27, 0x37, 0x38, 0
 _ENCODING, _EXTERNAL, _TYPE, _BITS, _BIT_OFFSET = 0x3E, 0x3F, 0x49, 0x0D, 0x6B
 #: DW_FORM
 _AS_ADDRESS, _DATA4, _DATA8, _STRING, _DATA1, _SDATA, _REF4, _FLAG = (
-    0x01, 0x06, 0x07, 0x08, 0x0B, 0x0D, 0x13, 0x19)
+    0x01,
+    0x06,
+    0x07,
+    0x08,
+    0x0B,
+    0x0D,
+    0x13,
+    0x19,
+)
 #: DW_ATE: boolean, float, signed, signed_char, unsigned, unsigned_char
 _BOOLEAN, _FLOAT, _SIGNED, _SIGNED_CHAR, _UNSIGNED, _UNSIGNED_CHAR = 2, 4, 5, 6, 7, 8
 _C99: Final = 0x0C
 _QUALIFIERS: Final = {
-    b.PTR: _POINTER, b.TYPEDEF: _TYPEDEF, b.VOLATILE: _VOLATILE, b.CONST: _CONST, b.RESTRICT: _RESTRICT}
+    b.PTR: _POINTER,
+    b.TYPEDEF: _TYPEDEF,
+    b.VOLATILE: _VOLATILE,
+    b.CONST: _CONST,
+    b.RESTRICT: _RESTRICT,
+}
 #: kinds of which a module names those of its kernel by a declaration
-_DECLARED: Final = {b.STRUCT: _STRUCTURE, b.UNION: _UNION, b.ENUM: _ENUMERATION, b.ENUM64: _ENUMERATION}
+_DECLARED: Final = {
+    b.STRUCT: _STRUCTURE,
+    b.UNION: _UNION,
+    b.ENUM: _ENUMERATION,
+    b.ENUM64: _ENUMERATION,
+}
 #: name -> (link address, bytes) of each function
 Functions = Mapping[str, Sequence[tuple[int, int]]]
 
@@ -87,7 +106,9 @@ def _section(file: LoadedFile) -> bytes:
     return b"" if section is None else bytes(section.data())
 
 
-def identity_of_btf(file: LoadedFile, others: Sequence[LoadedFile], symbols: Iterable[Symbol], bits: int) -> bytes:
+def identity_of_btf(
+    file: LoadedFile, others: Sequence[LoadedFile], symbols: Iterable[Symbol], bits: int
+) -> bytes:
     """Return what tells the entries of a file's types from others; b"": it has no types.
 
     Args:
@@ -136,9 +157,32 @@ def info_of_entries(entries: tuple[bytes, bytes], file: LoadedFile, bits: int) -
     return DWARFInfo(config, **sections)
 
 
-_SECTIONS: Final = (*(f"debug_{name}_sec" for name in (
-    "info", "aranges", "abbrev", "frame", "str", "loc", "ranges", "line", "pubtypes", "pubnames", "addr", "str_offsets",
-    "line_str", "loclists", "rnglists", "sup", "types")), "eh_frame_sec", "gnu_debugaltlink_sec")
+_SECTIONS: Final = (
+    *(
+        f"debug_{name}_sec"
+        for name in (
+            "info",
+            "aranges",
+            "abbrev",
+            "frame",
+            "str",
+            "loc",
+            "ranges",
+            "line",
+            "pubtypes",
+            "pubnames",
+            "addr",
+            "str_offsets",
+            "line_str",
+            "loclists",
+            "rnglists",
+            "sup",
+            "types",
+        )
+    ),
+    "eh_frame_sec",
+    "gnu_debugaltlink_sec",
+)
 
 
 def _descriptor(data: bytes) -> DebugSectionDescriptor:
@@ -155,7 +199,9 @@ class _Writer:
         self._order = types.order
         self._out = bytearray()
         self._sizes = {_DATA1: 1, _DATA4: 4, _DATA8: 8, _AS_ADDRESS: word}
-        self._codes: dict[tuple[int, bool, tuple[tuple[int, int], ...]], bytes] = {}  # number of each abbreviation
+        self._codes: dict[
+            tuple[int, bool, tuple[tuple[int, int], ...]], bytes
+        ] = {}  # number of each abbreviation
         self._starts: dict[int, int] = {}  # number of a type -> offset of its entry
         self._holes: list[tuple[int, int]] = []  # (offset of a reference, number of the type)
 
@@ -165,7 +211,9 @@ class _Writer:
         out += bytes(4) + self._number(4, 2) + bytes(4) + bytes([self._word])
         self._entry(_UNIT, [(_PRODUCER, _STRING, PRODUCER), (_LANGUAGE, _DATA1, _C99)], True)
         for number in range(self._btf.own, len(self._btf.types)):
-            if self._btf.types[number].kind != b.FUNC_PROTO:  # those that pointers point at are written by _fill()
+            if (
+                self._btf.types[number].kind != b.FUNC_PROTO
+            ):  # those that pointers point at are written by _fill()
                 self._type(number)
         self._fill()
         out.append(0)
@@ -185,9 +233,11 @@ class _Writer:
                         raise ValueError(f"there is no BTF type {number}")
                     self._type(number, shared=True)
                 # a kind that is no type, as a variable, is what nobody can refer to
-                self._out[at:at + 4] = self._number(self._starts[number], 4)
+                self._out[at : at + 4] = self._number(self._starts[number], 4)
 
-    def _entry(self, tag: int, attributes: list[tuple[int, int, Any]], children: bool = False) -> int:
+    def _entry(
+        self, tag: int, attributes: list[tuple[int, int, Any]], children: bool = False
+    ) -> int:
         """Write an entry. Return its offset.
 
         Args:
@@ -197,7 +247,9 @@ class _Writer:
         """
         out = self._out
         at = len(out)
-        written = [each for each in attributes if each[1] != _REF4 or self._plain(each[2])]  # void has no entry
+        written = [
+            each for each in attributes if each[1] != _REF4 or self._plain(each[2])
+        ]  # void has no entry
         shape = tag, children, tuple([each[:2] for each in written])
         code = self._codes.get(shape)
         if code is None:
@@ -279,10 +331,18 @@ class _Writer:
         prototype = self._btf.types[function.size]
         if prototype.kind != b.FUNC_PROTO:
             raise ValueError("a BTF function has no prototype")
-        self._entry(_FUNCTION, [
-            (_NAME, _STRING, function.name), (_EXTERNAL, _FLAG, True), (_PROTOTYPED, _FLAG, True),
-            (_LOW, _AS_ADDRESS, start), (_HIGH, _DATA8, size), self._reference(prototype.size),
-        ], True)
+        self._entry(
+            _FUNCTION,
+            [
+                (_NAME, _STRING, function.name),
+                (_EXTERNAL, _FLAG, True),
+                (_PROTOTYPED, _FLAG, True),
+                (_LOW, _AS_ADDRESS, start),
+                (_HIGH, _DATA8, size),
+                self._reference(prototype.size),
+            ],
+            True,
+        )
         self._parameters(prototype)
 
     def _parameters(self, prototype: BtfType) -> None:
@@ -299,18 +359,27 @@ class _Writer:
             each: the type.
             name: its attribute with the name, as (attribute, form, value); empty: it has none.
         """
-        self._entry(_UNION if each.kind == b.UNION else _STRUCTURE, [*name, (_SIZE, _DATA4, each.size)], True)
+        self._entry(
+            _UNION if each.kind == b.UNION else _STRUCTURE,
+            [*name, (_SIZE, _DATA4, each.size)],
+            True,
+        )
         for member, number, where in each.items:
             offset, bits = (where & 0xFFFFFF, where >> 24) if each.flag else (where, 0)
             plain = self._btf.plain(number)
-            if plain.kind == b.INT and not bits:  # an integer of fewer bits than its bytes have is a bit field
+            if (
+                plain.kind == b.INT and not bits
+            ):  # an integer of fewer bits than its bytes have is a bit field
                 about = plain.items[0][0]
                 own = about & 0xFF
                 bits = own if own != 8 * plain.size or offset % 8 else 0
                 offset += about >> 16 & 0xFF if bits else 0
             shown: list[tuple[int, int, Any]] = [(_NAME, _STRING, member)] if member else []
-            place = [(_BITS, _DATA4, bits), (_BIT_OFFSET, _DATA4, offset)] if bits else [
-                (_PLACE, _DATA4, offset // 8)]
+            place = (
+                [(_BITS, _DATA4, bits), (_BIT_OFFSET, _DATA4, offset)]
+                if bits
+                else [(_PLACE, _DATA4, offset // 8)]
+            )
             self._entry(_MEMBER, [*shown, self._reference(number), *place])
         self._out.append(0)
 
@@ -381,7 +450,9 @@ def _leb(number: int, signed: bool = False) -> bytes:
     while True:
         byte = number & 0x7F
         number >>= 7
-        if (number == 0 and not (signed and byte & 0x40)) or (number == -1 and signed and byte & 0x40):
+        if (number == 0 and not (signed and byte & 0x40)) or (
+            number == -1 and signed and byte & 0x40
+        ):
             out.append(byte)
             return bytes(out)
         out.append(byte | 0x80)

@@ -1,8 +1,8 @@
-"""The places where C functions find their parameters: whole lists of them, floating-point numbers and
-structures among them.
+"""The places where C functions find their parameters: whole lists of them, floating-point numbers
+and structures among them.
 
-Two conventions are here: the System V ABI of x86-64 (3.2.3) and the Procedure Call Standard of AArch64 (6.4, 6.8).
-Elsewhere a parameter behind one that takes more than a word is not known.
+Two conventions are here: the System V ABI of x86-64 (3.2.3) and the Procedure Call Standard of
+AArch64 (6.4, 6.8). Elsewhere a parameter behind one that takes more than a word is not known.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ class ParameterPart:
     """A part of a parameter, in the order of its bytes.
 
     Attributes:
-        kind: "register", "stack" (bytes at the stack pointer and `offset`), "behind" (bytes at the address that is
-            there: in a register, or on the stack where `name` is empty), or "given" (of a result: bytes at the address
+        kind: "register", "stack" (bytes at the stack pointer and `offset`), "behind" (bytes at the
+            address that is
+            there: in a register, or on the stack where `name` is empty), or "given" (of a result:
+                bytes at the address
             that a register had at the function's entry).
         size: bytes.
         name: of the register.
@@ -43,8 +45,11 @@ class ParameterPart:
     offset: int = 0
 
 
-#: (types of the parameters, type of the result, whether a type is copied by a function) -> parts of each parameter
-Convention = Callable[[Sequence[CType], CType, Callable[[CType], bool]], list[tuple[ParameterPart, ...]]]
+#: (types of the parameters, type of the result, whether a type is copied by a function) -> parts of
+#: each parameter
+Convention = Callable[
+    [Sequence[CType], CType, Callable[[CType], bool]], list[tuple[ParameterPart, ...]]
+]
 
 
 def convention(arch: Arch) -> Convention | None:
@@ -56,7 +61,9 @@ def convention(arch: Arch) -> Convention | None:
     return {"sysv": _sysv, "aapcs64": _aapcs64}.get(facts(arch).convention)
 
 
-def result_parts(arch: Arch, type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
+def result_parts(
+    arch: Arch, type: CType, by_reference: Callable[[CType], bool]
+) -> tuple[ParameterPart, ...]:
     """Return where a function's result is when it returns. Raises NotKnown.
 
     Args:
@@ -148,12 +155,16 @@ def _sysv(
         NotKnown: a type is not understood.
     """
     taken = _Taken(stack=8)
-    if result.kind in ("struct", "union", "array") and (by_reference(result) or _MEMORY in _classes(result)):
+    if result.kind in ("struct", "union", "array") and (
+        by_reference(result) or _MEMORY in _classes(result)
+    ):
         taken.words = 1
     return [_sysv_parameter(type, taken, by_reference) for type in types]
 
 
-def _sysv_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
+def _sysv_parameter(
+    type: CType, taken: _Taken, by_reference: Callable[[CType], bool]
+) -> tuple[ParameterPart, ...]:
     """Return the parts of the next parameter by the System V ABI; `taken` counts what it takes.
 
     Args:
@@ -255,7 +266,11 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
     if type.kind == "array":
         if type.bounded and None not in type.dims and type.element.size:
             size = type.element.size
-            return [each for n in range(min(type.size // size, 16)) for each in _scalars(type.element, base + n * size)]
+            return [
+                each
+                for n in range(min(type.size // size, 16))
+                for each in _scalars(type.element, base + n * size)
+            ]
         raise NotKnown("it or a parameter before it has an array without bounds")
     if type.kind in ("struct", "union"):
         if type.hidden or len(type.members) > _MOST_MEMBERS:
@@ -322,7 +337,9 @@ def _aapcs64(
     return [_aapcs64_parameter(type, taken, by_reference) for type in types]
 
 
-def _aapcs64_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
+def _aapcs64_parameter(
+    type: CType, taken: _Taken, by_reference: Callable[[CType], bool]
+) -> tuple[ParameterPart, ...]:
     """Return the parts of the next parameter on AArch64; `taken` counts what it takes.
 
     Args:
@@ -355,7 +372,9 @@ def _aapcs64_parameter(type: CType, taken: _Taken, by_reference: Callable[[CType
     return _in_words(type, taken)
 
 
-def _aapcs64_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
+def _aapcs64_result(
+    type: CType, by_reference: Callable[[CType], bool]
+) -> tuple[ParameterPart, ...]:
     """Return the parts of a function's result on AArch64, as it returns.
 
     Args:
@@ -384,7 +403,9 @@ def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[Param
         return taken.on_stack(type.size, 16 if alignment(type) >= 16 else 8)
     taken.reals += len(sizes)
     first = taken.reals - len(sizes)
-    return tuple(ParameterPart("register", size, name=f"v{first + n}") for n, size in enumerate(sizes))
+    return tuple(
+        ParameterPart("register", size, name=f"v{first + n}") for n, size in enumerate(sizes)
+    )
 
 
 def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
@@ -402,7 +423,10 @@ def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
         return taken.on_stack(type.size, 16 if align >= 16 else 8)
     taken.words += count
     first = taken.words - count
-    return tuple(ParameterPart("register", min(8, type.size - 8 * n), name=f"x{first + n}") for n in range(count))
+    return tuple(
+        ParameterPart("register", min(8, type.size - 8 * n), name=f"x{first + n}")
+        for n in range(count)
+    )
 
 
 def _reals(type: CType) -> list[int]:
@@ -414,7 +438,13 @@ def _reals(type: CType) -> list[int]:
         return []
     found: list[str] = []
     size = _flat(type, found)
-    if not found or len(found) > 4 or len(set(found)) != 1 or found[0] == "" or size * len(found) != type.size:
+    if (
+        not found
+        or len(found) > 4
+        or len(set(found)) != 1
+        or found[0] == ""
+        or size * len(found) != type.size
+    ):
         return []
     return [size] * len(found)
 

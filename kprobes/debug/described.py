@@ -65,7 +65,9 @@ class Described(Uncopied):
         return self.debug.type(name)
 
     def view(self, type: str | CType, address: int) -> View:
-        """Guest memory as C sees it: `m.view("struct table *", address).count`. Raises UnknownSymbol."""
+        """Guest memory as C sees it: `m.view("struct table *", address).count`. Raises
+        UnknownSymbol.
+        """
         return self.debug.view(type, address)
 
     __repr__, _repr_html_ = _shown, _table

@@ -1,4 +1,6 @@
-"""DWARF expressions (DWARF 5, 2.5 and 2.6): a small stack machine over the guest's registers and memory."""
+"""DWARF expressions (DWARF 5, 2.5 and 2.6): a small stack machine over the guest's registers and
+memory.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,50 @@ def _divided(left: int, right: int) -> int:
 
 #: operations on two unsigned numbers
 _UNSIGNED: Final[dict[str, Callable[[int, int], int]]] = {
-    "plus": operator.add, "minus": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
-    "xor": operator.xor, "shl": lambda a, b: a << b if b < 64 else 0, "shr": operator.rshift, "mod": operator.mod,
-    "eq": operator.eq, "ne": operator.ne,
+    "plus": operator.add,
+    "minus": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "shl": lambda a, b: a << b if b < 64 else 0,
+    "shr": operator.rshift,
+    "mod": operator.mod,
+    "eq": operator.eq,
+    "ne": operator.ne,
 }
 #: operations on two signed numbers (2.5.1.4 and 2.5.1.5)
 _SIGNED: Final[dict[str, Callable[[int, int], int]]] = {
-    "div": _divided, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "div": _divided,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
 }
 #: operations on two numbers of one type
 _TYPED: Final = {"plus", "minus", "mul", "div", "mod", "and", "or", "xor", "shl", "shr", "shra"}
 _COMPARING: Final = {"eq", "ne", "lt", "le", "gt", "ge"}
 _COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
-_CONSTANTS: Final = {"addr", "const1u", "const2u", "const4u", "const8u", "constu", "const1s", "const2s", "const4s",
-                     "const8s", "consts"}
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+_CONSTANTS: Final = {
+    "addr",
+    "const1u",
+    "const2u",
+    "const4u",
+    "const8u",
+    "constu",
+    "const1s",
+    "const2s",
+    "const4s",
+    "const8s",
+    "consts",
+}
 
 
 class Unknown(Exception):
@@ -107,13 +138,17 @@ class Surroundings:
         bias: added to addresses in the file.
         cfa: the function's canonical frame address; None where there is none.
         frame_base: what DW_OP_fbreg counts from; None where there is none.
-        indexed: number of an address in the unit's table -> address in the file; None where there is no table.
-        base_type: offset of a base type's entry in the unit -> the type; None where no types are known.
-        entered: (operations that name a register, or memory at one) -> what that was at the function's entry;
-            None where nothing is known of the caller.
+        indexed: number of an address in the unit's table -> address in the file; None where there
+            is no table.
+        base_type: offset of a base type's entry in the unit -> the type; None where no types are
+            known.
+        entered: (operations that name a register, or memory at one) -> what that was at the
+            function's entry; None where nothing is known of the caller.
         passed: offset of a parameter's entry in the unit -> what the caller passed; None as before.
-        procedure: offset of an entry in the unit -> the operations of its location; None where there is no unit.
-        wide: (number of a register, bytes) -> the bits of a value of so many bytes in it; None: a word's.
+        procedure: offset of an entry in the unit -> the operations of its location; None where
+            there is no unit.
+        wide: (number of a register, bytes) -> the bits of a value of so many bytes in it; None: a
+            word's.
     """
 
     register: Callable[[int], int]
@@ -136,8 +171,9 @@ class Place:
     """The place of a value.
 
     Attributes:
-        kind: "memory", "register", "value" (the thing itself: a number), "bytes" (the thing itself), "pieces",
-            "pointer" (one whose target has no address), or "nowhere" (a piece that is not kept).
+        kind: "memory", "register", "value" (the thing itself: a number), "bytes" (the thing
+            itself), "pieces", "pointer" (one whose target has no address), or "nowhere" (a piece
+            that is not kept).
         value: the address, the register's number, or the number.
         data: the bytes of "bytes".
         pieces: where each part of the thing is, in the order of its bytes in memory.
@@ -203,6 +239,7 @@ class _Machine:
         around: gives registers, memory and what else operations ask for.
         first: entries that the stack begins with.
     """
+
     def __init__(self, ops: Sequence[Any], around: Surroundings, first: Sequence[int]) -> None:
         self._ops = ops
         self._around = around
@@ -212,11 +249,20 @@ class _Machine:
         self._steps = 0
 
     def run(self) -> Place:
-        """Evaluate the expression, and return where its value is. Raises Unknown, if damaged, too.
+        """Evaluate the expression, and return where its value is. Raises Unknown, if damaged,
+        too.
         """
         try:
             return self._run()
-        except (IndexError, ZeroDivisionError, ValueError, TypeError, KeyError, OverflowError, struct.error) as error:
+        except (
+            IndexError,
+            ZeroDivisionError,
+            ValueError,
+            TypeError,
+            KeyError,
+            OverflowError,
+            struct.error,
+        ) as error:
             raise Unknown from error
 
     def number(self) -> int | Typed:
@@ -234,7 +280,15 @@ class _Machine:
             if place is not None and place.kind == "register":
                 return self._around.register(place.value)
             found: int | Typed = self._stack[-1]
-        except (IndexError, ZeroDivisionError, ValueError, TypeError, KeyError, OverflowError, struct.error) as error:
+        except (
+            IndexError,
+            ZeroDivisionError,
+            ValueError,
+            TypeError,
+            KeyError,
+            OverflowError,
+            struct.error,
+        ) as error:
             raise Unknown from error
         if self._pieces or (place is not None and place.kind != "value"):
             raise Unknown
@@ -248,7 +302,9 @@ class _Machine:
         return place or self._top("")
 
     def _executed(self, ops: Sequence[Any]) -> Place | None:
-        """Execute operations; the location description that they end with, None where it is on the stack."""
+        """Execute operations; the location description that they end with, None where it is on the
+        stack.
+        """
         place: Place | None = None  # nothing but pieces may follow one
         at = 0
         offsets = {op.offset: n for n, op in enumerate(ops)}
@@ -345,7 +401,10 @@ class _Machine:
         elif name in _CONSTANTS:
             stack.append(args[0] + (around.bias if name == "addr" else 0) & self._mask)
         elif name in ("addrx", "addr_index", "constx", "const_index"):
-            stack.append(_known(around.indexed)(args[0]) + (around.bias if "addr" in name else 0) & self._mask)
+            stack.append(
+                _known(around.indexed)(args[0]) + (around.bias if "addr" in name else 0)
+                & self._mask
+            )
         elif name.startswith("breg"):
             number, offset = args if name == "bregx" else (int(name[4:]), args[0])
             stack.append(around.register(number) + offset & self._mask)
@@ -386,8 +445,14 @@ class _Machine:
         stack, around = self._stack, self._around
         if name == "regval_type":
             type = self._base(args[1])
-            stack.append(Typed(type, around.register(args[0]) & (1 << 8 * type.size) - 1 if around.wide is None
-                               else around.wide(args[0], type.size)))
+            stack.append(
+                Typed(
+                    type,
+                    around.register(args[0]) & (1 << 8 * type.size) - 1
+                    if around.wide is None
+                    else around.wide(args[0], type.size),
+                )
+            )
         elif name == "deref_type":
             type = self._base(args[1])
             stack.append(Typed(type, around.word(self._address(stack.pop()) & self._mask, args[0])))
@@ -466,7 +531,12 @@ class _Machine:
         """
         one, two = left.number, right.number
         if left.type.real:
-            made = {"plus": operator.add, "minus": operator.sub, "mul": operator.mul, "div": operator.truediv}[name]
+            made = {
+                "plus": operator.add,
+                "minus": operator.sub,
+                "mul": operator.mul,
+                "div": operator.truediv,
+            }[name]
             return float(made(one, two))
         if name == "div":
             return _divided(int(one), int(two))
@@ -518,7 +588,11 @@ class _Machine:
             name: "neg", "not" or "abs".
             top: the entry: an int, or a Typed.
         """
-        made: dict[str, Callable[[Any], Any]] = {"neg": operator.neg, "not": operator.inv, "abs": abs}
+        made: dict[str, Callable[[Any], Any]] = {
+            "neg": operator.neg,
+            "not": operator.inv,
+            "abs": abs,
+        }
         if isinstance(top, Typed):
             return Typed(top.type, top.type.raw(made[name](top.number)))
         return made[name](self._signed(top)) & self._mask

@@ -18,9 +18,24 @@ from ..btf import byte_order
 from ..errors import ImageError
 from ..image import LoadedFile, SectionedElf, find_separate, linked
 
-DAMAGE = (ImageError, DWARFError, ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError,
-          AttributeError, AssertionError, NotImplementedError, EOFError, RecursionError, struct.error, zlib.error,
-          MemoryError)
+DAMAGE = (
+    ImageError,
+    DWARFError,
+    ELFError,
+    ConstructError,
+    ArithmeticError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    NotImplementedError,
+    EOFError,
+    RecursionError,
+    struct.error,
+    zlib.error,
+    MemoryError,
+)
 T = TypeVar("T")
 
 
@@ -31,13 +46,36 @@ def dwarf(file: LoadedFile) -> Any:
 
 #: pyelftools' names of sections that have others than theirs
 _OTHERS = {"gnu_debugaltlink_sec": ".gnu_debugaltlink", "eh_frame_sec": ".eh_frame"}
-_SECTIONS = (*(f"debug_{name}_sec" for name in (
-    "info", "aranges", "abbrev", "frame", "str", "loc", "ranges", "line", "pubtypes", "pubnames", "addr", "str_offsets",
-    "line_str", "loclists", "rnglists", "sup", "types")), *_OTHERS)
+_SECTIONS = (
+    *(
+        f"debug_{name}_sec"
+        for name in (
+            "info",
+            "aranges",
+            "abbrev",
+            "frame",
+            "str",
+            "loc",
+            "ranges",
+            "line",
+            "pubtypes",
+            "pubnames",
+            "addr",
+            "str_offsets",
+            "line_str",
+            "loclists",
+            "rnglists",
+            "sup",
+            "types",
+        )
+    ),
+    *_OTHERS,
+)
 
 
 class _DwarfSection:
-    """A section, as pyelftools' DebugSectionDescriptor describes one, read when somebody looks at it.
+    """A section, as pyelftools' DebugSectionDescriptor describes one, read when somebody looks at
+    it.
 
     Attributes:
         name: of the section.
@@ -90,7 +128,8 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     is found as gdb finds it.
 
     Returns:
-        (pyelftools' DWARFInfo, path of the file that has it, that file); (None, "", b"") where neither has any.
+        (pyelftools' DWARFInfo, path of the file that has it, that file); (None, "", b"") where
+        neither has any.
 
     Raises:
         what is in DAMAGE.
@@ -113,7 +152,9 @@ def elf_of(file: LoadedFile) -> SectionedElf:
     Raises:
         what is in DAMAGE: the file is damaged.
     """
-    return cached(file, "elf", lambda: SectionedElf(cached(file, "linked", lambda: linked(file.data))))
+    return cached(
+        file, "elf", lambda: SectionedElf(cached(file, "linked", lambda: linked(file.data)))
+    )
 
 
 def children(die: Any) -> list[Any]:

@@ -44,9 +44,20 @@ from .unwind import Unwinder
 from .view import Held, View, load
 
 _COMPARED = 64  #: definitions of a name that are compared
-_WHOLE = ("struct", "union", "array", "function", "void", "other")  #: kinds of types that are no numbers
-_TAGS = {"DW_TAG_structure_type": "struct ", "DW_TAG_class_type": "struct ", "DW_TAG_union_type": "union ",
-         "DW_TAG_enumeration_type": "enum "}
+_WHOLE = (
+    "struct",
+    "union",
+    "array",
+    "function",
+    "void",
+    "other",
+)  #: kinds of types that are no numbers
+_TAGS = {
+    "DW_TAG_structure_type": "struct ",
+    "DW_TAG_class_type": "struct ",
+    "DW_TAG_union_type": "union ",
+    "DW_TAG_enumeration_type": "enum ",
+}
 _DIMENSIONS = re.compile(r"(\s*\[\s*\d+\s*\])+\s*$")  #: of an array
 
 
@@ -77,8 +88,9 @@ class SourceLine:
 
 @checked()
 class DebugInfo:
-    """DWARF of all files that a machine has loaded. What is not there, or damaged, is None or an UnknownSymbol that
-    says so."""
+    """DWARF of all files that a machine has loaded. What is not there, or damaged, is None or an
+    UnknownSymbol that says so.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self._machine, self.arch = machine, machine.arch
@@ -99,12 +111,18 @@ class DebugInfo:
                 continue
 
     def _has_loaded_separate(self, file: LoadedFile) -> bool:
-        """True where a file has no debug information, and the file that has it is loaded as well."""
+        """True where a file has no debug information, and the file that has it is loaded as
+        well.
+        """
         key = "loaded separate", len(self.files)
         if key[0] not in file.cache or file.cache[key[0]][0] != key[1]:
             found = not has_dwarf(file.data) and any(
-                other is not file and other.bias == file.bias and has_dwarf(other.data)
-                and is_of_same_build(file.data, other.data) for other in self.files)
+                other is not file
+                and other.bias == file.bias
+                and has_dwarf(other.data)
+                and is_of_same_build(file.data, other.data)
+                for other in self.files
+            )
             file.cache[key[0]] = key[1], found
         return bool(file.cache[key[0]][1])
 
@@ -118,7 +136,9 @@ class DebugInfo:
         """
         rows = _DIMENSIONS.search(name)
         if rows is not None:
-            return Derived.array(self.type(name[:rows.start()]), tuple(map(int, re.findall(r"\d+", rows[0]))))
+            return Derived.array(
+                self.type(name[: rows.start()]), tuple(map(int, re.findall(r"\d+", rows[0])))
+            )
         if name.rstrip().endswith("*"):
             return Derived.of(self.type(name.rstrip()[:-1]), self._machine.arch, None)
         found = self._find(name)
@@ -127,8 +147,11 @@ class DebugInfo:
             import difflib  # errors alone want it
 
             near = difflib.get_close_matches(spelling(name), known, 3)
-            hint = (f"did you mean {' or '.join(near)}?" if near
-                    else "build the guest with -g, or m.symbols.load() a file that was")
+            hint = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else "build the guest with -g, or m.symbols.load() a file that was"
+            )
             raise UnknownSymbol("no such type", symbol=name, hint=hint)
         return found
 
@@ -146,7 +169,9 @@ class DebugInfo:
                     return found
         return None
 
-    def _spelled(self, wanted: str, name: str, entries_of: Callable[[Units, str], list[Any]]) -> CType | None:
+    def _spelled(
+        self, wanted: str, name: str, entries_of: Callable[[Units, str], list[Any]]
+    ) -> CType | None:
         """The type of a name.
 
         Args:
@@ -165,9 +190,13 @@ class DebugInfo:
                 continue
             if len(shapes) > 1:
                 lines = sorted({each.die_line for each in found})
-                raise UnknownSymbol("several types of this name differ", symbol=name,
-                                    hint=f"they are declared at lines {', '.join(map(str, lines[:8]))}; write a C++ "
-                                         "type with its namespace, or view memory by a type that has it as member")
+                raise UnknownSymbol(
+                    "several types of this name differ",
+                    symbol=name,
+                    hint=f"they are declared at lines {', '.join(map(str, lines[:8]))}; write "
+                    "a C++ "
+                    "type with its namespace, or view memory by a type that has it as member",
+                )
             if found:
                 return found[0]
         return None
@@ -180,12 +209,15 @@ class DebugInfo:
     def _definition(self, die: Any) -> CType | None:
         """Return the type that an entry declares, by its name; None: there is none, or several."""
         try:
-            return self._find(f"{_TAGS.get(str(die.tag), '')}{scopes_of(die)}{text(die, 'DW_AT_name')}")
+            return self._find(
+                f"{_TAGS.get(str(die.tag), '')}{scopes_of(die)}{text(die, 'DW_AT_name')}"
+            )
         except UnknownSymbol:
             return None
 
     def variable(self, name: str) -> tuple[int, CType] | None:
-        """Return (address, type) of a global variable; None: none is known, or it is in no memory.
+        """Return (address, type) of a global variable; None: none is known, or it is in no
+        memory.
         """
         for file, units in self._units():
             try:
@@ -199,7 +231,9 @@ class DebugInfo:
         return None
 
     def view(self, type: str | CType, address: int) -> View:
-        """Guest memory as a type: of a pointer, `address` is what it points at; of anything else, where it is."""
+        """Guest memory as a type: of a pointer, `address` is what it points at; of anything else,
+        where it is.
+        """
         return View(self._machine, self.type(type) if isinstance(type, str) else type, address)
 
     # --- functions and their variables
@@ -216,7 +250,8 @@ class DebugInfo:
         return None
 
     def parameters(self, address: int) -> list[Variable] | None:
-        """Return the parameters of the function at an address, in order; None: none is known there.
+        """Return the parameters of the function at an address, in order; None: none is known
+        there.
         """
         found = self.function(address)
         return None if found is None else self._parameters(*found, address)
@@ -229,7 +264,11 @@ class DebugInfo:
             function: the function.
             address: guest address in it.
         """
-        found = [v for v in self._variables(function, address - file.bias, own=True) if v.parameter is not None]
+        found = [
+            v
+            for v in self._variables(function, address - file.bias, own=True)
+            if v.parameter is not None
+        ]
         return sorted(found, key=lambda v: v.parameter or 0)
 
     def _variables(self, function: Function, address: int, own: bool = False) -> Iterator[Variable]:
@@ -243,7 +282,9 @@ class DebugInfo:
         seen = set()
         for die, origin, parameter in entries(function, address, own):
             try:
-                typed = die if "DW_AT_type" in die.attributes else origin  # a copy's array may have bounds of its own
+                typed = (
+                    die if "DW_AT_type" in die.attributes else origin
+                )  # a copy's array may have bounds of its own
                 type = self._ctype(type_entry(typed))
             except DAMAGE:
                 continue
@@ -253,7 +294,8 @@ class DebugInfo:
                 yield Variable(name, type, parameter, die, origin)
 
     def arrivals(self, address: int) -> list[tuple[Variable, Arrival]]:
-        """Return (parameter, where it is at the entry) of the function whose entry an address is.
+        """Return (parameter, where it is at the entry) of the function whose entry an address
+        is.
         """
         found = self.function(address)
         if found is None:
@@ -261,8 +303,14 @@ class DebugInfo:
         file, function = found
         variables = self._parameters(file, function, address)
         symbol = self._machine.symbols.covering(function.start + file.bias)
-        ways = arrivals(self.arch, function, address - file.bias, variables, self._ctype,
-                        symbol.name if symbol is not None else "")
+        ways = arrivals(
+            self.arch,
+            function,
+            address - file.bias,
+            variables,
+            self._ctype,
+            symbol.name if symbol is not None else "",
+        )
         return [*zip(variables, ways, strict=True)]
 
     def cfa(self, address: int) -> tuple[str, int] | None:
@@ -275,7 +323,9 @@ class DebugInfo:
             (register, bytes above its value); None: it is computed otherwise, or not known.
         """
         row = Unwinder(self.arch, self._machine.symbols).row(address)
-        name = register(self.arch, row.cfa.reg) if row is not None and row.cfa.expr is None else None
+        name = (
+            register(self.arch, row.cfa.reg) if row is not None and row.cfa.expr is None else None
+        )
         return None if row is None or name is None else (name, row.cfa.offset)
 
     def result(self, address: int) -> CType | None:
@@ -296,8 +346,9 @@ class DebugInfo:
             return None
 
     def result_arrival(self, address: int) -> Arrival | None:
-        """Return where the result of the function at an address is when it returns, of one that takes more
-        than a word or is no integer; None where nothing is known of the function."""
+        """Return where the result of the function at an address is when it returns, of one that
+        takes more than a word or is no integer; None where nothing is known of the function.
+        """
         found, type = self.function(address), self.result(address)
         return None if found is None or type is None else result_arrival(self.arch, found[1], type)
 
@@ -355,8 +406,12 @@ class DebugInfo:
             names.append(variable.name)
             if variable.name == name:
                 return value
-        raise UnknownSymbol("no such variable here", symbol=name, address=regs.pc,
-                            hint=f"there are: {', '.join(names)}" if names else "build the guest with -g")
+        raise UnknownSymbol(
+            "no such variable here",
+            symbol=name,
+            address=regs.pc,
+            hint=f"there are: {', '.join(names)}" if names else "build the guest with -g",
+        )
 
     @cached_property
     def passed(self) -> Passed:
@@ -389,8 +444,9 @@ class DebugInfo:
         if entered:  # where a function that stands inlined begins there, too
             yield from self._inlined_at_entry(function, regs.pc - file.bias, seen, there)
 
-    def _inlined_at_entry(self, function: Function, address: int, seen: set[str], there: Whereabouts
-                          ) -> Iterator[tuple[Variable, Any]]:
+    def _inlined_at_entry(
+        self, function: Function, address: int, seen: set[str], there: Whereabouts
+    ) -> Iterator[tuple[Variable, Any]]:
         """Yield variables, and their values, of functions that stand inlined at a function's entry.
 
         Args:
@@ -461,11 +517,22 @@ class DebugInfo:
         if first.kind == "stack":
             return load(self._machine, type, regs.sp + first.offset)
         if first.kind == "behind":
-            return load(self._machine, type, regs[first.name] if first.name else regs.word(regs.sp + first.offset))
+            return load(
+                self._machine,
+                type,
+                regs[first.name] if first.name else regs.word(regs.sp + first.offset),
+            )
         order: Any = self.arch.order.value
-        data = b"".join((regs[part.name] & (1 << 8 * part.size) - 1).to_bytes(part.size, order) for part in parts)
+        data = b"".join(
+            (regs[part.name] & (1 << 8 * part.size) - 1).to_bytes(part.size, order)
+            for part in parts
+        )
         data = data.ljust(type.size, b"\0")  # a long double has bytes that no register has
-        return self._held(type, data) if type.kind in _WHOLE else self.typed(type, int.from_bytes(data, order))
+        return (
+            self._held(type, data)
+            if type.kind in _WHOLE
+            else self.typed(type, int.from_bytes(data, order))
+        )
 
     def _value(self, variable: Variable, there: Whereabouts) -> Any:
         """Return a variable's value, where debug information says that the variable is.
@@ -484,7 +551,10 @@ class DebugInfo:
         constant = variable.die.attributes.get("DW_AT_const_value")
         if constant is not None:
             return self._constant(type, constant.value)
-        if "DW_AT_location" not in variable.die.attributes and "DW_AT_declaration" in variable.origin.attributes:
+        if (
+            "DW_AT_location" not in variable.die.attributes
+            and "DW_AT_declaration" in variable.origin.attributes
+        ):
             return self._declared(variable, type)
         place = there.place(variable.die)
         if place.kind == "memory":
@@ -522,7 +592,9 @@ class DebugInfo:
         Raises:
             Unknown: there is no symbol of its name.
         """
-        symbol = self._machine.symbols.find(text(variable.origin, "DW_AT_linkage_name") or variable.name)
+        symbol = self._machine.symbols.find(
+            text(variable.origin, "DW_AT_linkage_name") or variable.name
+        )
         if symbol is None:
             raise Unknown
         return load(self._machine, type, symbol.address)
@@ -561,7 +633,11 @@ class DebugInfo:
         if type.kind in _WHOLE:
             raise Unknown
         raw &= (1 << 8 * max(type.size, 1)) - 1
-        return View(self._machine, type, raw) if type.kind == "pointer" else number(type, raw, self.arch)
+        return (
+            View(self._machine, type, raw)
+            if type.kind == "pointer"
+            else number(type, raw, self.arch)
+        )
 
     def _entered(self, file: LoadedFile, function: Function, pc: int) -> bool:
         """Return True at a function's entry, where its frame is not made yet.
@@ -572,8 +648,10 @@ class DebugInfo:
             pc: guest address.
         """
         arch = self._machine.arch
-        return pc - file.bias - function.start in arch.pointers.code_address(function.start + file.bias,
-            self._machine.read).entries
+        return (
+            pc - file.bias - function.start
+            in arch.pointers.code_address(function.start + file.bias, self._machine.read).entries
+        )
 
     def names(self, address: int) -> list[str]:
         """Return the names of the variables in scope at an address."""
@@ -592,7 +670,10 @@ class DebugInfo:
         found = self.function(address)
         if found is None:
             return None
-        return next((v.type for v in self._variables(found[1], address - found[0].bias) if v.name == name), None)
+        return next(
+            (v.type for v in self._variables(found[1], address - found[0].bias) if v.name == name),
+            None,
+        )
 
     # --- lines
 
@@ -620,7 +701,12 @@ class DebugInfo:
         if found is None:
             return []
         try:
-            return frames(found[1], address - found[0].bias, line.path if line else "", line.line if line else 0)
+            return frames(
+                found[1],
+                address - found[0].bias,
+                line.path if line else "",
+                line.line if line else 0,
+            )
         except DAMAGE:
             return []
 
@@ -645,7 +731,9 @@ class DebugInfo:
         out: list[SourceLine] = []
         for file, units in self._units():
             try:
-                found = [line for line in units.lines_in(start - file.bias, end - file.bias) if line.line]
+                found = [
+                    line for line in units.lines_in(start - file.bias, end - file.bias) if line.line
+                ]
             except DAMAGE:
                 continue
             out += [SourceLine(line.path, line.line, line.start + file.bias) for line in found]
@@ -676,10 +764,16 @@ class DebugInfo:
             except DAMAGE:
                 continue
         if not found:
-            hint = ("build the guest with -g" if near is None
-                    else f"there is code at line {' and '.join(map(str, near))}")
-            raise UnknownSymbol("no code is of this line" if near else "no source file has this name",
-                                symbol=f"{path}:{line}", hint=hint)
+            hint = (
+                "build the guest with -g"
+                if near is None
+                else f"there is code at line {' and '.join(map(str, near))}"
+            )
+            raise UnknownSymbol(
+                "no code is of this line" if near else "no source file has this name",
+                symbol=f"{path}:{line}",
+                hint=hint,
+            )
         return found
 
     def has_source(self, path: str) -> bool:
@@ -704,20 +798,26 @@ class DebugInfo:
         line = None if found is None else first_line(found[1])
         path = "" if found is None else self._path_of(found[1])
         if found is None or not line or not path:
-            raise UnknownSymbol("nothing is known of its source", address=address, hint="build the guest with -g")
+            raise UnknownSymbol(
+                "nothing is known of its source", address=address, hint="build the guest with -g"
+            )
         file, function = found
         start, end = function.start + file.bias, function.end + file.bias
         try:
-            return [place for place in self.at_line(path, line + number) if start <= place.address < end] or self._none(
-                function, number)
+            return [
+                place for place in self.at_line(path, line + number) if start <= place.address < end
+            ] or self._none(function, number)
         except UnknownSymbol:
             return self._none(function, number)
 
     @staticmethod
     def _none(function: Function, number: int) -> list[SourcePlace]:
         """Raise UnknownSymbol: a function has no code at a line, counted from its first one."""
-        raise UnknownSymbol(f"there is no code at its line {number}", symbol=function.name,
-                            hint=f"`kprobes list FILE '{function.name}:*'` shows where there is")
+        raise UnknownSymbol(
+            f"there is no code at its line {number}",
+            symbol=function.name,
+            hint=f"`kprobes list FILE '{function.name}:*'` shows where there is",
+        )
 
     @staticmethod
     def _path_of(function: Function) -> str:
@@ -732,7 +832,8 @@ class DebugInfo:
         return ""
 
     def source_of(self, address: int) -> tuple[str, int]:
-        """Return (path, first line) of the function at an address; ("", 0) where it is not known.
+        """Return (path, first line) of the function at an address; ("", 0) where it is not
+        known.
         """
         found = self.function(address)
         return ("", 0) if found is None else (self._path_of(found[1]), first_line(found[1]))
@@ -763,27 +864,37 @@ class DebugInfo:
         found: list[SourcePlace] = []
         for file, units in self._units():
             try:
-                found += [evolve(place, address=place.address + file.bias) for place in copies(units, name)]
+                found += [
+                    evolve(place, address=place.address + file.bias)
+                    for place in copies(units, name)
+                ]
             except DAMAGE:
                 continue
         return found
 
     def markers(self) -> list[Marker]:
         """Return the static tracepoints of all files, by address."""
-        return sorted((marker for file in self.files for marker in markers_of(file)), key=lambda marker: marker.address)
+        return sorted(
+            (marker for file in self.files for marker in markers_of(file)),
+            key=lambda marker: marker.address,
+        )
 
     def inlined(self, name: str) -> list[int]:
         """Return the addresses at which a function of a name begins inlined in others."""
         found = []
         for file, units in self._units():
             try:
-                found += [file.bias + start for f in units.functions for start in inlined_in(f.die, name)]
+                found += [
+                    file.bias + start for f in units.functions for start in inlined_in(f.die, name)
+                ]
             except DAMAGE:
                 continue
         return sorted(found)
 
 
 def _shape(type: CType) -> tuple[Any, ...]:
-    """Return what two definitions of a type have in common where it does not matter which of them is taken."""
+    """Return what two definitions of a type have in common where it does not matter which of them
+    is taken.
+    """
     members = tuple((m.name, m.offset, m.bits, m.shift, m.type.name) for m in type.members.values())
     return type.kind, type.size, type.signed, members, tuple(type.values.items())

@@ -1,4 +1,5 @@
-"""The types and variables of big files by name, kept between processes: to find one, all units have to be read.
+"""The types and variables of big files by name, kept between processes: to find one, all units have
+to be read.
 
 What is kept is a file of tables that are searched where they lie, mapped into memory: nothing is
 read but what is asked for. It begins with a mark of its format and a check sum; one that is
@@ -24,9 +25,15 @@ from ..hostsystem import is_private
 
 SMALL: Final = 1 << 18  #: bytes of .debug_info that are read faster than a file is looked for
 Kept = TypeVar("Kept")
-_MARK: Final = b"kprobes6" + sys.byteorder[:1].encode()  #: format of the tables, which have this host's numbers
-_HEAD: Final = struct.Struct("=16sQQQ")  #: mark, names, bytes of their texts, check sum of what follows
-_ENTRIES: Final = struct.Struct("=16sQQ")  #: of kept entries: mark, bytes of the first section, check sum
+_MARK: Final = (
+    b"kprobes6" + sys.byteorder[:1].encode()
+)  #: format of the tables, which have this host's numbers
+_HEAD: Final = struct.Struct(
+    "=16sQQQ"
+)  #: mark, names, bytes of their texts, check sum of what follows
+_ENTRIES: Final = struct.Struct(
+    "=16sQQ"
+)  #: of kept entries: mark, bytes of the first section, check sum
 _ROW: Final = 3  #: words of a name: offset and bytes of its text, offset of its entry
 _SAMPLE: Final = 1 << 10
 _SAMPLES: Final = 256
@@ -50,9 +57,9 @@ class NameIndex:
         texts_at = rows_at + 8 * _ROW * count
         if mark.rstrip(b"\0") != _MARK or len(whole) != texts_at + size:
             raise ValueError("tables of names of another format, or cut off")
-        if zlib.crc32(whole[_HEAD.size:]) != check:
+        if zlib.crc32(whole[_HEAD.size :]) != check:
             raise ValueError("damaged tables of names")
-        self._sums = whole[_HEAD.size:_HEAD.size + 4 * count].cast("I")
+        self._sums = whole[_HEAD.size : _HEAD.size + 4 * count].cast("I")
         self._rows = whole[rows_at:texts_at].cast("Q")
         self._texts = whole[texts_at:]
 
@@ -62,16 +69,16 @@ class NameIndex:
         sum = zlib.crc32(wanted)
         found = []
         for n in range(bisect.bisect_left(self._sums, sum), bisect.bisect_right(self._sums, sum)):
-            at, size, offset = self._rows[_ROW * n:_ROW * n + _ROW]
-            if self._texts[at:at + size] == wanted:
+            at, size, offset = self._rows[_ROW * n : _ROW * n + _ROW]
+            if self._texts[at : at + size] == wanted:
                 found.append(offset)
         return found
 
     def __iter__(self) -> Iterator[str]:
         """Yield all names."""
         for n in range(len(self._sums)):
-            at, size, _ = self._rows[_ROW * n:_ROW * n + _ROW]
-            yield bytes(self._texts[at:at + size]).decode("utf-8", "surrogatepass")
+            at, size, _ = self._rows[_ROW * n : _ROW * n + _ROW]
+            yield bytes(self._texts[at : at + size]).decode("utf-8", "surrogatepass")
 
 
 def made(pairs: Iterable[tuple[str, int]]) -> bytes:
@@ -108,16 +115,20 @@ def identity_of(data: bytes, build: str) -> bytes:
     """
     digest = hashlib.blake2b(f"{build} {len(data)}".encode(), digest_size=20)
     step = max(len(data) // _SAMPLES, 1)
-    digest.update(data[:1 << 16] + data[-(1 << 16):])
+    digest.update(data[: 1 << 16] + data[-(1 << 16) :])
     for at in range(0, len(data), step):
-        digest.update(data[at:at + _SAMPLE])
+        digest.update(data[at : at + _SAMPLE])
     return digest.digest()
 
 
 def directory() -> Path | None:
-    """Return the folder of the cache: kprobes/debug in $XDG_CACHE_HOME, or in ~/.cache. None: there is no home."""
+    """Return the folder of the cache: kprobes/debug in $XDG_CACHE_HOME, or in ~/.cache. None: there
+    is no home.
+    """
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kprobes" / "debug"
+        return (
+            Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kprobes" / "debug"
+        )
     except RuntimeError:
         return None
 
@@ -170,19 +181,20 @@ def _sections(data: Any) -> tuple[bytes, bytes]:
         ValueError, struct.error: it is damaged.
     """
     mark, size, check = _ENTRIES.unpack_from(data)
-    content = bytes(data[_ENTRIES.size:])
+    content = bytes(data[_ENTRIES.size :])
     if mark.rstrip(b"\0") != _MARK or size > len(content) or zlib.crc32(content) != check:
         raise ValueError("damaged entries")
     return content[:size], content[size:]
 
 
 def _read(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
-    """Return what a file of ours says; None where there is none, or it is damaged, or somebody else may have
-    written it.
+    """Return what a file of ours says; None where there is none, or it is damaged, or somebody else
+    may have written it.
 
     Args:
         path: of the file.
-        understood: makes what is wanted of its bytes. Raises ValueError or struct.error: they are damaged.
+        understood: makes what is wanted of its bytes. Raises ValueError or struct.error: they are
+            damaged.
     """
     try:
         with open(path, "rb") as file:

@@ -31,13 +31,16 @@ class LineTable:
     They are made when they are asked for: a unit of C++ has hundreds of thousands.
     """
 
-    def __init__(self, lines: Sequence[Line], rows: memoryview | None = None, program: Any = None) -> None:
+    def __init__(
+        self, lines: Sequence[Line], rows: memoryview | None = None, program: Any = None
+    ) -> None:
         """Take what was read.
 
         Args:
             lines: the lines; where there are `rows`, none.
             rows: words of the lines, as rows_of() gives them.
-            program: pyelftools' view of the header, which has the files' names; None: there are no rows.
+            program: pyelftools' view of the header, which has the files' names; None: there are no
+                rows.
         """
         self._lines = sorted(lines, key=lambda line: line.start)
         self._rows = rows
@@ -52,7 +55,9 @@ class LineTable:
         files = self._rows[2::_WORDS].tolist()
         base = _base(self._program)
         count = len(self._program["file_entry"])
-        return sorted((n for n, file in enumerate(files) if 0 <= file - base < count), key=starts.__getitem__)
+        return sorted(
+            (n for n, file in enumerate(files) if 0 <= file - base < count), key=starts.__getitem__
+        )
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -67,10 +72,12 @@ class LineTable:
         if self._rows is None:
             return self._lines[at]
         n = _WORDS * self._order[at]
-        start, end, file, line, is_stmt = self._rows[n:n + _WORDS]
+        start, end, file, line, is_stmt = self._rows[n : n + _WORDS]
         if file not in self._paths:
             base = _base(self._program)
-            self._paths[file] = path_in(self._program, self._program["file_entry"][file - base], base)
+            self._paths[file] = path_in(
+                self._program, self._program["file_entry"][file - base], base
+            )
         return Line(start, end, self._paths[file], line, bool(is_stmt))
 
     def __iter__(self) -> Iterator[Line]:
@@ -78,7 +85,10 @@ class LineTable:
 
     def between(self, start: int, end: int) -> list[Line]:
         """Return the lines that begin in [start, end), link addresses."""
-        first, behind = bisect.bisect_left(self._starts, start), bisect.bisect_left(self._starts, end)
+        first, behind = (
+            bisect.bisect_left(self._starts, start),
+            bisect.bisect_left(self._starts, end),
+        )
         return [self._line(at) for at in range(first, behind)]
 
     def at(self, address: int) -> Line | None:
@@ -114,12 +124,22 @@ def line_table(info: Any, unit: Any) -> LineTable:
     if program is None:
         return LineTable([])
     if program["version"] < 4 or program["maximum_operations_per_instruction"] == 1:
-        facts = {"address": program.structs.address_size, "least": program["minimum_instruction_length"],
-                 "is_stmt": bool(program["default_is_stmt"]), "line_base": program["line_base"],
-                 "line_range": program["line_range"], "opcode_base": program["opcode_base"]}
+        facts = {
+            "address": program.structs.address_size,
+            "least": program["minimum_instruction_length"],
+            "is_stmt": bool(program["default_is_stmt"]),
+            "line_base": program["line_base"],
+            "line_range": program["line_range"],
+            "opcode_base": program["opcode_base"],
+        }
         data = info.debug_line_sec.stream.getvalue()
-        rows = rows_of(data, program.program_start_offset, program.program_end_offset, facts,
-                       not info.config.little_endian)
+        rows = rows_of(
+            data,
+            program.program_start_offset,
+            program.program_end_offset,
+            facts,
+            not info.config.little_endian,
+        )
         if rows is not None:
             return LineTable([], rows, program)
     return LineTable([*_lines(program)])
@@ -142,10 +162,19 @@ def _lines(program: Any) -> Iterator[Line]:
         state = entry.state
         if state is None:
             continue
-        if (before is not None and before.line and before.address < state.address and 0 <= before.file - base
-            < len(files)):
-            yield Line(before.address, state.address, path_in(program, files[before.file - base], base), before.line,
-                       bool(before.is_stmt))
+        if (
+            before is not None
+            and before.line
+            and before.address < state.address
+            and 0 <= before.file - base < len(files)
+        ):
+            yield Line(
+                before.address,
+                state.address,
+                path_in(program, files[before.file - base], base),
+                before.line,
+                bool(before.is_stmt),
+            )
         before = None if state.end_sequence else state
 
 
@@ -157,13 +186,23 @@ def path_in(program: Any, entry: Any, base: int) -> str:
         entry: of the file.
         base: number of the program's first file.
     """
-    name = entry.name.decode("utf-8", "backslashreplace") if isinstance(entry.name, bytes) else str(entry.name)
+    name = (
+        entry.name.decode("utf-8", "backslashreplace")
+        if isinstance(entry.name, bytes)
+        else str(entry.name)
+    )
     directories = program["include_directory"]
     index = entry.dir_index - base
-    if name.startswith("/") or not 0 <= index < len(directories) or (base == 0 and entry.dir_index == 0):
+    if (
+        name.startswith("/")
+        or not 0 <= index < len(directories)
+        or (base == 0 and entry.dir_index == 0)
+    ):
         return name
     directory = directories[index]
-    return f"{directory.decode('utf-8', 'backslashreplace') if isinstance(directory, bytes) else directory}/{name}"
+    if isinstance(directory, bytes):
+        directory = directory.decode("utf-8", "backslashreplace")
+    return f"{directory}/{name}"
 
 
 def source_path(unit: Any, file: int) -> str:

@@ -19,7 +19,8 @@ _OPERAND: Final = re.compile(r"\s+(?=-?\d+f?@)")
 
 @frozen
 class Marker:
-    """A place that a program's source marks. The same marker may have several, and each its own operands.
+    """A place that a program's source marks. The same marker may have several, and each its own
+    operands.
 
     Attributes:
         provider, name: of the marker.
@@ -54,7 +55,9 @@ def _read(file: LoadedFile) -> Iterator[Marker]:
         return
     order: Any = "little" if elf.little_endian else "big"
     for desc in _notes(section.data(), order):
-        marker = _marker(desc, elf.elfclass // 8, order, base["sh_addr"] if base is not None else 0, file)
+        marker = _marker(
+            desc, elf.elfclass // 8, order, base["sh_addr"] if base is not None else 0, file
+        )
         if marker is not None:
             yield marker
 
@@ -68,10 +71,14 @@ def _notes(data: bytes, order: Any) -> Iterator[bytes]:
     """
     at = 0
     while at + 12 <= len(data):
-        name, size, kind = (int.from_bytes(data[at + n:at + n + 4], order) for n in (0, 4, 8))
+        name, size, kind = (int.from_bytes(data[at + n : at + n + 4], order) for n in (0, 4, 8))
         begin = at + 12 + (name + 3 & ~3)
-        if kind == _KIND and data[at + 12:at + 12 + name] == b"stapsdt\0" and begin + size <= len(data):
-            yield data[begin:begin + size]
+        if (
+            kind == _KIND
+            and data[at + 12 : at + 12 + name] == b"stapsdt\0"
+            and begin + size <= len(data)
+        ):
+            yield data[begin : begin + size]
         at = begin + (size + 3 & ~3)
 
 
@@ -86,14 +93,22 @@ def _marker(desc: bytes, word: int, order: Any, base: int, file: LoadedFile) -> 
             had at link time: a tool that moves sections leaves notes as they are.
         file: the file that the note is in.
     """
-    texts = desc[3 * word:].split(b"\0")
+    texts = desc[3 * word :].split(b"\0")
     if len(texts) < 4:
         return None
     provider, name, arguments = (text.decode("utf-8", "backslashreplace") for text in texts[:3])
-    address, then, semaphore = (int.from_bytes(desc[n * word:(n + 1) * word], order) for n in range(3))
+    address, then, semaphore = (
+        int.from_bytes(desc[n * word : (n + 1) * word], order) for n in range(3)
+    )
     moved, mask = (base - then if base and then else 0) + file.bias, (1 << 8 * word) - 1
-    return Marker(provider, name, address + moved & mask, semaphore + moved & mask if semaphore else 0,
-                  _operands(arguments), file.module)
+    return Marker(
+        provider,
+        name,
+        address + moved & mask,
+        semaphore + moved & mask if semaphore else 0,
+        _operands(arguments),
+        file.module,
+    )
 
 
 def _operands(text: str) -> tuple[str, ...]:

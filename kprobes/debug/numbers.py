@@ -14,9 +14,16 @@ from .registers import facts
 if TYPE_CHECKING:
     from .types import CType
 
-#: format -> (bits of the exponent, of the fraction, whether the integer bit is among the fraction's)
-_FORMATS: Final = {"half": (5, 10, False), "bfloat": (8, 7, False), "single": (8, 23, False),
-                   "double": (11, 52, False), "x87": (15, 64, True), "quad": (15, 112, False)}
+#: format -> (bits of the exponent, of the fraction, whether the integer bit is among the
+#: fraction's)
+_FORMATS: Final = {
+    "half": (5, 10, False),
+    "bfloat": (8, 7, False),
+    "single": (8, 23, False),
+    "double": (11, 52, False),
+    "x87": (15, 64, True),
+    "quad": (15, 112, False),
+}
 _QUAD: Final = ("_Float128", "__float128", "__ieee128", "f128")
 
 
@@ -55,7 +62,9 @@ def number(type: CType, raw: int, arch: Arch) -> int | float | bool | complex:
     if type.kind == "bool":
         return bool(raw)
     if type.kind == "other":
-        raise Unsupported(f"{type.name} is of a kind whose numbers are not known", hint="read its bytes")
+        raise Unsupported(
+            f"{type.name} is of a kind whose numbers are not known", hint="read its bytes"
+        )
     bits = type.bits
     raw &= (1 << bits) - 1
     return raw - (raw >> bits - 1 << bits) if type.signed and bits else raw
@@ -74,7 +83,9 @@ def _known(type: CType, arch: Arch, size: int) -> str:
     """
     form = float_format(arch, type.base_name, size)
     if not form:
-        raise Unsupported(f"the format of {type.name} is not known on {arch.name}", hint="read its bytes")
+        raise Unsupported(
+            f"the format of {type.name} is not known on {arch.name}", hint="read its bytes"
+        )
     return form
 
 
@@ -122,7 +133,9 @@ def _float(raw: int, form: str) -> float:
         mantissa |= 1 << fraction
     scale = max(exponent, 1) - bias - fraction
     try:
-        exact = Fraction(mantissa) * (Fraction(1 << scale) if scale >= 0 else Fraction(1, 1 << -scale))
+        exact = Fraction(mantissa) * (
+            Fraction(1 << scale) if scale >= 0 else Fraction(1, 1 << -scale)
+        )
         return sign * float(exact)
     except OverflowError:
         return sign * math.inf

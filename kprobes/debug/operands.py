@@ -82,7 +82,9 @@ def operand_of(written: str, arch: Arch, symbols: Symbols) -> Operand:
     if float:
         raise Unfetchable("floating-point numbers are not fetched")
     size, body = int(digits), re.sub(r"\s", "", body)
-    found = _parts(Operand(size=size, signed=bool(sign), sized=sized is not None), body, arch, symbols)
+    found = _parts(
+        Operand(size=size, signed=bool(sign), sized=sized is not None), body, arch, symbols
+    )
     if found.register and not found.memory and 8 * size > arch.bits:
         raise Unfetchable("it is in two registers")
     if found.shift and sign:
@@ -192,4 +194,6 @@ def _register(body: str, arch: Arch) -> tuple[str | None, int]:
     name = body.removeprefix("%").removeprefix("$")
     name = f"r{name}" if name.isdecimal() else name
     name, shift = _text(arch).register(name, arch.bits)
-    return (name if not name or name in arch.regs.names or name in arch.regs.aliases else None), shift
+    return (
+        name if not name or name in arch.regs.names or name in arch.regs.aliases else None
+    ), shift

@@ -1,7 +1,8 @@
 """The places of parameters at a function's entry.
 
-Debug information says it, except where a parameter lives in a frame that the function has not made yet. There the
-calling convention says it, unless the compiler may have changed that: then the parameter is refused.
+Debug information says it, except where a parameter lives in a frame that the function has not made
+yet. There the calling convention says it, unless the compiler may have changed that: then the
+parameter is refused.
 """
 
 from __future__ import annotations
@@ -24,8 +25,25 @@ from .types import CType, constant
 from .units import Function, location, named, takes_a_word, text
 
 _RUST: Final = 0x1C
-#: DW_LANG: whose functions are called as C's are: C89, C, C++, C99, Objective-C, Objective-C++, C++03 ... C++20, C17
-_LIKE_C: Final = {0x1, 0x2, 0x4, 0xC, 0x10, 0x11, 0x19, 0x1A, 0x1D, 0x21, 0x2B, 0x2C, 0x3A, 0x3E, 0x8001}
+#: DW_LANG: whose functions are called as C's are: C89, C, C++, C99, Objective-C, Objective-C++,
+#: C++03 ... C++20, C17
+_LIKE_C: Final = {
+    0x1,
+    0x2,
+    0x4,
+    0xC,
+    0x10,
+    0x11,
+    0x19,
+    0x1A,
+    0x1D,
+    0x21,
+    0x2B,
+    0x2C,
+    0x3A,
+    0x3E,
+    0x8001,
+}
 _C: Final = {0x1, 0x2, 0xC, 0x1D, 0x2C, 0x3E, 0x8001}
 _BY_REFERENCE, _BY_VALUE = 4, 5  #: DW_CC_pass_by_reference and DW_CC_pass_by_value
 _OPTIMIZED: Final = re.compile(r"\s-O(\S*)")
@@ -34,11 +52,13 @@ _REGISTER: Final = re.compile(r"DW_OP_(reg(\d+)|regx)")
 _FRAMELESS: Final = re.compile(
     r"DW_OP_(reg\w+|lit\d+|const\w+|addr|addrx|stack_value|implicit_value|piece|plus\w*|minus|and|or|xor|shl|shra?|neg|not|"
     r"call_frame_cfa|nop|and|mul|div|mod|eq|ne|l[te]|g[te]|deref\w*|breg\w*|dup|over|pick|swap|drop|rot|bit_piece|"
-    r"(GNU_)?(parameter_ref|convert|reinterpret|const_type|regval_type|deref_type|implicit_pointer|entry_value))")
+    r"(GNU_)?(parameter_ref|convert|reinterpret|const_type|regval_type|deref_type|implicit_pointer|entry_value))"
+)
 _OF_A_FRAME: Final = re.compile(r"DW_OP_fbreg")
 #: operations that mean the same in the whole function
 _ALWAYS: Final = re.compile(
-    r"DW_OP_(lit\d+|const\w+|addr|addrx|stack_value|implicit_value|piece|plus\w*|minus|GNU_parameter_ref)")
+    r"DW_OP_(lit\d+|const\w+|addr|addrx|stack_value|implicit_value|piece|plus\w*|minus|GNU_parameter_ref)"
+)
 NOT_KEPT: Final = "the compiler has not kept it at the entry"
 
 
@@ -47,9 +67,9 @@ class Arrival:
     """The place of a parameter at a function's entry.
 
     Attributes:
-        kind: "argument" (one of the calling convention's), "register", "frame" (memory at the canonical frame address
-            and some bytes), "value" (always the same), "place" (what an expression gives), "parts" (`parts`),
-            "refused".
+        kind: "argument" (one of the calling convention's), "register", "frame" (memory at the
+            canonical frame address and some bytes), "value" (always the same), "place" (what an
+            expression gives), "parts" (`parts`), "refused".
         number: which argument, from 0; the bytes; the value, unsigned.
         name: of the register.
         reason: why it is refused, as one clause.
@@ -68,8 +88,14 @@ def refused(reason: str) -> Arrival:
     return Arrival("refused", reason=reason)
 
 
-def arrivals(arch: Arch, function: Function, pc: int, variables: Sequence[Variable], type_of: Callable[[Any], CType],
-             symbol: str) -> list[Arrival]:
+def arrivals(
+    arch: Arch,
+    function: Function,
+    pc: int,
+    variables: Sequence[Variable],
+    type_of: Callable[[Any], CType],
+    symbol: str,
+) -> list[Arrival]:
     """Return where each parameter of a function is at its entry.
 
     Args:
@@ -85,7 +111,8 @@ def arrivals(arch: Arch, function: Function, pc: int, variables: Sequence[Variab
 
 
 def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
-    """Return where a function's result is when it returns, of one that takes more than a word or is no integer.
+    """Return where a function's result is when it returns, of one that takes more than a word or is
+    no integer.
 
     Args:
         arch: the guest's.
@@ -96,7 +123,9 @@ def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
     if language not in _LIKE_C:
         return refused("how this language returns it is not known")
     try:
-        return Arrival("parts", parts=result_parts(arch, type, lambda each: _is_copied(each, language)))
+        return Arrival(
+            "parts", parts=result_parts(arch, type, lambda each: _is_copied(each, language))
+        )
     except NotKnown as error:
         return refused(str(error))
     except DAMAGE:
@@ -117,15 +146,24 @@ def _is_copied(type: CType, language: int) -> bool:
     if passing == _BY_REFERENCE:
         return True
     if passing != _BY_VALUE and language not in _C:
-        raise NotKnown("whether C++ copies it or a parameter before it by a function of its own is not told")
+        raise NotKnown(
+            "whether C++ copies it or a parameter before it by a function of its own is not told"
+        )
     return False
 
 
 class _Entry:
     """The entry of a function, asked where the function's parameters are there."""
 
-    def __init__(self, arch: Arch, function: Function, pc: int, variables: Sequence[Variable],
-                 type_of: Callable[[Any], CType], symbol: str) -> None:
+    def __init__(
+        self,
+        arch: Arch,
+        function: Function,
+        pc: int,
+        variables: Sequence[Variable],
+        type_of: Callable[[Any], CType],
+        symbol: str,
+    ) -> None:
         self._arch = arch
         self._function = function
         self._pc = pc
@@ -161,7 +199,11 @@ class _Entry:
             ops = location(die, self._function, self._pc)
         except Unknown:  # the list begins behind the entry
             return self._by_convention(n)
-        always = die.attributes["DW_AT_location"].form in ("DW_FORM_exprloc", "DW_FORM_block1", "DW_FORM_block")
+        always = die.attributes["DW_AT_location"].form in (
+            "DW_FORM_exprloc",
+            "DW_FORM_block1",
+            "DW_FORM_block",
+        )
         return self._of(n, ops, always)
 
     def _of(self, n: int, ops: Sequence[Any], always: bool) -> Arrival:
@@ -182,13 +224,27 @@ class _Entry:
         names = [op.op_name for op in ops]
         if not names:
             raise Unknown
-        single = register(self._arch, self._number(ops[0])) if len(ops) == 1 and _REGISTER.fullmatch(names[0]) else None
+        single = (
+            register(self._arch, self._number(ops[0]))
+            if len(ops) == 1 and _REGISTER.fullmatch(names[0])
+            else None
+        )
         if single is not None:
             return self._in_register(n, single, always)
-        if len(ops) == 1 and names[0] == "DW_OP_fbreg" and self._base_is_cfa() and self._passed_there(ops[0].args[0]):
+        if (
+            len(ops) == 1
+            and names[0] == "DW_OP_fbreg"
+            and self._base_is_cfa()
+            and self._passed_there(ops[0].args[0])
+        ):
             return Arrival("frame", ops[0].args[0])
-        if all(_FRAMELESS.fullmatch(name) or (_OF_A_FRAME.fullmatch(name) and self._base_is_cfa()) for name in names
-               ) and not always:
+        if (
+            all(
+                _FRAMELESS.fullmatch(name) or (_OF_A_FRAME.fullmatch(name) and self._base_is_cfa())
+                for name in names
+            )
+            and not always
+        ):
             return Arrival("place")
         if all(_ALWAYS.fullmatch(name) for name in names):
             return Arrival("place")
@@ -197,7 +253,11 @@ class _Entry:
     @staticmethod
     def _number(op: Any) -> int:
         """Return the DWARF number of the register that an operation names."""
-        return int(op.args[0]) if op.op_name == "DW_OP_regx" else int(op.op_name.removeprefix("DW_OP_reg"))
+        return (
+            int(op.args[0])
+            if op.op_name == "DW_OP_regx"
+            else int(op.op_name.removeprefix("DW_OP_reg"))
+        )
 
     def _in_register(self, n: int, name: str, always: bool) -> Arrival:
         """Return where a parameter is whose location is a register.
@@ -211,13 +271,19 @@ class _Entry:
         abi = self._arch.abi
         if not takes_a_word(self._variables[n].type, self._arch):
             return Arrival("place")
-        if has_windows(self._arch) and name.startswith("i"):  # the window is not the function's own yet
+        if has_windows(self._arch) and name.startswith(
+            "i"
+        ):  # the window is not the function's own yet
             return self._by_convention(n)
         passes = abi is not None and name in (*abi.args, *abi.pointers)
         if not always or (passes and (self._optimized() or not self._is_gnu())):
             return Arrival("register", name=name)
         usual = self._by_convention(n)
-        if usual.kind == "argument" and abi is not None and abi.args[usual.number:usual.number + 1] == (name,):
+        if (
+            usual.kind == "argument"
+            and abi is not None
+            and abi.args[usual.number : usual.number + 1] == (name,)
+        ):
             return usual
         return refused("it is copied to a register of its own behind the entry")
 
@@ -236,7 +302,13 @@ class _Entry:
             offset: bytes above the canonical frame address.
         """
         abi, linkage = self._arch.abi, self._arch.linkage
-        return abi is not None and linkage is not None and offset >= 0 and not abi.reserve and not abi.upwards
+        return (
+            abi is not None
+            and linkage is not None
+            and offset >= 0
+            and not abi.reserve
+            and not abi.upwards
+        )
 
     # --- the calling convention
 
@@ -252,13 +324,15 @@ class _Entry:
         why = self._changed()
         if why:
             return refused(why)
-        if [v.parameter for v in self._variables[:n + 1]] != [*range(n + 1)]:
+        if [v.parameter for v in self._variables[: n + 1]] != [*range(n + 1)]:
             return refused("the compiler has removed parameters")
-        if not all(takes_a_word(v.type, arch) for v in self._variables[:n + 1]):
+        if not all(takes_a_word(v.type, arch) for v in self._variables[: n + 1]):
             return self._in_parts(n)
         hidden = self._hidden()
         if hidden is None:
-            return refused("how the function's result is returned is not known, and may move parameters")
+            return refused(
+                "how the function's result is returned is not known, and may move parameters"
+            )
         if abi.pointers:
             return self._counted_apart(n, hidden)
         return Arrival("argument", n + hidden)
@@ -271,9 +345,13 @@ class _Entry:
         """
         rules = convention(self._arch)
         if rules is None or self._language() == _RUST:
-            return refused("it or a parameter before it takes more than a word, or is none of the integers")
+            return refused(
+                "it or a parameter before it takes more than a word, or is none of the integers"
+            )
         try:
-            parts = rules([v.type for v in self._variables[:n + 1]], self._result(), self._copied)[n]
+            parts = rules([v.type for v in self._variables[: n + 1]], self._result(), self._copied)[
+                n
+            ]
         except NotKnown as error:
             return refused(str(error))
         return Arrival("parts", parts=parts)
@@ -292,9 +370,16 @@ class _Entry:
         abi = self._arch.abi
         assert abi is not None
         pointer = self._variables[n].type.kind == "pointer"
-        before = sum((v.type.kind == "pointer") is pointer for v in self._variables[:n]) + hidden * pointer
+        before = (
+            sum((v.type.kind == "pointer") is pointer for v in self._variables[:n])
+            + hidden * pointer
+        )
         names = abi.pointers if pointer else abi.args
-        return Arrival("register", name=names[before]) if before < len(names) else refused("it is on the stack")
+        return (
+            Arrival("register", name=names[before])
+            if before < len(names)
+            else refused("it is on the stack")
+        )
 
     def _changed(self) -> str:
         """Return why the compiler may have changed how the function is called; "": it has not.
@@ -302,8 +387,11 @@ class _Entry:
         The reason is a clause.
         """
         die, origin = self._function.die, named(self._function.die)
-        if any("DW_AT_calling_convention" in each.attributes and constant(each, "DW_AT_calling_convention") != 1
-               for each in (die, origin)):
+        if any(
+            "DW_AT_calling_convention" in each.attributes
+            and constant(each, "DW_AT_calling_convention") != 1
+            for each in (die, origin)
+        ):
             return "the function has a calling convention of its own"
         language = self._language()
         words = all(takes_a_word(v.type, self._arch) for v in self._variables)
@@ -378,7 +466,11 @@ class _Entry:
     def _has_home(self, die: Any) -> bool:
         """Return True if a parameter lies in the function's frame all the time."""
         found = die.attributes.get("DW_AT_location")
-        if found is None or found.form not in ("DW_FORM_exprloc", "DW_FORM_block1", "DW_FORM_block"):
+        if found is None or found.form not in (
+            "DW_FORM_exprloc",
+            "DW_FORM_block1",
+            "DW_FORM_block",
+        ):
             return False
         try:
             names = [op.op_name for op in location(die, self._function, self._pc)]
@@ -412,7 +504,12 @@ def _aligned(type: CType) -> bool:
                 return False
         elif inner.kind == "array":
             inner = inner.element
-        if inner.kind not in ("struct", "union") and not member.bits and inner.size and member.offset % inner.size:
+        if (
+            inner.kind not in ("struct", "union")
+            and not member.bits
+            and inner.size
+            and member.offset % inner.size
+        ):
             return False
     return not type.hidden
 
@@ -420,5 +517,8 @@ def _aligned(type: CType) -> bool:
 def _has_floats(type: CType) -> bool:
     """Return True if a structure has a floating-point member, or one that is not known."""
     inner = [m.type.element if m.type.kind == "array" else m.type for m in type.members.values()]
-    return bool(type.hidden) or any(each.kind in ("float", "complex", "other") for each in inner) or any(
-        _has_floats(each) for each in inner if each.kind in ("struct", "union"))
+    return (
+        bool(type.hidden)
+        or any(each.kind in ("float", "complex", "other") for each in inner)
+        or any(_has_floats(each) for each in inner if each.kind in ("struct", "union"))
+    )

@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 #: DW_FORM of addresses, as pyelftools has them translated
-ADDRESS_FORMS: Final = {"DW_FORM_addr", "DW_FORM_addrx", "DW_FORM_addrx1", "DW_FORM_addrx2", "DW_FORM_addrx3",
-                    "DW_FORM_addrx4"}
+ADDRESS_FORMS: Final = {
+    "DW_FORM_addr",
+    "DW_FORM_addrx",
+    "DW_FORM_addrx1",
+    "DW_FORM_addrx2",
+    "DW_FORM_addrx3",
+    "DW_FORM_addrx4",
+}
+
 
 def spans(die: Any, unit: Any) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each piece of an entry's code, as link addresses.
@@ -19,7 +26,9 @@ def spans(die: Any, unit: Any) -> Iterator[tuple[int, int]]:
     Raises:
         what is in DAMAGE.
     """
-    low, high, ranges = (die.attributes.get(f"DW_AT_{name}") for name in ("low_pc", "high_pc", "ranges"))
+    low, high, ranges = (
+        die.attributes.get(f"DW_AT_{name}") for name in ("low_pc", "high_pc", "ranges")
+    )
     if ranges is None:
         if low is not None and high is not None:
             yield low.value, high.value if high.form in ADDRESS_FORMS else low.value + high.value

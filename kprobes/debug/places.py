@@ -1,4 +1,6 @@
-"""The functions that a code address is part of: the function, and those that the compiler has put inline around it."""
+"""The functions that a code address is part of: the function, and those that the compiler has put
+inline around it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ from .units import Function, named, text
 
 @frozen
 class SourceFrame:
-    """A function that an address is part of. path, line: where in it ("", 0: not known). inlined: its code stands in
-    the next one's."""
+    """A function that an address is part of. path, line: where in it ("", 0: not known). inlined:
+    its code stands in the next one's.
+    """
 
     function: str
     path: str
@@ -25,13 +28,20 @@ class SourceFrame:
     inlined: bool
 
     def __str__(self) -> str:
-        return self.function + " (inlined)" * self.inlined + (f" {self.path}:{self.line}" if self.line else "")
+        return (
+            self.function
+            + " (inlined)" * self.inlined
+            + (f" {self.path}:{self.line}" if self.line else "")
+        )
 
 
 def told(frames: Sequence[SourceFrame]) -> str:
     """Return source frames as text: `a.c:12 in f, inlined at a.c:30 in g`; "": no line is known."""
-    known = [f"{f.path.rpartition('/')[2] or '?'}:{f.line}{f' in {f.function}' if len(frames) > 1 else ''}"
-             for f in frames if f.line]
+    known = []
+    for frame in frames:
+        if frame.line:
+            where = f"{frame.path.rpartition('/')[2] or '?'}:{frame.line}"
+            known.append(f"{where} in {frame.function}" if len(frames) > 1 else where)
     return ", inlined at ".join(known).translate(CONTROLS)
 
 

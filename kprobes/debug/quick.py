@@ -1,6 +1,8 @@
-"""Scans of units and tables of lines in C, where this process has host code: kprobes/native/dwarf.c.
+"""Scans of units and tables of lines in C, where this process has host code:
+kprobes/native/dwarf.c.
 
-What the C code finds unusual, or damaged, it leaves to scan.py and units.py, which do the same slowly.
+What the C code finds unusual, or damaged, it leaves to scan.py and units.py, which do the same
+slowly.
 """
 
 from __future__ import annotations
@@ -108,8 +110,9 @@ class QuickScanner:
         room = 1 << max(len(self._sections.info) // 64, 1 << 10).bit_length()
         self._words.room("seen", min(room, _MOST_SEEN), 8)
 
-    def scan(self, header: Header, tables: tuple[bytes, bytes], deep: bool, types: bool
-             ) -> UnitContents | None:
+    def scan(
+        self, header: Header, tables: tuple[bytes, bytes], deep: bool, types: bool
+    ) -> UnitContents | None:
         """Return the functions and types of a unit; None: it has something unusual, or is damaged.
 
         Args:
@@ -171,7 +174,9 @@ def quick_scanner(sections: Sections) -> QuickScanner | None:
     return QuickScanner(sections) if sections.info and native.available() else None
 
 
-def rows_of(data: bytes, start: int, end: int, facts: dict[str, int], big: bool) -> memoryview | None:
+def rows_of(
+    data: bytes, start: int, end: int, facts: dict[str, int], big: bool
+) -> memoryview | None:
     """Return the rows of a program of lines that have code: five words each, of `struct line`.
 
     Args:

@@ -1,4 +1,6 @@
-"""DWARF's numbers of registers and what else an ABI says of frames: most of it is in the architecture's row."""
+"""DWARF's numbers of registers and what else an ABI says of frames: most of it is in the
+architecture's row.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def register(arch: Arch, number: int) -> str | None:
 
 
 def sp_at_call(arch: Arch, cfa: int) -> int:
-    """Compute the caller's stack pointer register from the canonical frame address of the function that it calls."""
+    """Compute the caller's stack pointer register from the canonical frame address of the function
+    that it calls.
+    """
     known = facts(arch)
     return cfa - (arch.regs.sp_bias if known.call_frame is None else known.call_frame) & arch.mask
 
@@ -56,7 +60,9 @@ def has_windows(arch: Arch) -> bool:
 
 
 def real_registers(arch: Arch) -> str:
-    """Tell where a floating-point number shorter than its register lies in it: see `DwarfFacts.reals`."""
+    """Tell where a floating-point number shorter than its register lies in it: see
+    `DwarfFacts.reals`.
+    """
     return facts(arch).reals
 
 

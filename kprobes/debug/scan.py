@@ -1,7 +1,8 @@
-"""Entries of a unit without making objects of them: which functions have code where, and which types there are.
+"""Entries of a unit without making objects of them: which functions have code where, and which
+types there are.
 
-pyelftools takes some 20 microseconds an entry; a file has hundreds of thousands. This passes over those that nobody
-asks for by the sizes of their attributes.
+pyelftools takes some 20 microseconds an entry; a file has hundreds of thousands. This passes over
+those that nobody asks for by the sizes of their attributes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from attrs import define, evolve, field, frozen
 #: what global variables have before the name, which no type can have
 VARIABLE: Final = "="
 #: DW_TAG: of types and variables that have names people ask for -> what C writes before the name
-TYPES: Final = {0x13: "struct ", 0x02: "struct ", 0x17: "union ", 0x04: "enum ", 0x16: "", 0x24: "", 0x34: VARIABLE}
+TYPES: Final = {
+    0x13: "struct ",
+    0x02: "struct ",
+    0x17: "union ",
+    0x04: "enum ",
+    0x16: "",
+    0x24: "",
+    0x34: VARIABLE,
+}
 _SUBPROGRAM: Final = 0x2E
 _MEMBER: Final = 0x0D  #: static members of DWARF 4 are declared as members
 _VARIABLE: Final = 0x34
@@ -23,15 +32,57 @@ _CODE: Final = {_SUBPROGRAM, 0x0B}  #: functions and blocks, in which types and 
 #: namespace, structure, class, union, module: what functions and types may be in
 _SCOPES: Final = {0x39, 0x13, 0x02, 0x17, 0x1E}
 #: DW_AT: attributes that are looked at
-_SIBLING, _NAME, _LOW, _HIGH, _DECLARATION, _RANGES, _BYTES, _LINE = 0x01, 0x03, 0x11, 0x12, 0x3C, 0x55, 0x0B, 0x3B
+_SIBLING, _NAME, _LOW, _HIGH, _DECLARATION, _RANGES, _BYTES, _LINE = (
+    0x01,
+    0x03,
+    0x11,
+    0x12,
+    0x3C,
+    0x55,
+    0x0B,
+    0x3B,
+)
 _SPECIFICATION: Final = 0x47
-_WANTED: Final = {_SIBLING, _NAME, _LOW, _HIGH, _DECLARATION, _RANGES, _BYTES, _LINE, _SPECIFICATION}
+_WANTED: Final = {
+    _SIBLING,
+    _NAME,
+    _LOW,
+    _HIGH,
+    _DECLARATION,
+    _RANGES,
+    _BYTES,
+    _LINE,
+    _SPECIFICATION,
+}
 _INDIRECT, _IMPLICIT = 0x16, 0x21
 #: DW_FORM: bytes of those that always have as many
-_FIXED: Final = {0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8, 0x19: 0, 0x1C: 4,
-                 0x1E: 16, 0x20: 8, 0x21: 0, 0x24: 8, 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3,
-                 0x2C: 4}
-#: of as many bytes as an offset has: strp, sec_offset, strp_sup, line_strp, GNU_ref_alt, GNU_strp_alt
+_FIXED: Final = {
+    0x05: 2,
+    0x06: 4,
+    0x07: 8,
+    0x0B: 1,
+    0x0C: 1,
+    0x11: 1,
+    0x12: 2,
+    0x13: 4,
+    0x14: 8,
+    0x19: 0,
+    0x1C: 4,
+    0x1E: 16,
+    0x20: 8,
+    0x21: 0,
+    0x24: 8,
+    0x25: 1,
+    0x26: 2,
+    0x27: 3,
+    0x28: 4,
+    0x29: 1,
+    0x2A: 2,
+    0x2B: 3,
+    0x2C: 4,
+}
+#: of as many bytes as an offset has: strp, sec_offset, strp_sup, line_strp, GNU_ref_alt,
+#: GNU_strp_alt
 _OFFSETS: Final = {0x0E, 0x17, 0x1D, 0x1F, 0x1F20, 0x1F21}
 #: LEB128: sdata, udata, ref_udata, strx, addrx, loclistx, rnglistx, GNU_addr_index, GNU_str_index
 _LEB: Final = {0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02}
@@ -145,8 +196,13 @@ class UnitScanner:
         self._sections = sections
         self._shapes: dict[tuple[int, int, int, int], dict[int, _Shape]] = {}
 
-    def scan(self, header: Header, address: Callable[[int], int], text: Callable[[int], bytes], deep: bool = False
-             ) -> UnitContents:
+    def scan(
+        self,
+        header: Header,
+        address: Callable[[int], int],
+        text: Callable[[int], bytes],
+        deep: bool = False,
+    ) -> UnitContents:
         """Return the functions and types of a unit.
 
         Args:
@@ -161,7 +217,8 @@ class UnitScanner:
         return _Walk(self._sections, header, self._of(header), address, text, deep).run()
 
     def has_no_code(self, header: Header) -> bool:
-        """Tell whether a unit has none, by its abbreviations: neither it nor any function says an address.
+        """Tell whether a unit has none, by its abbreviations: neither it nor any function says an
+        address.
 
         Args:
             header: the unit's.
@@ -171,8 +228,13 @@ class UnitScanner:
         """
         shapes = self._of(header)
         code, _ = leb(self._sections.info, header.first)
-        with_code = [shapes[code], *[shape for shape in shapes.values() if shape.tag == _SUBPROGRAM]]
-        return not any(name in (_LOW, _RANGES) for shape in with_code for name, _, _ in shape.attributes)
+        with_code = [
+            shapes[code],
+            *[shape for shape in shapes.values() if shape.tag == _SUBPROGRAM],
+        ]
+        return not any(
+            name in (_LOW, _RANGES) for shape in with_code for name, _, _ in shape.attributes
+        )
 
     def fields(self, header: Header, forms: Set[int]) -> Iterator[tuple[int, int, int]]:
         """Yield the attributes of some forms of a unit's entries.
@@ -187,7 +249,9 @@ class UnitScanner:
         Raises:
             IndexError, KeyError, ValueError: the file is damaged.
         """
-        return _Walk(self._sections, header, self._of(header), _number, _no_text, False).fields(forms)
+        return _Walk(self._sections, header, self._of(header), _number, _no_text, False).fields(
+            forms
+        )
 
     def first_fields(self, header: Header, forms: Set[int]) -> list[tuple[int, int, int]]:
         """Return the attributes of some forms of a unit's first entry, as fields() does."""
@@ -258,8 +322,13 @@ def _shapes(data: bytes, header: Header) -> Any:
         sizes = [_size(form, header) for _, form, _ in attributes]
         size = -1 if None in sizes else sum(each or 0 for each in sizes)
         names = {name for name, _, _ in attributes}
-        interesting = tag in TYPES or tag in _SCOPES or (children and _SIBLING in names) or (
-            tag == _SUBPROGRAM and bool(names & {_LOW, _RANGES})) or (tag == _MEMBER and _DECLARATION in names)
+        interesting = (
+            tag in TYPES
+            or tag in _SCOPES
+            or (children and _SIBLING in names)
+            or (tag == _SUBPROGRAM and bool(names & {_LOW, _RANGES}))
+            or (tag == _MEMBER and _DECLARATION in names)
+        )
         yield code, _Shape(tag, children, size, tuple(attributes), interesting)
 
 
@@ -291,8 +360,15 @@ class _Walk:
         deep: True: also what stands within functions.
     """
 
-    def __init__(self, sections: Sections, header: Header, shapes: dict[int, _Shape], address: Callable[[int], int],
-                 text: Callable[[int], bytes], deep: bool) -> None:
+    def __init__(
+        self,
+        sections: Sections,
+        header: Header,
+        shapes: dict[int, _Shape],
+        address: Callable[[int], int],
+        text: Callable[[int], bytes],
+        deep: bool,
+    ) -> None:
         self._sections = sections
         self._header = header
         self._shapes = shapes
@@ -354,7 +430,9 @@ class _Walk:
         return self._found
 
     def fields(self, forms: Set[int]) -> Iterator[tuple[int, int, int]]:
-        """Yield (DW_AT, DW_FORM, offset of the value) of the attributes that have one of some forms."""
+        """Yield (DW_AT, DW_FORM, offset of the value) of the attributes that have one of some
+        forms.
+        """
         data = self._sections.info
         at = self._header.first
         while at < self._header.end:
@@ -381,8 +459,13 @@ class _Walk:
                 yield name, form, at
             at = self._skipped(at, form)
 
-    def _entry(self, start: int, shape: _Shape, values: dict[int, tuple[int, Any]], scopes: list[tuple[int, str]]
-               ) -> str:
+    def _entry(
+        self,
+        start: int,
+        shape: _Shape,
+        values: dict[int, tuple[int, Any]],
+        scopes: list[tuple[int, str]],
+    ) -> str:
         """Note a function or type that an entry describes, and return the entry's name.
 
         Args:
@@ -403,14 +486,18 @@ class _Walk:
             elif _LOW in values and _HIGH in values:
                 low = self._located(*values[_LOW])
                 form, high = values[_HIGH]
-                high = self._located(form, high) if form == _ADDRESS or form in _ADDRX else low + high
+                high = (
+                    self._located(form, high) if form == _ADDRESS or form in _ADDRX else low + high
+                )
                 self._found.functions.append((low, high, start))
         around = "".join(f"{scope}::" for _, scope in scopes if scope)
         if _DECLARATION in values:
             self._declared[start] = around, name
             return name
         declared = name
-        if _SPECIFICATION in values:  # a definition may stand elsewhere, and need not say its name again
+        if (
+            _SPECIFICATION in values
+        ):  # a definition may stand elsewhere, and need not say its name again
             declaration = self._header.offset + values[_SPECIFICATION][1]
             around, declared = self._declared.get(declaration, (around, name))
         unwanted = self._deep and shape.tag == _VARIABLE  # functions' own are found by their blocks
@@ -435,7 +522,7 @@ class _Walk:
         if form in _STRX:
             return self._text(value)
         strings = {0x0E: self._sections.strings, 0x1F: self._sections.line_strings}.get(form, b"")
-        return strings[value:strings.find(b"\0", value)] if strings else b""
+        return strings[value : strings.find(b"\0", value)] if strings else b""
 
     def _behind(self, at: int, shape: _Shape) -> int:
         """Return the offset behind an entry's attributes.
@@ -473,7 +560,7 @@ class _Walk:
             return data.index(0, at) + 1
         if form in _BLOCKS:
             wide = _BLOCKS[form]
-            return at + wide + int.from_bytes(data[at:at + wide], self._sections.order)
+            return at + wide + int.from_bytes(data[at : at + wide], self._sections.order)
         if form == _INDIRECT:
             form, at = leb(data, at)
             return self._skipped(at, form)
@@ -497,7 +584,7 @@ class _Walk:
                 if form == _IMPLICIT:
                     found[name] = (form, constant)
                 elif form == _STRING:
-                    found[name] = (form, data[at:behind - 1])
+                    found[name] = (form, data[at : behind - 1])
                 elif form in _LEB:
                     found[name] = (form, leb(data, at)[0])
                 else:
@@ -513,7 +600,7 @@ def headers(sections: Sections) -> list[Header]:
     at = 0
 
     def number(where: int, size: int) -> int:
-        return int.from_bytes(data[where:where + size], order)
+        return int.from_bytes(data[where : where + size], order)
 
     while at + 11 <= len(data):
         length, word, begin = number(at, 4), 4, at + 4
@@ -525,10 +612,18 @@ def headers(sections: Sections) -> list[Header]:
             break
         kind = data[begin + 2] if version == 5 else 0
         if version < 5:
-            abbrev, address, first = number(begin + 2, word), data[begin + 2 + word], begin + 3 + word
+            abbrev, address, first = (
+                number(begin + 2, word),
+                data[begin + 2 + word],
+                begin + 3 + word,
+            )
         else:
             more = {0x02: 8 + word, 0x06: 8 + word, 0x04: 8, 0x05: 8}.get(kind, 0)
-            abbrev, address, first = number(begin + 4, word), data[begin + 3], begin + 4 + word + more
+            abbrev, address, first = (
+                number(begin + 4, word),
+                data[begin + 3],
+                begin + 4 + word + more,
+            )
         found.append(Header(at, first, end, version, abbrev, address, word, kind))
         at = end
     return found
@@ -558,19 +653,21 @@ def aranges(data: bytes, order: Literal["little", "big"]) -> list[tuple[int, int
     at = 0
     mark = "<" if order == "little" else ">"
     while at + 12 <= len(data):
-        length, word, begin = int.from_bytes(data[at:at + 4], order), 4, at + 4
+        length, word, begin = int.from_bytes(data[at : at + 4], order), 4, at + 4
         if length == 0xFFFF_FFFF:
-            length, word, begin = int.from_bytes(data[at + 4:at + 12], order), 8, at + 12
+            length, word, begin = int.from_bytes(data[at + 4 : at + 12], order), 8, at + 12
         end = begin + length
         if end > len(data) or length < 4 + word:
             break
-        unit = int.from_bytes(data[begin + 2:begin + 2 + word], order)
+        unit = int.from_bytes(data[begin + 2 : begin + 2 + word], order)
         size, segment = data[begin + 2 + word], data[begin + 3 + word]
         first = begin + 4 + word
         first += -(first - at) % (2 * size) if size else 0
         if size in (4, 8) and not segment:
-            pairs = struct.iter_unpack(mark + ("II" if size == 4 else "QQ"),
-                                       data[first:first + (end - first) // (2 * size) * 2 * size])
+            pairs = struct.iter_unpack(
+                mark + ("II" if size == 4 else "QQ"),
+                data[first : first + (end - first) // (2 * size) * 2 * size],
+            )
             found += [(start, start + many, unit) for start, many in pairs if many]
         at = end
     return found

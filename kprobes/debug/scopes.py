@@ -1,4 +1,6 @@
-"""Variables of a function: which of them are in scope at an instruction, and where a variable is."""
+"""Variables of a function: which of them are in scope at an instruction, and where a variable
+is.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from ..arch._base import Arch
 from ..image import LoadedFile
 from ..regs import Regs
 from ..symbols import Symbols
-from .expression import BaseType, Piece, Place, Surroundings, Typed, Unknown, evaluate, evaluate_number
+from .expression import (
+    BaseType,
+    Piece,
+    Place,
+    Surroundings,
+    Typed,
+    Unknown,
+    evaluate,
+    evaluate_number,
+)
 from .file import DAMAGE, children
 from .pieces import ADDRESS_FORMS, spans
 from .registers import is_real, pairs_are_known, real_registers, register
@@ -26,7 +37,9 @@ from .unwind import Unwinder, UnwindFrame
 
 _BLOCK = "DW_TAG_lexical_block"
 _INLINED = "DW_TAG_inlined_subroutine"
-_CLONE = re.compile(r"\.(constprop|isra|part|cold|clone)\b")  #: in names of a function's copies for some of its calls
+_CLONE = re.compile(
+    r"\.(constprop|isra|part|cold|clone)\b"
+)  #: in names of a function's copies for some of its calls
 _CALLERS = 16  #: frames above a hit whose call sites are looked at
 _PARAMETER = "DW_TAG_formal_parameter"
 
@@ -50,7 +63,9 @@ class Variable:
     origin: Any
 
 
-def entries(function: Function, address: int, own: bool = False) -> Iterator[tuple[Any, Any, int | None]]:
+def entries(
+    function: Function, address: int, own: bool = False
+) -> Iterator[tuple[Any, Any, int | None]]:
     """Yield the parameters and variables that are in scope at an address, innermost blocks first.
 
     Args:
@@ -87,8 +102,11 @@ def _left_out(block: Any) -> Iterator[Any]:
         return
     try:
         origin = block.get_DIE_from_attribute("DW_AT_abstract_origin")
-        there = {die.get_DIE_from_attribute("DW_AT_abstract_origin").offset for die in children(block)
-                 if "DW_AT_abstract_origin" in die.attributes}
+        there = {
+            die.get_DIE_from_attribute("DW_AT_abstract_origin").offset
+            for die in children(block)
+            if "DW_AT_abstract_origin" in die.attributes
+        }
     except DAMAGE:
         return
     for die in children(origin):
@@ -124,7 +142,9 @@ def _blocks(function: Function, address: int, own: bool) -> list[Any]:
 
 
 def _parameters(die: Any) -> dict[int, int]:
-    """Offset of a parameter's own entry -> which one it is, of an instance of a function: it may lack some."""
+    """Offset of a parameter's own entry -> which one it is, of an instance of a function: it may
+    lack some.
+    """
     origin = die
     try:
         for _ in range(8):
@@ -166,8 +186,17 @@ class Whereabouts:
         depth: frames between the hit and this one.
     """
 
-    def __init__(self, arch: Arch, symbols: Symbols, find: Found, file: LoadedFile, function: Function, regs: Regs,
-                 frame: UnwindFrame | None = None, depth: int = 0) -> None:
+    def __init__(
+        self,
+        arch: Arch,
+        symbols: Symbols,
+        find: Found,
+        file: LoadedFile,
+        function: Function,
+        regs: Regs,
+        frame: UnwindFrame | None = None,
+        depth: int = 0,
+    ) -> None:
         self._arch = arch
         self._symbols = symbols
         self._find = find
@@ -201,12 +230,25 @@ class Whereabouts:
             return int(unit.dwarfinfo.get_addr(unit, number))
 
         def procedure(offset: int) -> Any:
-            return location(unit.get_DIE_from_refaddr(unit.cu_offset + offset), self._function, self._pc)
+            return location(
+                unit.get_DIE_from_refaddr(unit.cu_offset + offset), self._function, self._pc
+            )
 
-        return Surroundings(register=self.frame.get, word=self._regs.word, bits=self._arch.bits,
-                            order=self._arch.order.value, bias=self._bias, cfa=self._cfa, frame_base=frame_base,
-                            indexed=indexed, base_type=self._base_type, entered=self._entered, passed=self._passed,
-                            procedure=procedure, wide=self._in_register)
+        return Surroundings(
+            register=self.frame.get,
+            word=self._regs.word,
+            bits=self._arch.bits,
+            order=self._arch.order.value,
+            bias=self._bias,
+            cfa=self._cfa,
+            frame_base=frame_base,
+            indexed=indexed,
+            base_type=self._base_type,
+            entered=self._entered,
+            passed=self._passed,
+            procedure=procedure,
+            wide=self._in_register,
+        )
 
     def _base_type(self, offset: int) -> BaseType:
         """Return the base type that an expression of the function's unit refers to.
@@ -218,9 +260,16 @@ class Whereabouts:
             Unknown: it is no integer, character, boolean or float of the guest's byte order.
         """
         unit = self._function.unit
-        type = CType(unit.get_DIE_from_refaddr(unit.cu_offset + offset), self._arch.bits // 8, self._arch.order.value,
-                     lambda die: None)
-        if type.kind not in ("int", "char", "bool", "float") or type.order != self._arch.order.value:
+        type = CType(
+            unit.get_DIE_from_refaddr(unit.cu_offset + offset),
+            self._arch.bits // 8,
+            self._arch.order.value,
+            lambda die: None,
+        )
+        if (
+            type.kind not in ("int", "char", "bool", "float")
+            or type.order != self._arch.order.value
+        ):
             raise Unknown
         return BaseType(type.size, type.signed, type.kind == "float")
 
@@ -235,14 +284,17 @@ class Whereabouts:
         return Unwinder(self._arch, self._symbols).row(self._at)
 
     def _frame_base(self) -> int:
-        found = evaluate(location(self._function.die, self._function, self._pc, "DW_AT_frame_base"),
-                         self._around(None))
+        found = evaluate(
+            location(self._function.die, self._function, self._pc, "DW_AT_frame_base"),
+            self._around(None),
+        )
         return self.frame.get(found.value) if found.kind == "register" else found.value
 
     # --- what the caller passed (DWARF 5, 2.5.1.7 and 3.4)
 
     def _entered(self, ops: Sequence[Any]) -> int | Typed:
-        """Return the value that a register, or memory that it points at, had at the function's entry.
+        """Return the value that a register, or memory that it points at, had at the function's
+        entry.
 
         Args:
             ops: of DW_OP_entry_value: the register, then perhaps DW_OP_deref.
@@ -275,7 +327,10 @@ class Whereabouts:
         caller, site = self._call
         for die in children(site):
             for link in ("DW_AT_call_parameter", "DW_AT_abstract_origin"):
-                if link in die.attributes and die.get_DIE_from_attribute(link).offset == parameter.offset:
+                if (
+                    link in die.attributes
+                    and die.get_DIE_from_attribute(link).offset == parameter.offset
+                ):
                     return caller._given(die, "value")
         raise Unknown
 
@@ -290,12 +345,19 @@ class Whereabouts:
             Unknown: the entry does not tell, or it depends on what is not kept.
         """
         name = f"DW_AT_call_{what}"
-        ops = location(die, self._function, self._pc, name if name in die.attributes else f"DW_AT_GNU_call_site_{what}")
+        ops = location(
+            die,
+            self._function,
+            self._pc,
+            name if name in die.attributes else f"DW_AT_GNU_call_site_{what}",
+        )
         return evaluate_number(ops, self._around(self._frame_base))
 
     @cached_property
     def _call(self) -> tuple[Whereabouts, Any]:
-        """The caller, and the entry of its call. Raises Unknown: the call is not known to be of this function."""
+        """The caller, and the entry of its call. Raises Unknown: the call is not known to be of
+        this function.
+        """
         row = self._row()
         above = self.frame.caller(row) if row is not None and self._depth < _CALLERS else None
         if above is None:
@@ -308,7 +370,16 @@ class Whereabouts:
             raise Unknown
         file, function = found
         site = call_site(function, target - file.bias)
-        caller = Whereabouts(self._arch, self._symbols, self._find, file, function, self._regs, above, self._depth + 1)
+        caller = Whereabouts(
+            self._arch,
+            self._symbols,
+            self._find,
+            file,
+            function,
+            self._regs,
+            above,
+            self._depth + 1,
+        )
         if site is None or not caller._calls(site, self):
             raise Unknown
         return caller, site
@@ -323,19 +394,32 @@ class Whereabouts:
         function = callee._function
         start = function.start + callee._bias
         told = callee_of(site)
-        if told is not None and (told.offset, told.cu.cu_offset) == (function.die.offset, function.die.cu.cu_offset):
+        if told is not None and (told.offset, told.cu.cu_offset) == (
+            function.die.offset,
+            function.die.cu.cu_offset,
+        ):
             return not callee._jumps_to_itself()
         told = None if told is None else named(told)
         if told is None:
-            target = next((name for name in ("DW_AT_call_target", "DW_AT_GNU_call_site_target")
-                           if name in site.attributes), None)
+            target = next(
+                (
+                    name
+                    for name in ("DW_AT_call_target", "DW_AT_GNU_call_site_target")
+                    if name in site.attributes
+                ),
+                None,
+            )
             reached = target is not None and start == evaluate_number(
-                location(site, self._function, self._pc, target), self._around(self._frame_base))
+                location(site, self._function, self._pc, target), self._around(self._frame_base)
+            )
         elif told.offset == named(function.die).offset:
             there = self._symbols.covering(start)
             reached = there is not None and there.address == start and not _CLONE.search(there.name)
         else:
-            names = [text(told, name) for name in ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name", "DW_AT_name")]
+            names = [
+                text(told, name)
+                for name in ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name", "DW_AT_name")
+            ]
             symbol = self._symbols.find(next((name for name in names if name), ""))
             reached = symbol is not None and symbol.address == start
         return reached and not callee._jumps_to_itself()
@@ -357,7 +441,9 @@ class Whereabouts:
                 if told.offset not in seen and low is not None and low.form in ADDRESS_FORMS:
                     seen.add(told.offset)
                     further = self._find(low.value + self._bias)
-                    todo += [further[1]] if further is not None and further[1].start != start else []
+                    todo += (
+                        [further[1]] if further is not None and further[1].start != start else []
+                    )
         return False
 
     # --- what is there
@@ -427,7 +513,9 @@ class Whereabouts:
             data = self._in_register(place.value, size).to_bytes(size, order)
         elif place.kind == "value" and size <= (place.size or self._arch.bits // 8):
             data = (place.value & (1 << 8 * size) - 1).to_bytes(size, order)
-        elif place.kind == "bytes" and (len(place.data) == size or (len(place.data) > size and order == "little")):
+        elif place.kind == "bytes" and (
+            len(place.data) == size or (len(place.data) > size and order == "little")
+        ):
             data = place.data[:size]
         elif place.kind == "memory":
             data = self._regs.read(place.value, size)
@@ -494,8 +582,13 @@ class Whereabouts:
         """
         if type.kind != "array" or None not in type.dims or len(type.subranges) != len(type.dims):
             return type
-        return Derived.array(type.element, tuple(n if n is not None else self._bound(type.subranges[i])
-                                                 for i, n in enumerate(type.dims)))
+        return Derived.array(
+            type.element,
+            tuple(
+                n if n is not None else self._bound(type.subranges[i])
+                for i, n in enumerate(type.dims)
+            ),
+        )
 
     def _bound(self, subrange: Any) -> int | None:
         """Return the number of elements of a dimension now; None: nothing says how many.
@@ -503,7 +596,10 @@ class Whereabouts:
         Raises:
             Unknown: it is not kept, or the dimension does not begin with 0.
         """
-        if "DW_AT_lower_bound" in subrange.attributes and constant(subrange, "DW_AT_lower_bound") != 0:
+        if (
+            "DW_AT_lower_bound" in subrange.attributes
+            and constant(subrange, "DW_AT_lower_bound") != 0
+        ):
             raise Unknown
         for attribute, more in (("DW_AT_count", 0), ("DW_AT_upper_bound", 1)):
             if attribute in subrange.attributes:
@@ -524,8 +620,7 @@ class Whereabouts:
         bits = self._arch.bits
         if form.startswith("DW_FORM_ref"):
             variable = die.get_DIE_from_attribute(attribute)
-            type = CType(type_entry(variable), bits // 8, self._arch.order.value,
-                         lambda die: None)
+            type = CType(type_entry(variable), bits // 8, self._arch.order.value, lambda die: None)
             bits = 8 * type.size
             value = self.raw(self.place(variable), type.size)
         else:

@@ -63,6 +63,9 @@ def _table(info: Any) -> dict[int, tuple[int, int]]:
     for header in headers(Sections(data, b"", b"", b"", order)):
         if header.kind in _TYPE_UNITS:
             entry = header.first - header.word
-            signature = int.from_bytes(data[entry - 8:entry], order)
-            found[signature] = header.offset, header.offset + int.from_bytes(data[entry:header.first], order)
+            signature = int.from_bytes(data[entry - 8 : entry], order)
+            found[signature] = (
+                header.offset,
+                header.offset + int.from_bytes(data[entry : header.first], order),
+            )
     return found

@@ -1,4 +1,6 @@
-"""Places in a program's source: lines of files and functions, labels, and functions that stand inlined."""
+"""Places in a program's source: lines of files and functions, labels, and functions that stand
+inlined.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,11 @@ class SourcePlace:
 
 
 def is_of(path: str, wanted: str) -> bool:
-    """Tell whether a source file's path ends in the one that was written, component by component."""
+    """Tell whether a source file's path ends in the one that was written, component by
+    component.
+    """
     given = wanted.split("/")
-    return path.split("/")[-len(given):] == given
+    return path.split("/")[-len(given) :] == given
 
 
 def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
@@ -74,7 +78,9 @@ def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
     name = wanted.rpartition("/")[2].encode()
     for n in range(len(units.headers)):
         if units.names_file(n, name):
-            yield from (line for line in units.lines_of(n, partial(is_of, wanted=wanted)) if line.line)
+            yield from (
+                line for line in units.lines_of(n, partial(is_of, wanted=wanted)) if line.line
+            )
 
 
 def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
@@ -94,7 +100,10 @@ def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
         rank = is_cold, not line.is_stmt, line.start
         if key not in found or rank < found[key][0]:
             inlined = text(named(blocks[-1]), "DW_AT_name") if blocks else ""
-            found[key] = rank, SourcePlace(line.start, function.name if function is not None else "", inlined)
+            found[key] = (
+                rank,
+                SourcePlace(line.start, function.name if function is not None else "", inlined),
+            )
     places = sorted((place for _, place in found.values()), key=lambda place: place.address)
     # what is in no function is padding behind one, if there are functions
     return [place for place in places if place.function] or places
@@ -140,7 +149,10 @@ def copies(units: Units, name: str) -> list[SourcePlace]:
     found = []
     for function in units.functions:
         try:
-            found += [SourcePlace(address, function.name, name) for address in inlined_in(function.die, name)]
+            found += [
+                SourcePlace(address, function.name, name)
+                for address in inlined_in(function.die, name)
+            ]
         except DAMAGE:
             continue
     return sorted(found, key=lambda place: place.address)

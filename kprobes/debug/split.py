@@ -2,10 +2,10 @@
 
 What stays in the program are skeleton units: their addresses, lines, and the name of the .dwo file.
 Here the units of those files are put behind the program's own, so that whoever reads DWARF finds
-ordinary units. Their entries keep their sizes, and so all references in them stay right; where their
-tables lie now is written into a copy of their abbreviations (DW_FORM_implicit_const: the
-abbreviation has the value, and the entry no byte of it). Of DWARF 5 no byte of an entry is changed; of
-DWARF 4 the offsets of lists of code and locations are (split_gnu.py).
+ordinary units. Their entries keep their sizes, and so all references in them stay right; where
+their tables lie now is written into a copy of their abbreviations (DW_FORM_implicit_const: the
+abbreviation has the value, and the entry no byte of it). Of DWARF 5 no byte of an entry is changed;
+of DWARF 4 the offsets of lists of code and locations are (split_gnu.py).
 
 Source: DWARF 5, sections 3.1.2, 3.1.3, 7.3.2 to 7.3.5.
 """
@@ -35,15 +35,29 @@ _LARGEST: Final = 1 << 30
 _SKELETON, _SPLIT_COMPILE, _SPLIT_TYPE = 0x04, 0x05, 0x06
 #: DW_AT: attributes of a unit's first entry that are added
 _LOW_PC, _STMT_LIST, _STR_OFFSETS_BASE, _ADDR_BASE, _RNGLISTS_BASE, _LOCLISTS_BASE = (
-    0x11, 0x10, 0x72, 0x73, 0x74, 0x8C)
-#: DW_AT: offsets into sections that nobody reads here: lines' own is replaced, macros, views of lines
+    0x11,
+    0x10,
+    0x72,
+    0x73,
+    0x74,
+    0x8C,
+)
+#: DW_AT: offsets into sections that nobody reads here: lines' own is replaced, macros, views of
+#: lines
 _UNREAD: Final = {_STMT_LIST, 0x79, 0x2137}
 _IMPLICIT_CONST: Final = 0x21
 #: DW_FORM: offsets into sections that are elsewhere now: strp, sec_offset, line_strp, ref_addr
 _SEC_OFFSET: Final = 0x17
 _INTO_SECTIONS: Final = {0x0E, _SEC_OFFSET, 0x1F, 0x10}
 #: DW_SECT: number of a column in a .dwp's index -> the section
-_COLUMNS: Final = {1: "info", 3: "abbrev", 4: "line", 5: "loclists", 6: "str_offsets", 8: "rnglists"}
+_COLUMNS: Final = {
+    1: "info",
+    3: "abbrev",
+    4: "line",
+    5: "loclists",
+    6: "str_offsets",
+    8: "rnglists",
+}
 _NAMES: Final = {*_COLUMNS.values(), *COLUMNS.values(), "str", "cu_index", "tu_index"}
 
 
@@ -158,7 +172,10 @@ def _dwo_sections(data: bytes) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for section in ELFFile(io.BytesIO(data)).iter_sections():
         name = section.name.removeprefix(".debug_").removesuffix(".dwo")
-        if name in ("info", "types"):  # each type unit (-fdebug-types-section) is in a section of its own
+        if name in (
+            "info",
+            "types",
+        ):  # each type unit (-fdebug-types-section) is in a section of its own
             found[name] = found.get(name, b"") + section.data()
         elif name in _NAMES:
             found.setdefault(name, section.data())
@@ -196,7 +213,9 @@ def _package(path: str) -> _Package:
     return _Package()
 
 
-def _parts(sections: dict[str, bytes], index: bytes, mark: str) -> Iterator[tuple[bytes, _Contribution]]:
+def _parts(
+    sections: dict[str, bytes], index: bytes, mark: str
+) -> Iterator[tuple[bytes, _Contribution]]:
     """Yield the units that one index of a .dwp lists, each with its part of the sections.
 
     Source: DWARF 5, section 7.3.5.3: a table of hashed numbers, one of rows, the columns' sections,
@@ -220,7 +239,7 @@ def _parts(sections: dict[str, bytes], index: bytes, mark: str) -> Iterator[tupl
     known = {2: COLUMNS, 5: _COLUMNS}.get(version)
     if known is None or 12 * slots + 4 * columns * (2 * units + 1) + 16 > len(index):
         return
-    numbers = [index[at:at + 8] for at in range(16, 16 + 8 * slots, 8)]
+    numbers = [index[at : at + 8] for at in range(16, 16 + 8 * slots, 8)]
     rows = struct.unpack_from(f"{mark}{slots}I", index, 16 + 8 * slots)
     at = 16 + 12 * slots
     names = [known.get(column) for column in struct.unpack_from(f"{mark}{columns}I", index, at)]
@@ -233,7 +252,7 @@ def _parts(sections: dict[str, bytes], index: bytes, mark: str) -> Iterator[tupl
         start = struct.unpack_from(f"{mark}{columns}I", index, starts + row_at)
         size = struct.unpack_from(f"{mark}{columns}I", index, sizes + row_at)
         part = {
-            name: sections[name][first:first + many]
+            name: sections[name][first : first + many]
             for name, first, many in zip(names, start, size, strict=True)
             if name in sections
         }
@@ -270,7 +289,9 @@ class _Joined:
         self._info = info
         self._order = order
         self._grown: dict[str, _GrownSection] = {}
-        self._strings: dict[int, tuple[bytes, int]] = {}  # id of strings -> (they, where they begin)
+        self._strings: dict[
+            int, tuple[bytes, int]
+        ] = {}  # id of strings -> (they, where they begin)
         self._known: dict[tuple[str, bytes], int] = {}  # (section, data) -> where the data begin
 
     def add(self, skeleton: Any, number: bytes, part: _Contribution) -> None:
@@ -328,14 +349,17 @@ class _Joined:
                 constants = _constants({**bases, **lines[unit.kind]})
                 placed[own] = self._append("abbrev", before + constants + behind)
             table = placed[own]
-            # behind the length (4 or 12 bytes) and the version; in DWARF 5 also kind and bytes of an address
+            # behind the length (4 or 12 bytes) and the version; in DWARF 5 also kind and bytes of
+            # an address
             at = (4 if header.word == 4 else 12) + (4 if header.version == 5 else 2)
-            data[at:at + header.word] = table.to_bytes(header.word, self._order)
+            data[at : at + header.word] = table.to_bytes(header.word, self._order)
             place = self._append(unit.section, bytes(data))
             if unit.kind == _SPLIT_COMPILE:
                 self._list_code(skeleton, place, header)
 
-    def _moved_units(self, skeleton: Any, part: _Contribution, units: list[_SplitUnit]) -> list[bytearray]:
+    def _moved_units(
+        self, skeleton: Any, part: _Contribution, units: list[_SplitUnit]
+    ) -> list[bytearray]:
         """Return the bytes of units, which say of lists where those are now.
 
         Args:
@@ -343,7 +367,9 @@ class _Joined:
             part: what has them.
             units: they.
         """
-        contents = [bytearray(unit.sections.info[unit.header.offset:unit.header.end]) for unit in units]
+        contents = [
+            bytearray(unit.sections.info[unit.header.offset : unit.header.end]) for unit in units
+        ]
         if skeleton is None or units[0].header.version == 5:
             return contents
         top = skeleton.get_top_DIE().attributes
@@ -410,7 +436,8 @@ class _Joined:
         if part.sections.get("str_offsets"):
             moved = self._moved_strings(part, before, header.word)
             bases[_STR_OFFSETS_BASE] = self._placed("str_offsets", moved) + before
-        # behind the header: length, version, bytes of an address and of a segment, number of offsets
+        # behind the header: length, version, bytes of an address and of a segment, number of
+        # offsets
         if part.sections.get("rnglists"):
             bases[_RNGLISTS_BASE] = self._append("rnglists", part.sections["rnglists"]) + length + 8
         if part.sections.get("loclists"):
@@ -421,7 +448,8 @@ class _Joined:
         """Put a table of files behind the program's.
 
         Args:
-            skeleton: the program's unit; None for types. Its files are a compilation unit's, without lines.
+            skeleton: the program's unit; None for types. Its files are a compilation unit's,
+                without lines.
             part: the contribution, whose files are the types'.
             kind: DW_UT of the units.
 
@@ -443,7 +471,8 @@ class _Joined:
         return self._known[key]
 
     def _files(self, at: int) -> bytes:
-        """Return a line table's files without its lines, which the skeleton has already: its header.
+        """Return a line table's files without its lines, which the skeleton has already: its
+        header.
 
         Args:
             at: offset of the table in the program's .debug_line.
@@ -451,13 +480,13 @@ class _Joined:
         Source: DWARF 5, section 6.2.4; DWARF 4, section 6.2.4.
         """
         data: bytes = self._info.debug_line_sec.stream.getvalue()
-        word, length = (8, 12) if data[at:at + 4] == b"\xff" * 4 else (4, 4)
+        word, length = (8, 12) if data[at : at + 4] == b"\xff" * 4 else (4, 4)
         behind_length = at + length
-        version = int.from_bytes(data[behind_length:behind_length + 2], self._order)
+        version = int.from_bytes(data[behind_length : behind_length + 2], self._order)
         # behind the version, and in DWARF 5 bytes of an address, bytes of a segment
         header = behind_length + (4 if version == 5 else 2)
-        size = int.from_bytes(data[header:header + word], self._order)
-        kept = data[behind_length:header + word + size]
+        size = int.from_bytes(data[header : header + word], self._order)
+        kept = data[behind_length : header + word + size]
         return _length_of(kept, word, self._order) + kept
 
     def _moved_strings(self, part: _Contribution, header: int, word: int) -> bytes:
@@ -495,7 +524,13 @@ class _Joined:
         length = 4 if word == 4 else 12
         padding = b"\0" * (-(length + 4 + word) % (2 * size))
         for offset in (skeleton.cu_offset, place):
-            body = (2).to_bytes(2, order) + offset.to_bytes(word, order) + bytes([size, 0]) + padding + listed
+            body = (
+                (2).to_bytes(2, order)
+                + offset.to_bytes(word, order)
+                + bytes([size, 0])
+                + padding
+                + listed
+            )
             self._append("aranges", _length_of(body, word, order) + body)
 
 
@@ -512,8 +547,10 @@ def _length_of(body: bytes, word: int, order: Any) -> bytes:
 
 
 def _number(data: bytes, header: Header) -> bytes:
-    """Return the 8 bytes that a skeleton and its split unit have in common: the end of the header."""
-    return data[header.first - 8:header.first]
+    """Return the 8 bytes that a skeleton and its split unit have in common: the end of the
+    header.
+    """
+    return data[header.first - 8 : header.first]
 
 
 def _number_in(attributes: Any, name: str) -> int:
@@ -611,8 +648,10 @@ def _split_table(data: bytes, at: int, first: int, version: int) -> tuple[bytes,
 
 def _constants(values: dict[int, int]) -> bytes:
     """Return attributes, as an abbreviation has them whose values are in it (signed LEB128)."""
-    return b"".join(_leb_of(name) + _leb_of(_IMPLICIT_CONST) + _leb_of(value, signed=True)
-                    for name, value in values.items())
+    return b"".join(
+        _leb_of(name) + _leb_of(_IMPLICIT_CONST) + _leb_of(value, signed=True)
+        for name, value in values.items()
+    )
 
 
 def _leb_of(number: int, signed: bool = False) -> bytes:

@@ -1,4 +1,5 @@
-"""Split DWARF 4, which gcc and clang write with `-gdwarf-4 -gsplit-dwarf`: what differs from DWARF 5.
+"""Split DWARF 4, which gcc and clang write with `-gdwarf-4 -gsplit-dwarf`: what differs from DWARF
+5.
 
 Units have no kinds in their headers, tables of strings and addresses have no headers, lists of code
 stand in the program, and those of locations name addresses by their numbers.
@@ -15,12 +16,13 @@ from attrs import define, field
 
 from .scan import Header, Sections, UnitScanner, leb
 
-#: DW_FORM of numbers in tables -> the one that DWARF 5 has for the same: GNU_addr_index, GNU_str_index
+#: DW_FORM of numbers in tables -> the one that DWARF 5 has for the same: GNU_addr_index,
+#: GNU_str_index
 FORMS: Final = {0x1F01: 0x1B, 0x1F02: 0x1A}
 #: DW_SECT: number of a column in a .dwp's index of version 2 -> the section
 COLUMNS: Final = {1: "info", 2: "types", 3: "abbrev", 4: "line", 5: "loc", 6: "str_offsets"}
-#: DW_AT: the file's name and number; lists of code; offsets that nobody reads here (DW_AT_macro_info,
-#: GNU_macros, DW_AT_stmt_list, GNU_locviews)
+#: DW_AT: the file's name and number; lists of code; offsets that nobody reads here
+#: (DW_AT_macro_info, GNU_macros, DW_AT_stmt_list, GNU_locviews)
 _DWO_ID, _RANGES, _UNREAD = 0x2131, 0x55, {0x43, 0x2119, 0x10, 0x2137}
 _DATA8, _SEC_OFFSET = 0x07, 0x17
 #: an abbreviation that has DW_AT_GNU_dwo_name: the number as LEB128
@@ -49,7 +51,7 @@ def number_of_unit(sections: Sections, header: Header) -> bytes | None:
     """
     scanner = UnitScanner(sections)
     first = scanner.first_fields(header, {_DATA8})
-    return next((sections.info[at:at + 8] for name, _, at in first if name == _DWO_ID), None)
+    return next((sections.info[at : at + 8] for name, _, at in first if name == _DWO_ID), None)
 
 
 @define
@@ -57,7 +59,8 @@ class ListMover:
     """Rewrites what a split unit says of lists, so that it is said as in a unit of a whole program.
 
     Attributes:
-        addresses: the program's addresses from the unit's first one on, the contents of .debug_addr.
+        addresses: the program's addresses from the unit's first one on, the contents of
+            .debug_addr.
         locations: contents of .debug_loc.dwo.
         ranges: offset in the program's .debug_ranges from which the unit counts.
         order: "little" or "big".
@@ -72,7 +75,9 @@ class ListMover:
     size: int
     base: int
 
-    def move(self, sections: Sections, header: Header, unit: bytearray, lists: bytearray, at: int) -> None:
+    def move(
+        self, sections: Sections, header: Header, unit: bytearray, lists: bytearray, at: int
+    ) -> None:
         """Write where lists are now into a unit.
 
         Args:
@@ -91,7 +96,7 @@ class ListMover:
             if name in _UNREAD:
                 continue
             where = place - header.offset
-            old = int.from_bytes(unit[where:where + header.word], self.order)
+            old = int.from_bytes(unit[where : where + header.word], self.order)
             if name == _RANGES:
                 new = old + self.ranges
             else:
@@ -99,7 +104,7 @@ class ListMover:
                     moved[old] = at + len(lists)
                     lists += self._classic(old)
                 new = moved[old]
-            unit[where:where + header.word] = new.to_bytes(header.word, self.order)
+            unit[where : where + header.word] = new.to_bytes(header.word, self.order)
 
     def _classic(self, at: int) -> bytes:
         """Return a list of locations as .debug_loc has it (DWARF 4, section 2.6.2).
@@ -122,7 +127,7 @@ class ListMover:
                 base = self._address(number)
                 continue
             start, end, at = self._bounds(kind, at, base)
-            length = int.from_bytes(data[at:at + 2], order)
+            length = int.from_bytes(data[at : at + 2], order)
             behind = at + 2 + length
             if behind > len(data):
                 raise ValueError("a list of locations is damaged")
@@ -149,10 +154,10 @@ class ListMover:
         if kind == _START_LENGTH:
             first, at = leb(data, at)
             start = self._address(first)
-            return start, start + int.from_bytes(data[at:at + 4], order), at + 4
+            return start, start + int.from_bytes(data[at : at + 4], order), at + 4
         if kind == _OFFSETS:
-            low = int.from_bytes(data[at:at + 4], order)
-            high = int.from_bytes(data[at + 4:at + 8], order)
+            low = int.from_bytes(data[at : at + 4], order)
+            high = int.from_bytes(data[at + 4 : at + 8], order)
             return base + low, base + high, at + 8
         raise ValueError(f"a list of locations has an entry of unknown kind {kind}")
 
@@ -162,7 +167,7 @@ class ListMover:
         Raises:
             ValueError: there is none.
         """
-        found = self.addresses[number * self.size:(number + 1) * self.size]
+        found = self.addresses[number * self.size : (number + 1) * self.size]
         if len(found) != self.size:
             raise ValueError(f"the program has no address {number}")
         return int.from_bytes(found, self.order)

@@ -13,19 +13,50 @@ from ..arch._base import Arch
 from .file import DAMAGE, children
 from .signatures import entry_by_signature, type_entry
 
-KINDS = {"base_type": "int", "pointer_type": "pointer", "reference_type": "pointer",
-         "rvalue_reference_type": "pointer", "structure_type": "struct",
-         "class_type": "struct", "union_type": "union", "enumeration_type": "enum", "array_type": "array",
-         "subroutine_type": "function"}
-TRANSPARENT = ("typedef", "const_type", "volatile_type", "restrict_type", "atomic_type", "immutable_type",
-               "packed_type")
+KINDS = {
+    "base_type": "int",
+    "pointer_type": "pointer",
+    "reference_type": "pointer",
+    "rvalue_reference_type": "pointer",
+    "structure_type": "struct",
+    "class_type": "struct",
+    "union_type": "union",
+    "enumeration_type": "enum",
+    "array_type": "array",
+    "subroutine_type": "function",
+}
+TRANSPARENT = (
+    "typedef",
+    "const_type",
+    "volatile_type",
+    "restrict_type",
+    "atomic_type",
+    "immutable_type",
+    "packed_type",
+)
 #: DW_ATE: numbers of encodings (7.8); those that are not here are of kind "other"
-_ENCODINGS = {2: "bool", 3: "complex", 4: "float", **dict.fromkeys((1, 5, 6, 7, 8, 0x10, 0x11, 0x12), "int")}
+_ENCODINGS = {
+    2: "bool",
+    3: "complex",
+    4: "float",
+    **dict.fromkeys((1, 5, 6, 7, 8, 0x10, 0x11, 0x12), "int"),
+}
 #: forms whose value is a constant (7.5.5); a reference is a number, too
-_CONSTANT = ("DW_FORM_data1", "DW_FORM_data2", "DW_FORM_data4", "DW_FORM_data8", "DW_FORM_sdata", "DW_FORM_udata",
-             "DW_FORM_implicit_const")
-_ONES = {"DW_FORM_data1": 0xFF, "DW_FORM_data2": 0xFFFF, "DW_FORM_data4": 0xFFFF_FFFF,
-         "DW_FORM_data8": 0xFFFF_FFFF_FFFF_FFFF}
+_CONSTANT = (
+    "DW_FORM_data1",
+    "DW_FORM_data2",
+    "DW_FORM_data4",
+    "DW_FORM_data8",
+    "DW_FORM_sdata",
+    "DW_FORM_udata",
+    "DW_FORM_implicit_const",
+)
+_ONES = {
+    "DW_FORM_data1": 0xFF,
+    "DW_FORM_data2": 0xFFFF,
+    "DW_FORM_data4": 0xFFFF_FFFF,
+    "DW_FORM_data8": 0xFFFF_FFFF_FFFF_FFFF,
+}
 DEEPEST = 64  #: types within types
 MOST = 20_000  #: members of a type, and of those within it
 
@@ -69,14 +100,21 @@ class CType:
 
     Attributes:
         name: as C writes it.
-        kind: "int", "float", "complex", "bool", "char", "pointer", "struct", "union", "enum", "array", "function",
-            "void", or "other": something whose values are not understood.
+        kind: "int", "float", "complex", "bool", "char", "pointer", "struct", "union", "enum",
+            "array", "function", "void", or "other": something whose values are not understood.
         size: bytes; 0 where unknown.
         signed: of numbers.
     """
 
-    def __init__(self, die: Any, word: int, order: str, find: Callable[[Any], CType | None], depth: int = 0,
-                 budget: list[int] | None = None) -> None:
+    def __init__(
+        self,
+        die: Any,
+        word: int,
+        order: str,
+        find: Callable[[Any], CType | None],
+        depth: int = 0,
+        budget: list[int] | None = None,
+    ) -> None:
         """Wrap an entry.
 
         Args:
@@ -128,13 +166,20 @@ class CType:
         kind = KINDS.get(_tag(self._die), "other")
         if kind == "int":
             kind = _ENCODINGS.get(_number(self._die, "DW_AT_encoding"), "other")
-            return "char" if self.base_name == "char" and _number(self._die, "DW_AT_byte_size") == 1 else kind
+            return (
+                "char"
+                if self.base_name == "char" and _number(self._die, "DW_AT_byte_size") == 1
+                else kind
+            )
         return kind
 
     @property
     def is_reference(self) -> bool:
         """True for a reference of C++'s, whose members stand behind a point."""
-        return self._die is not None and _tag(self._die) in ("reference_type", "rvalue_reference_type")
+        return self._die is not None and _tag(self._die) in (
+            "reference_type",
+            "rvalue_reference_type",
+        )
 
     @cached_property
     def base_name(self) -> str:
@@ -149,9 +194,15 @@ class CType:
         if self.kind == "pointer" and self.target is not None:
             return f"{self.target.name} *".replace("* *", "**")
         if self.kind == "array" and self.target is not None:
-            return f"{self.element.name} {''.join('[]' if n is None else f'[{n}]' for n in self.dims)}"
+            return (
+                f"{self.element.name} {''.join('[]' if n is None else f'[{n}]' for n in self.dims)}"
+            )
         name = self.base_name
-        return f"{self.kind} {name or '(anonymous)'}" if self.kind in ("struct", "union", "enum") else name or self.kind
+        return (
+            f"{self.kind} {name or '(anonymous)'}"
+            if self.kind in ("struct", "union", "enum")
+            else name or self.kind
+        )
 
     @cached_property
     def size(self) -> int:
@@ -178,7 +229,11 @@ class CType:
     @cached_property
     def _full(self) -> Any:
         """The type's definition, where it is only declared here."""
-        if self._die is not None and "DW_AT_declaration" in self._die.attributes and self._depth < DEEPEST:
+        if (
+            self._die is not None
+            and "DW_AT_declaration" in self._die.attributes
+            and self._depth < DEEPEST
+        ):
             found = self._find(self._die)
             return found._die if found is not None else self._die
         return self._die
@@ -195,8 +250,9 @@ class CType:
 
     @cached_property
     def target(self) -> CType | None:
-        """The type that a pointer points at, or that an array is of (of one of two dimensions: its rows);
-        None for other types."""
+        """The type that a pointer points at, or that an array is of (of one of two dimensions: its
+        rows); None for other types.
+        """
         if self.kind == "array" and len(self.dims) > 1:
             return Derived.array(self.element, self.dims[1:])
         return self._other(_type_of(self._die)) if self.kind in ("pointer", "array") else None
@@ -231,11 +287,17 @@ class CType:
     def values(self) -> Mapping[str, int]:
         """Names and values of an enumeration."""
         entries = children(self._full) if self.kind == "enum" else []
-        return {_text(c, "DW_AT_name"): _number(c, "DW_AT_const_value") for c in entries if _tag(c) == "enumerator"}
+        return {
+            _text(c, "DW_AT_name"): _number(c, "DW_AT_const_value")
+            for c in entries
+            if _tag(c) == "enumerator"
+        }
 
     @property
     def members(self) -> Mapping[str, Member]:
-        """Of a structure or union, by name; those of anonymous ones and of base classes within it, too."""
+        """Of a structure or union, by name; those of anonymous ones and of base classes within it,
+        too.
+        """
         return self._members[0]
 
     @property
@@ -257,7 +319,10 @@ class CType:
             if self._budget[0] < 0:  # a damaged file can have structures within themselves
                 break
             # a declaration is a static member (DWARF 4 has these as members)
-            if _tag(child) not in ("member", "inheritance") or "DW_AT_declaration" in child.attributes:
+            if (
+                _tag(child) not in ("member", "inheritance")
+                or "DW_AT_declaration" in child.attributes
+            ):
                 continue
             member = self._member(child)
             inside = member.type if member is not None else self._other(_type_of(child))
@@ -291,7 +356,8 @@ class CType:
         return Variants(discriminant, found)
 
     def template(self, name: str) -> CType | None:
-        """Return the type that a template's parameter stands for; None: there is no such parameter.
+        """Return the type that a template's parameter stands for; None: there is no such
+        parameter.
         """
         for child in children(self._full) if self._die is not None else []:
             if _tag(child) == "template_type_param" and _text(child, "DW_AT_name") == name:
@@ -299,7 +365,9 @@ class CType:
         return None
 
     @staticmethod
-    def _merge(merged: dict[str, Member], hidden: dict[str, str], inside: CType, offset: int | None) -> None:
+    def _merge(
+        merged: dict[str, Member], hidden: dict[str, str], inside: CType, offset: int | None
+    ) -> None:
         """Add the members of a base class or an anonymous structure.
 
         Args:
@@ -340,13 +408,17 @@ class CType:
             bits: how many.
         """
         unit = _number(die, "DW_AT_byte_size") or type.size
-        if "DW_AT_bit_offset" in die.attributes:  # DWARF 3: from the most significant bit of the storage
+        if (
+            "DW_AT_bit_offset" in die.attributes
+        ):  # DWARF 3: from the most significant bit of the storage
             given = _number(die, "DW_AT_bit_offset")
             given -= (given >> 63 == 1) << 64  # negative in an unsigned form
             first = 8 * offset + (given if self._order == "big" else 8 * unit - bits - given)
         else:  # counted as the guest counts its bits
             first = 8 * offset + _number(die, "DW_AT_data_bit_offset")
-        offset, rest = (first // (8 * unit) * unit, first % (8 * unit)) if unit else (first // 8, first % 8)
+        offset, rest = (
+            (first // (8 * unit) * unit, first % (8 * unit)) if unit else (first // 8, first % 8)
+        )
         if rest + bits > 8 * unit:  # packed, across its type's unit
             offset, rest = first // 8, first % 8
             unit = (rest + bits + 7) // 8
@@ -359,11 +431,16 @@ class CType:
     def __str__(self) -> str:
         """Return the type as C declares it."""
         if self.kind == "enum":
-            return f"{self.name} {{ {', '.join(f'{name} = {value}' for name, value in self.values.items())} }}"
+            return (
+                f"{self.name} "
+                f"{{ {', '.join(f'{name} = {value}' for name, value in self.values.items())} }}"
+            )
         if self.kind not in ("struct", "union"):
             return self.name
-        lines = [f"    {m.type.name} {m.name}{f' : {m.bits}' if m.bits else ''};  // +{m.offset}"
-                 for m in self.members.values()]
+        lines = [
+            f"    {m.type.name} {m.name}{f' : {m.bits}' if m.bits else ''};  // +{m.offset}"
+            for m in self.members.values()
+        ]
         return "\n".join([f"{self.name} {{  // {self.size} bytes", *lines, "}"])
 
 
@@ -374,8 +451,11 @@ def _tag(die: Any) -> str:
 def _text(die: Any, name: str) -> str:
     """Return the text of an attribute; "" where it is not there."""
     found = die.attributes.get(name)
-    return (found.value.decode("utf-8", "backslashreplace") if found is not None and isinstance(found.value, bytes)
-            else "")
+    return (
+        found.value.decode("utf-8", "backslashreplace")
+        if found is not None and isinstance(found.value, bytes)
+        else ""
+    )
 
 
 def _number(die: Any, name: str, default: int = 0) -> int:
@@ -408,7 +488,9 @@ def _constant_place(die: Any) -> int | None:
     found = die.attributes.get("DW_AT_data_member_location")
     if found is None:
         return 0
-    if isinstance(found.value, int) and not found.form.startswith(("DW_FORM_sec_offset", "DW_FORM_loclistx")):
+    if isinstance(found.value, int) and not found.form.startswith(
+        ("DW_FORM_sec_offset", "DW_FORM_loclistx")
+    ):
         return found.value
     data = bytes(found.value) if isinstance(found.value, list | bytes) else b""
     if data[:1] != b"\x23":  # DW_OP_plus_uconst: of DWARF 2
@@ -447,7 +529,9 @@ class Derived(CType):
         if count is not None:
             return cls.array(target, (count,))
         made = cls(None, arch.bits // 8, arch.order.value, lambda die: None)
-        made.__dict__.update(kind="pointer", target=target, dims=(None,), signed=False, _members=({}, {}), values={})
+        made.__dict__.update(
+            kind="pointer", target=target, dims=(None,), signed=False, _members=({}, {}), values={}
+        )
         return made
 
     @classmethod
@@ -460,6 +544,13 @@ class Derived(CType):
         """
         made = cls(None, element._word, element._order, lambda die: None, element._depth + 1)
         target = element if len(dims) == 1 else cls.array(element, dims[1:])
-        made.__dict__.update(kind="array", target=target, element=element, dims=dims, signed=False, _members=({}, {}),
-                             values={})
+        made.__dict__.update(
+            kind="array",
+            target=target,
+            element=element,
+            dims=dims,
+            signed=False,
+            _members=({}, {}),
+            values={},
+        )
         return made

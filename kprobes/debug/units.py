@@ -1,4 +1,6 @@
-"""The contents of a file's compilation units: functions by name and address, types by name, lines."""
+"""The contents of a file's compilation units: functions by name and address, types by name,
+lines.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,13 @@ from .scan import (
 from .split import join_split_units
 from .types import CType
 
-_SCOPES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type", "DW_TAG_module")
+_SCOPES = (
+    "DW_TAG_namespace",
+    "DW_TAG_structure_type",
+    "DW_TAG_class_type",
+    "DW_TAG_union_type",
+    "DW_TAG_module",
+)
 #: what names in the index begin with: they say all scopes, or leave them out
 _WHOLE, _BARE = "*", "."
 CALL_SITES = ("DW_TAG_call_site", "DW_TAG_GNU_call_site")
@@ -44,8 +52,9 @@ _WITH_CALLS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")
 
 @frozen(eq=False)
 class Function:
-    """A function, by its entry. start, end: link addresses of the part that it is entered in. unit: its compilation
-    unit."""
+    """A function, by its entry. start, end: link addresses of the part that it is entered in. unit:
+    its compilation unit.
+    """
 
     name: str
     start: int
@@ -59,7 +68,8 @@ def units_of(file: LoadedFile, symbols: Symbols | None = None, bits: int = 64) -
 
     Args:
         file: the file.
-        symbols: the machine's, by which the functions of a file with BTF are found; None: it has none then.
+        symbols: the machine's, by which the functions of a file with BTF are found; None: it has
+            none then.
         bits: of an address.
 
     Raises:
@@ -100,14 +110,17 @@ def _made_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> tuple[bytes, 
     types = btf_of(file, symbols.files)
     if types is None:
         return b"", b""
-    names = {each.name for each in types.types[types.own:] if each.kind == FUNC}
-    functions = {name: [(symbol.address - file.bias, symbol.size or 1) for symbol in symbols.of_name(name)]
-                 for name in names}
+    names = {each.name for each in types.types[types.own :] if each.kind == FUNC}
+    functions = {
+        name: [(symbol.address - file.bias, symbol.size or 1) for symbol in symbols.of_name(name)]
+        for name in names
+    }
     return entries_of_btf(types, functions, bits)
 
 
 class Units:
-    """The units of one file. Everything is read when it is first asked for, and of the units that have it only.
+    """The units of one file. Everything is read when it is first asked for, and of the units that
+    have it only.
 
     Attributes:
         info: pyelftools' view of the file; None where it has no DWARF.
@@ -188,9 +201,11 @@ class Units:
         known, starts = self._listed
         told = False
         at = max(bisect.bisect_right(starts, start) - 1, 0)
-        while at and starts[at - 1] == starts[at]:  # a skeleton unit, and the one that it stands for
+        while (
+            at and starts[at - 1] == starts[at]
+        ):  # a skeleton unit, and the one that it stands for
             at -= 1
-        for first, last, n in known[at:bisect.bisect_left(starts, end)]:
+        for first, last, n in known[at : bisect.bisect_left(starts, end)]:
             if first < end and start < last:
                 told = True
                 yield n
@@ -221,24 +236,40 @@ class Units:
                 found = self._quick.scan(self.headers[n], self._tables_of(n), deep, types)
             if found is None:
                 unit = self.unit(n)
-                found = self._scanner.scan(self.headers[n], partial(_address, self.info, unit),
-                                           partial(_text, self.info, unit), deep)
+                found = self._scanner.scan(
+                    self.headers[n],
+                    partial(_address, self.info, unit),
+                    partial(_text, self.info, unit),
+                    deep,
+                )
             return found
         except DAMAGE:
             return UnitContents()
 
     def _tables_of(self, n: int) -> tuple[bytes, bytes]:
-        """Return the n-th unit's table of addresses, and that of its strings' offsets; b"": it has none."""
+        """Return the n-th unit's table of addresses, and that of its strings' offsets; b"": it has
+        none.
+        """
         names = ("addr", "addr_base"), ("str_offsets", "str_offsets_base")
         found = []
         for name, base in names:
             section = getattr(self.info, f"debug_{name}_sec", None)
-            start = None if section is None else self.unit(n).get_top_DIE().attributes.get(f"DW_AT_{base}")
-            found.append(b"" if section is None or start is None else section.stream.getvalue()[start.value:])
+            start = (
+                None
+                if section is None
+                else self.unit(n).get_top_DIE().attributes.get(f"DW_AT_{base}")
+            )
+            found.append(
+                b""
+                if section is None or start is None
+                else section.stream.getvalue()[start.value :]
+            )
         return found[0], found[1]
 
     def _functions_of(self, n: int) -> list[tuple[int, int, int]]:
-        """Return (start, end, offset of the entry) of the n-th unit's functions; end 0: it has ranges."""
+        """Return (start, end, offset of the entry) of the n-th unit's functions; end 0: it has
+        ranges.
+        """
         return self._contents(n, False, False).functions
 
     def _nested_functions_of(self, n: int) -> list[tuple[int, int, int]]:
@@ -276,7 +307,10 @@ class Units:
         """
         try:
             unit = self.unit(n)
-            return [(start, end, offset) for start, end in spans(unit.get_DIE_from_refaddr(offset), unit)]
+            return [
+                (start, end, offset)
+                for start, end in spans(unit.get_DIE_from_refaddr(offset), unit)
+            ]
         except DAMAGE:
             return []
 
@@ -342,8 +376,13 @@ class Units:
         if build:
             return kept_names(identity_of(self._data, build), self._all_names)
         digest = hashlib.blake2b(self._sections.order.encode(), digest_size=20)
-        for part in (self._sections.info, self._sections.abbrev, self._sections.strings,
-                     self._sections.line_strings, self._sections.types):
+        for part in (
+            self._sections.info,
+            self._sections.abbrev,
+            self._sections.strings,
+            self._sections.line_strings,
+            self._sections.types,
+        ):
             digest.update(len(part).to_bytes(8, "little") + part)
         return kept_names(digest.digest(), self._all_names)
 
@@ -355,7 +394,9 @@ class Units:
                 yield _BARE + spelling(type.tag + type.name), type.offset
 
     def _named(self, name: str) -> list[int]:
-        """Return the offsets of the entries of a name, with all of its scopes or, where there is none, without."""
+        """Return the offsets of the entries of a name, with all of its scopes or, where there is
+        none, without.
+        """
         return self._names.find(_WHOLE + name) or self._names.find(_BARE + name)
 
     def _all_types(self) -> list[NamedType]:
@@ -377,7 +418,9 @@ class Units:
         for header in self._type_headers:
             try:
                 unit = self._type_unit(header)
-                found = scanner.scan(header, partial(_address, self.info, unit), partial(_text, self.info, unit))
+                found = scanner.scan(
+                    header, partial(_address, self.info, unit), partial(_text, self.info, unit)
+                )
             except DAMAGE:
                 continue
             yield from (evolve(type, offset=type.offset + behind) for type in found.types)
@@ -393,13 +436,17 @@ class Units:
         """
         # the header ends in the signature, 8 bytes, and the offset of the type's entry
         behind = header.first - header.word
-        signature = int.from_bytes(self._sections.types[behind - 8:behind], self._sections.order)
+        signature = int.from_bytes(self._sections.types[behind - 8 : behind], self._sections.order)
         return self.info.get_TU_by_sig8(signature)
 
     @property
     def type_names(self) -> Iterable[str]:
         """The spellings of all types."""
-        return [name[1:] for name in dict.fromkeys(self._names) if name[0] == _WHOLE and name[1:2] != VARIABLE]
+        return [
+            name[1:]
+            for name in dict.fromkeys(self._names)
+            if name[0] == _WHOLE and name[1:2] != VARIABLE
+        ]
 
     def types(self, name: str) -> list[Any]:
         """Return the entries of the types of a spelling: one of each size and line of declaration.
@@ -412,7 +459,9 @@ class Units:
         return [self._entry(offset) for offset in self._named(name)]
 
     def local_types(self, name: str) -> list[Any]:
-        """The entries of types of a spelling that stand within functions. Raises what is in DAMAGE."""
+        """The entries of types of a spelling that stand within functions. Raises what is in
+        DAMAGE.
+        """
         return [self._entry(offset) for offset in self._all_local.get(name, ())]
 
     @cached_property
@@ -427,7 +476,9 @@ class Units:
         return found
 
     def variables(self, name: str) -> list[Any]:
-        """The entries of the global variables of a name, with or without its scopes. Raises what is in DAMAGE."""
+        """The entries of the global variables of a name, with or without its scopes. Raises what is
+        in DAMAGE.
+        """
         return [self._entry(offset) for offset in self._named(VARIABLE + name)]
 
     def _entry(self, offset: int) -> Any:
@@ -487,7 +538,9 @@ class Units:
             names = [entry.name for entry in program["file_entry"]]
         except DAMAGE:
             return False
-        return any(not isinstance(each, bytes) or each.rpartition(b"/")[2] == name for each in names)
+        return any(
+            not isinstance(each, bytes) or each.rpartition(b"/")[2] == name for each in names
+        )
 
     def line_at(self, address: int) -> Line | None:
         """Return the line of a link address; None: it is not known.
@@ -517,12 +570,19 @@ def _sections(info: Any, order: str) -> Sections:
         info: pyelftools' view of the file.
         order: "little" or "big", the byte order.
     """
+
     def data(name: str) -> bytes:
         section = getattr(info, name, None)
         return b"" if section is None else bytes(section.stream.getvalue())
 
-    return Sections(data("debug_info_sec"), data("debug_abbrev_sec"), data("debug_str_sec"), data("debug_line_str_sec"),
-                    order, data("debug_types_sec"))
+    return Sections(
+        data("debug_info_sec"),
+        data("debug_abbrev_sec"),
+        data("debug_str_sec"),
+        data("debug_line_str_sec"),
+        order,
+        data("debug_types_sec"),
+    )
 
 
 def _address(info: Any, unit: Any, number: int) -> int:
@@ -540,10 +600,12 @@ def _text(info: Any, unit: Any, number: int) -> bytes:
     base = unit.get_top_DIE().attributes["DW_AT_str_offsets_base"].value
     word = 8 if unit.structs.dwarf_format == 64 else 4
     offsets = info.debug_str_offsets_sec.stream.getvalue()
-    at = int.from_bytes(offsets[base + word * number:base + word * (number + 1)],
-                        "little" if info.config.little_endian else "big")
+    at = int.from_bytes(
+        offsets[base + word * number : base + word * (number + 1)],
+        "little" if info.config.little_endian else "big",
+    )
     strings = info.debug_str_sec.stream.getvalue()
-    return bytes(strings[at:strings.find(b"\0", at)])
+    return bytes(strings[at : strings.find(b"\0", at)])
 
 
 def spelling(name: str) -> str:
@@ -562,8 +624,11 @@ def spelling(name: str) -> str:
 def text(die: Any, name: str) -> str:
     """Return the text of an attribute; "": there is none."""
     found = die.attributes.get(name)
-    return (found.value.decode("utf-8", "backslashreplace") if found is not None and isinstance(found.value, bytes)
-            else "")
+    return (
+        found.value.decode("utf-8", "backslashreplace")
+        if found is not None and isinstance(found.value, bytes)
+        else ""
+    )
 
 
 def named(die: Any) -> Any:
@@ -572,7 +637,14 @@ def named(die: Any) -> Any:
     Of an inlined or copied function that is the original, of a definition its declaration.
     """
     for _ in range(8):
-        link = next((name for name in ("DW_AT_abstract_origin", "DW_AT_specification") if name in die.attributes), None)
+        link = next(
+            (
+                name
+                for name in ("DW_AT_abstract_origin", "DW_AT_specification")
+                if name in die.attributes
+            ),
+            None,
+        )
         if link is None:
             break
         try:
@@ -651,7 +723,14 @@ def tail_calls(function: Function) -> Iterator[Any]:
 
 def callee(site: Any) -> Any:
     """Return the entry of the function that a call's entry names; None: it names none."""
-    link = next((name for name in ("DW_AT_call_origin", "DW_AT_abstract_origin") if name in site.attributes), None)
+    link = next(
+        (
+            name
+            for name in ("DW_AT_call_origin", "DW_AT_abstract_origin")
+            if name in site.attributes
+        ),
+        None,
+    )
     return None if link is None else site.get_DIE_from_attribute(link)
 
 
@@ -666,7 +745,14 @@ def inlined_in(die: Any, name: str) -> Iterator[int]:
     while todo:
         each = todo.pop()
         if each.tag == "DW_TAG_inlined_subroutine" and text(named(each), "DW_AT_name") == name:
-            entry = next((each.attributes[a] for a in ("DW_AT_entry_pc", "DW_AT_low_pc") if a in each.attributes), None)
+            entry = next(
+                (
+                    each.attributes[a]
+                    for a in ("DW_AT_entry_pc", "DW_AT_low_pc")
+                    if a in each.attributes
+                ),
+                None,
+            )
             if entry is not None and entry.form != "DW_FORM_udata":
                 yield entry.value
         if each.has_children:
@@ -693,15 +779,20 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
     if attribute not in die.attributes:
         raise Unknown
     lists = unit.dwarfinfo.location_lists()
-    found: Any = LocationParser(lists).parse_from_attribute(die.attributes[attribute], unit["version"], die)
+    found: Any = LocationParser(lists).parse_from_attribute(
+        die.attributes[attribute], unit["version"], die
+    )
     if isinstance(found, list):
         start, chosen = base_address(unit), None
         for entry in found:
             if type(entry).__name__ == "BaseAddressEntry":
                 start = entry.base_address
                 continue
-            low, high = ((entry.begin_offset, entry.end_offset) if entry.is_absolute
-                         else (start + entry.begin_offset, start + entry.end_offset))
+            low, high = (
+                (entry.begin_offset, entry.end_offset)
+                if entry.is_absolute
+                else (start + entry.begin_offset, start + entry.end_offset)
+            )
             if low <= pc < high:
                 chosen = entry.loc_expr
         if chosen is None:

@@ -1,11 +1,13 @@
-"""Stacks by call frame information (DWARF 5, 6.4): where a function's caller goes on, and the registers that it had.
+"""Stacks by call frame information (DWARF 5, 6.4): where a function's caller goes on, and the
+registers that it had.
 
-`.eh_frame` and `.debug_frame` of every file that a machine has loaded are read, and where they have nothing of some
-code, SFrame and ORC (unwind_tables.py); where code has none of them, the frame pointer is followed, on architectures
-that have such a convention.
+`.eh_frame` and `.debug_frame` of every file that a machine has loaded are read, and where they have
+nothing of some code, SFrame and ORC (unwind_tables.py); where code has none of them, the frame
+pointer is followed, on architectures that have such a convention.
 
-SPARC's functions with a register window have their caller's registers in the window above, in the processor: the
-machine says what is there, where it can look (Regs.callers_window). What is there no more is not known.
+SPARC's functions with a register window have their caller's registers in the window above, in the
+processor: the machine says what is there, where it can look (Regs.callers_window). What is there no
+more is not known.
 """
 
 from __future__ import annotations
@@ -97,9 +99,12 @@ class Frames:
             return None
         line = table[n]
         rules = {number: rule for number, rule in line.items() if isinstance(number, int)}
-        sound = (line["cfa"].expr is not None or (isinstance(line["cfa"].reg, int)
-                                                  and isinstance(line["cfa"].offset, int)))
-        if not sound or any(rule.type in NUMBERED and not isinstance(rule.arg, int) for rule in rules.values()):
+        sound = line["cfa"].expr is not None or (
+            isinstance(line["cfa"].reg, int) and isinstance(line["cfa"].offset, int)
+        )
+        if not sound or any(
+            rule.type in NUMBERED and not isinstance(rule.arg, int) for rule in rules.values()
+        ):
             return None
         return UnwindRow(
             line["cfa"],
@@ -113,7 +118,10 @@ class Frames:
 def _entries(file: LoadedFile) -> list[tuple[int, int, Any]]:
     """Return (start, end, entry) of each function with call frame information, by link address."""
     info = dwarf(file)
-    entries = [*(info.EH_CFI_entries() if info.has_EH_CFI() else ()), *(info.CFI_entries() if info.has_CFI() else ())]
+    entries = [
+        *(info.EH_CFI_entries() if info.has_EH_CFI() else ()),
+        *(info.CFI_entries() if info.has_CFI() else ()),
+    ]
     found: dict[int, tuple[int, int, Any]] = {}
     for entry in entries:
         if type(entry).__name__ == "FDE" and entry["address_range"]:
@@ -136,12 +144,14 @@ def _window_saved(entry: Any) -> float:
 
 
 def entry_of(file: LoadedFile) -> int:
-    """Return where a file's program begins, as a guest address without mode bits; 0 where it has no entry."""
+    """Return where a file's program begins, as a guest address without mode bits; 0 where it has no
+    entry.
+    """
     head = file.data[:32]
     if len(head) < 32 or head[:4] != b"\x7fELF":
         return 0
     size = 8 if head[4] == 2 else 4
-    entry = int.from_bytes(head[24:24 + size], "big" if head[5] == 2 else "little")
+    entry = int.from_bytes(head[24 : 24 + size], "big" if head[5] == 2 else "little")
     return entry + file.bias if entry else 0
 
 
@@ -160,13 +170,17 @@ def _step_of(arch: Arch, row: UnwindRow) -> Step | None:
     """
     base = register(arch, row.cfa.reg) if row.cfa.expr is None else None
     link_register = register(arch, row.link) or ""
-    windowed = row.window and has_windows(arch)  # elsewhere the same opcode says that a link is signed
+    windowed = row.window and has_windows(
+        arch
+    )  # elsewhere the same opcode says that a link is signed
     if base is None or windowed or (row.link not in row.rules and not link_register):
         return None
     link: int | None = None
     saved: list[tuple[str, int | None]] = []
     for number, rule in row.rules.items():
-        if rule.type not in ("OFFSET", "UNDEFINED", "SAME_VALUE") or (number == row.link and rule.type != "OFFSET"):
+        if rule.type not in ("OFFSET", "UNDEFINED", "SAME_VALUE") or (
+            number == row.link and rule.type != "OFFSET"
+        ):
             return None
         if number == row.link:
             link = rule.arg
@@ -174,11 +188,14 @@ def _step_of(arch: Arch, row: UnwindRow) -> Step | None:
         if name is not None and rule.type != "SAME_VALUE":
             saved.append((name, rule.arg if rule.type == "OFFSET" else None))
     sp = arch.regs.sp
-    return Step(base, row.cfa.offset, link, link_register, tuple(each for each in saved if each[0] != sp))
+    return Step(
+        base, row.cfa.offset, link, link_register, tuple(each for each in saved if each[0] != sp)
+    )
 
 
 class _Walked:
-    """The registers of the function that a walk has come to: their values are read when they are asked for.
+    """The registers of the function that a walk has come to: their values are read when they are
+    asked for.
 
     Attributes:
         sp: its stack pointer register.
@@ -190,8 +207,8 @@ class _Walked:
         Args:
             arch: the guest's.
             regs: of the CPU.
-            above: bytes from a canonical frame address to the caller's stack pointer register, modulo the address
-                space.
+            above: bytes from a canonical frame address to the caller's stack pointer register,
+                modulo the address space.
         """
         self._arch = arch
         self._regs = regs
@@ -233,7 +250,9 @@ class _Walked:
         return back + self._bias & mask if back else 0
 
     def up_slowly(self, row: UnwindRow | None) -> int:
-        """Go to the caller by a row of any kind, None: by the frame pointer. Return as up() does."""
+        """Go to the caller by a row of any kind, None: by the frame pointer. Return as up()
+        does.
+        """
         values: dict[str, int | None] = {**self._values, self._sp: self.sp}
         for name, where in self._saved.items():
             values[name] = self._load(where)
@@ -287,29 +306,39 @@ class Unwinder:
                 return row
         return None
 
-    def walk(self, regs: Regs, seen: Seen, found: list[int], limit: int, end: int = 0,
-             entered_from: int | None = None) -> bool:
+    def walk(
+        self,
+        regs: Regs,
+        seen: Seen,
+        found: list[int],
+        limit: int,
+        end: int = 0,
+        entered_from: int | None = None,
+    ) -> bool:
         """Walk from pc to the outermost caller.
 
         Args:
             regs: of the CPU.
             seen: a return address as it is found -> the true one.
-            found: return addresses are appended to it, innermost first; none where the code at pc has no call frame
-                information.
+            found: return addresses are appended to it, innermost first; none where the code at pc
+                has no call frame information.
             limit: how many it may have.
             end: a return address above which nothing is looked for; 0: there is none.
             entered_from: the return address of a function of which pc is the entry: the walk begins
                 at its caller. None: it begins at pc.
 
         Returns:
-            True at `end`, and where the last function's information says that it has no caller; False where the walk
-            ends for lack of information, at the limit, or at memory that cannot be read.
+            True at `end`, and where the last function's information says that it has no caller;
+            False where the walk ends for lack of information, at the limit, or at memory that
+            cannot be read.
         """
         mode_bits = ~self._arch.pointers.mode_bits
         callers = self._arch.callers
         walked = _Walked(self._arch, regs, self.above)
         lookup, first = regs.pc, True
-        if entered_from is not None:  # the registers are the caller's, but for what its call has pushed
+        if (
+            entered_from is not None
+        ):  # the registers are the caller's, but for what its call has pushed
             walked.sp += self._arch.linkage.pushed if self._arch.linkage is not None else 0
             lookup = entered_from - 1
         steps = self._steps if self._known is self._symbols.files else {}
@@ -352,15 +381,25 @@ class Unwinder:
         return made
 
     def step(self, pc: int) -> Step | None:
-        """Return the row of an instruction as a step; None where it is none of the usual kind, or there is none."""
-        return self._steps[pc] if self._known is self._symbols.files and pc in self._steps else self._step(pc)
+        """Return the row of an instruction as a step; None where it is none of the usual kind, or
+        there is none.
+        """
+        return (
+            self._steps[pc]
+            if self._known is self._symbols.files and pc in self._steps
+            else self._step(pc)
+        )
 
     def begins_program(self, address: int) -> bool:
-        """Return True where an address is in the function that a loaded file's ELF header gives as its entry: it has no
-        caller."""
+        """Return True where an address is in the function that a loaded file's ELF header gives as
+        its entry: it has no caller.
+        """
         function = self._symbols.covering(address)
-        return function is not None and any(function.address <= entry < self._symbols.extent(function)
-                                            for entry in map(entry_of, self._symbols.files) if entry)
+        return function is not None and any(
+            function.address <= entry < self._symbols.extent(function)
+            for entry in map(entry_of, self._symbols.files)
+            if entry
+        )
 
 
 class UnwindFrame:
@@ -371,8 +410,14 @@ class UnwindFrame:
         windows: how many register windows its own is above the processor's.
     """
 
-    def __init__(self, arch: Arch, regs: Regs, values: dict[str, int | None] | None = None, pc: int = 0,
-                 windows: int = 0) -> None:
+    def __init__(
+        self,
+        arch: Arch,
+        regs: Regs,
+        values: dict[str, int | None] | None = None,
+        pc: int = 0,
+        windows: int = 0,
+    ) -> None:
         self._arch = arch
         self._regs = regs
         self.values = values or {}
@@ -429,7 +474,9 @@ class UnwindFrame:
             ops = DWARFExprParser(row.structs).parse_expr(expression)
         except DAMAGE as error:
             raise Unknown from error
-        return evaluate(ops, Surroundings(register=self.get, word=self._regs.word, bits=self._arch.bits), first).value
+        return evaluate(
+            ops, Surroundings(register=self.get, word=self._regs.word, bits=self._arch.bits), first
+        ).value
 
     def caller(self, row: UnwindRow) -> UnwindFrame | None:
         """Return the frame of the function's caller; None: the function is the outermost one.
@@ -460,7 +507,8 @@ class UnwindFrame:
         )
 
     def _window_above(self) -> dict[str, int | None]:
-        """Return the registers of the caller's register window: name -> value, None where unknown.
+        """Return the registers of the caller's register window: name -> value, None where
+        unknown.
         """
         look = self._regs.callers_window
         own = None if look is None else look(self.windows + 1)

@@ -1,8 +1,8 @@
 """Tables by which stacks are walked where there is no call frame information: SFrame and ORC.
 
-SFrame (`.sframe`, versions 1 and 2) is what gas writes with --gsframe: where the caller's frame and its
-frame pointer are, for x86-64 and AArch64. ORC (`.orc_unwind`, `.orc_unwind_ip`) is the same of Linux's
-text on x86-64. Damaged tables, and rows of kinds that are not known here, say nothing.
+SFrame (`.sframe`, versions 1 and 2) is what gas writes with --gsframe: where the caller's frame and
+its frame pointer are, for x86-64 and AArch64. ORC (`.orc_unwind`, `.orc_unwind_ip`) is the same of
+Linux's text on x86-64. Damaged tables, and rows of kinds that are not known here, say nothing.
 
 Source: the SFrame specification (sourceware.org/binutils/docs/sframe-spec.html); Linux,
 Documentation/arch/x86/orc-unwinder.rst.
@@ -25,15 +25,35 @@ from .file import DAMAGE, elf_of
 _MAGIC: Final = 0xDEE2
 #: SFRAME_ABI -> numbers of DWARF: stack pointer, frame pointer, return address
 _ABIS: Final = {1: (31, 29, 30), 2: (31, 29, 30), 3: (7, 6, 16)}
-_PCREL: Final = 4  #: flag: functions' addresses count from the field that has them, not from the section
-_STUB: Final = 16  #: bytes of a stub of x86-64's procedure linkage table, which version 1 does not tell
+_PCREL: Final = (
+    4  #: flag: functions' addresses count from the field that has them, not from the section
+)
+_STUB: Final = (
+    16  #: bytes of a stub of x86-64's procedure linkage table, which version 1 does not tell
+)
 #: ORC_REG -> number of DWARF: dx, di, bp, sp, r10, r13
 _ORC_REGISTERS: Final = {2: 1, 3: 5, 4: 6, 5: 7, 6: 10, 7: 13}
 _ORC_PREVIOUS, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 1, 8, 9
 _ORC_END, _ORC_CALL, _ORC_REGS = 1, 2, 3  #: ORC_TYPE as Linux 6.4 and later have it
 #: number of DWARF -> where an interrupt keeps the register, from the frame's beginning
-_KEPT: Final = {15: 0, 14: 8, 13: 16, 12: 24, 6: 32, 3: 40, 11: 48, 10: 56, 9: 64, 8: 72, 0: 80, 2: 88, 1: 96, 4: 104,
-                5: 112, 16: 128}
+_KEPT: Final = {
+    15: 0,
+    14: 8,
+    13: 16,
+    12: 24,
+    6: 32,
+    3: 40,
+    11: 48,
+    10: 56,
+    9: 64,
+    8: 72,
+    0: 80,
+    2: 88,
+    1: 96,
+    4: 104,
+    5: 112,
+    16: 128,
+}
 _KEPT_SP: Final = 152
 
 
@@ -91,7 +111,8 @@ class _SFunction:
         rows: offset of its rows in the section.
         count: how many rows there are.
         kind: bytes of a row's address: 0, 1, 2 for 1, 2, 4.
-        repeated: bytes of a block of code that the rows are for again and again; 0: they are for all.
+        repeated: bytes of a block of code that the rows are for again and again; 0: they are for
+            all.
     """
 
     start: int
@@ -103,7 +124,9 @@ class _SFunction:
 
 
 def _sframe(elf: ELFFile) -> SFrame | None:
-    """Return a file's SFrame table; None where it has none. What is damaged raises what is in DAMAGE."""
+    """Return a file's SFrame table; None where it has none. What is damaged raises what is in
+    DAMAGE.
+    """
     section = elf.get_section_by_name(".sframe")
     if section is None:
         return None
@@ -114,7 +137,9 @@ def _sframe(elf: ELFFile) -> SFrame | None:
 class SFrame:
     """A section .sframe."""
 
-    def __init__(self, data: bytes, address: int, order: Literal["little", "big"], unlinked: bool = False) -> None:
+    def __init__(
+        self, data: bytes, address: int, order: Literal["little", "big"], unlinked: bool = False
+    ) -> None:
         """Read the functions.
 
         Args:
@@ -124,13 +149,15 @@ class SFrame:
             unlinked: it is an assembler's, with addresses that count from their fields.
 
         Raises:
-            ValueError, struct.error: it is damaged, or of a version or an ABI that is not known here.
+            ValueError, struct.error: it is damaged, or of a version or an ABI that is not known
+            here.
         """
         self._data = data
         mark = "<" if order == "little" else ">"
         self._mark = mark
         magic, version, flags, abi, _, ra, more, functions, _, _, first, rows = struct.unpack_from(
-            mark + "HBBBbbBIIIII", data)
+            mark + "HBBBbbBIIIII", data
+        )
         if magic != _MAGIC or version not in (1, 2) or abi not in _ABIS:
             raise ValueError(f"SFrame of version {version}, ABI {abi}")
         self._sp, self._fp, self._link = _ABIS[abi]
@@ -145,7 +172,11 @@ class SFrame:
             start, size, offset, count, info = struct.unpack_from(mark + "iIIIB", data, at)
             start += address + (at if flags & _PCREL or unlinked else 0)
             block = data[at + 17] if version == 2 else _STUB
-            found.append(_SFunction(start, size, begin + rows + offset, count, info & 15, block if info & 16 else 0))
+            found.append(
+                _SFunction(
+                    start, size, begin + rows + offset, count, info & 15, block if info & 16 else 0
+                )
+            )
         self._functions = sorted(found, key=lambda each: each.start)
         self._starts = [each.start for each in self._functions]
 
@@ -174,13 +205,16 @@ class SFrame:
         data, at = self._data, function.rows
         chosen = None
         for _ in range(function.count):
-            begin = int.from_bytes(data[at:at + width], "little" if self._mark == "<" else "big")
+            begin = int.from_bytes(data[at : at + width], "little" if self._mark == "<" else "big")
             info = data[at + width]
             size = {0: 1, 1: 2, 2: 4}[info >> 5 & 3]
             many = info >> 1 & 15
             if begin > offset:
                 break
-            chosen = info & 1, struct.unpack_from(f"{self._mark}{many}{' bh i'[size]}", data, at + width + 1)
+            chosen = (
+                info & 1,
+                struct.unpack_from(f"{self._mark}{many}{' bh i'[size]}", data, at + width + 1),
+            )
             at += width + 1 + many * size
         if chosen is None or not chosen[1]:
             return None
@@ -192,14 +226,18 @@ class SFrame:
             rules[self._link] = RegisterRule("OFFSET", saved.pop(0))
         if saved:
             rules[self._fp] = RegisterRule("OFFSET", saved[0])
-        return TableRow(CFARule(self._sp if by_sp else self._fp, cfa), rules, self._link, self._structs)
+        return TableRow(
+            CFARule(self._sp if by_sp else self._fp, cfa), rules, self._link, self._structs
+        )
 
 
 # --- ORC
 
 
 def _orc(elf: ELFFile) -> Orc | None:
-    """Return a file's ORC table; None where it has none. What is damaged raises what is in DAMAGE."""
+    """Return a file's ORC table; None where it has none. What is damaged raises what is in
+    DAMAGE.
+    """
     places, rows = (elf.get_section_by_name(name) for name in (".orc_unwind_ip", ".orc_unwind"))
     if places is None or rows is None or elf["e_machine"] != "EM_X86_64":
         return None
@@ -238,7 +276,9 @@ class Orc:
         at = bisect.bisect_right(self._starts, address) - 1
         if at < 0:
             return None
-        offset, frame, registers, kinds = struct.unpack_from("<hhBB", self._rows, 6 * self._numbers[at])
+        offset, frame, registers, kinds = struct.unpack_from(
+            "<hhBB", self._rows, 6 * self._numbers[at]
+        )
         base = registers & 15
         kind = kinds & 7 if self._new else (kinds & 3) + _ORC_CALL
         if self._new and kind == _ORC_END:
@@ -276,7 +316,9 @@ class Orc:
 
 
 def _leb(number: int) -> bytes:
-    """Return a number as signed LEB128; one that is not negative and below 64, or has no sign bit, is unsigned, too."""
+    """Return a number as signed LEB128; one that is not negative and below 64, or has no sign bit,
+    is unsigned, too.
+    """
     out = bytearray()
     while not -64 <= number < 64:
         out.append(number & 0x7F | 0x80)

@@ -56,27 +56,37 @@ class Held:
         if end > len(self._data):
             raise GuestFault("the variable has no such bytes", address=addr, access="read")
         if self._known is not None and 0 in self._known[addr:end]:
-            raise Unsupported("the compiler has not kept this part here", hint="look at it elsewhere in the function")
+            raise Unsupported(
+                "the compiler has not kept this part here",
+                hint="look at it elsewhere in the function",
+            )
         return self._data[addr:end]
 
     def write(self, addr: int, data: bytes) -> None:
         """Refuse to: a register is written by its name."""
-        raise Unsupported("the variable is not in memory here", hint='write the register, as in regs["rax"] = 1')
+        raise Unsupported(
+            "the variable is not in memory here", hint='write the register, as in regs["rax"] = 1'
+        )
 
 
 class View:
-    """Something of a type in guest memory. Everything is read when it is asked for; numbers are written by assigning
-    them.
+    """Something of a type in guest memory. Everything is read when it is asked for; numbers are
+    written by assigning them.
 
-    Members are attributes, of what a pointer points at, too; those whose names Python has use for are had by
-    `view["name"]`. Pointers and arrays take indices. Numbers and enumerations come as int, float and bool. int() is the
+    Members are attributes, of what a pointer points at, too; those whose names Python has use for
+    are had by `view["name"]`. Pointers and arrays take indices. Numbers and enumerations come as
+    int, float and bool. int() is the
     address: of a pointer, what it points at.
     """
 
     __slots__ = ("_address", "_machine", "_type")
 
     def __init__(self, machine: Memory, type: CType, address: int) -> None:
-        for name, value in (("_machine", machine), ("_type", type), ("_address", address & machine.arch.mask)):
+        for name, value in (
+            ("_machine", machine),
+            ("_type", type),
+            ("_address", address & machine.arch.mask),
+        ):
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -90,8 +100,9 @@ class View:
 
     @property
     def variant(self) -> Member | None:
-        """The variant that an enumeration of Rust's is; None for everything else, and where none fits.
-        Raises GuestFault: it cannot be read."""
+        """The variant that an enumeration of Rust's is; None for everything else, and where none
+        fits. Raises GuestFault: it cannot be read.
+        """
         variants = _struct(self._type).variants
         if variants is None:
             return None
@@ -99,8 +110,11 @@ class View:
             return next(iter(variants.members.values()), None)
         which = int(self._read(variants.discriminant))
         size = variants.discriminant.type.size
-        fits = [member for value, member in variants.members.items()
-                if value is not None and value & (1 << 8 * size) - 1 == which & (1 << 8 * size) - 1]
+        fits = [
+            member
+            for value, member in variants.members.items()
+            if value is not None and value & (1 << 8 * size) - 1 == which & (1 << 8 * size) - 1
+        ]
         return fits[0] if fits else variants.members.get(None)
 
     def _lacks(self, name: str) -> NoReturn:
@@ -112,9 +126,13 @@ class View:
         """
         shape = _struct(self._type)
         if name in shape.hidden:
-            raise Unsupported(f"the place of {name!r} in {shape.name} is not known: {shape.hidden[name]}",
-                              hint="view the part that has it by its own type")
-        raise AttributeError(f"{self._type.name} has no member {name!r}; it has {', '.join(shape.members) or 'none'}")
+            raise Unsupported(
+                f"the place of {name!r} in {shape.name} is not known: {shape.hidden[name]}",
+                hint="view the part that has it by its own type",
+            )
+        raise AttributeError(
+            f"{self._type.name} has no member {name!r}; it has {', '.join(shape.members) or 'none'}"
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         member = _struct(self._type).members.get(name)
@@ -127,8 +145,10 @@ class View:
                 value = int(value != 0)
             mask = (1 << member.bits) - 1 << member.shift
             raw = self._unit(member) & ~mask | value << member.shift & mask
-            self._machine.write(address & self._machine.arch.mask,
-                                raw.to_bytes(member.unit, self._machine.arch.order.value))
+            self._machine.write(
+                address & self._machine.arch.mask,
+                raw.to_bytes(member.unit, self._machine.arch.order.value),
+            )
         else:
             store(self._machine, type, address, value)
 
@@ -138,7 +158,9 @@ class View:
         look("index", key)
         target, count = self._type.target, self._type.count
         if target is None or not target.size:
-            raise BadArgument(f"{self._type.name} has no elements", hint="index arrays and pointers")
+            raise BadArgument(
+                f"{self._type.name} has no elements", hint="index arrays and pointers"
+            )
         if self._type.kind == "array" and self._type.bounded and not 0 <= key < count:
             raise IndexError(f"{self._type.name} has elements 0 to {count - 1}")
         return load(self._machine, target, self._address + key * target.size)
@@ -172,9 +194,12 @@ class View:
         target = self._type.target
         if target is not None and target.kind == "char":
             return self._text(self._room(4096))
-        return bytes(self._machine.read(self._address,
-                                        self._type.size if self._type.kind != "pointer" or target is None
-                                        else target.size))
+        return bytes(
+            self._machine.read(
+                self._address,
+                self._type.size if self._type.kind != "pointer" or target is None else target.size,
+            )
+        )
 
     def _room(self, most: int) -> int:
         """Return how many bytes a text may have: those of the array, else `most`."""
@@ -190,8 +215,11 @@ class View:
 
     def __str__(self) -> str:
         target = self._type.target
-        return (bytes(self).decode("utf-8", "backslashreplace") if target is not None and target.kind == "char"
-                else repr(self))
+        return (
+            bytes(self).decode("utf-8", "backslashreplace")
+            if target is not None and target.kind == "char"
+            else repr(self)
+        )
 
     def __repr__(self) -> str:
         where = "in registers" if isinstance(self._machine, Held) else f"{self._address:#x}"
@@ -208,7 +236,11 @@ class View:
                 items = ", ".join(self._item(n) for n in range(min(len(self), SHOWN)))
                 return f" {{{items}{', ...' * (len(self) > SHOWN)}}}"
             members = self.__dir__() if self else []
-            return f" {{{', '.join(f'{name} = {self._item(name)}' for name in members)}}}" if members else ""
+            return (
+                f" {{{', '.join(f'{name} = {self._item(name)}' for name in members)}}}"
+                if members
+                else ""
+            )
         except GuestFault:
             return " (fault)"
         except Unsupported:
@@ -224,8 +256,12 @@ class View:
     def _unit(self, member: Member) -> int:
         """Return the bytes that a bit field is in, as an unsigned number."""
         if member.unit > LARGEST:
-            raise BadArgument(f"a bit field of {member.unit} bytes", hint="its debug information is damaged")
-        data = self._machine.read(self._address + member.offset & self._machine.arch.mask, member.unit)
+            raise BadArgument(
+                f"a bit field of {member.unit} bytes", hint="its debug information is damaged"
+            )
+        data = self._machine.read(
+            self._address + member.offset & self._machine.arch.mask, member.unit
+        )
         return int.from_bytes(data, self._machine.arch.order.value)
 
     def _read(self, member: Member) -> Any:
@@ -265,7 +301,9 @@ def _raw(machine: Memory, type: CType, address: int) -> int:
         BadArgument: the type is larger than LARGEST.
     """
     if type.size > LARGEST:
-        raise BadArgument(f"{type.name} has {type.size} bytes", hint="its debug information is damaged")
+        raise BadArgument(
+            f"{type.name} has {type.size} bytes", hint="its debug information is damaged"
+        )
     return int.from_bytes(machine.read(address & machine.arch.mask, type.size), _order(type))
 
 

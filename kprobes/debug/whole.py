@@ -1,6 +1,7 @@
 """Values as a whole: what a View shows bit by bit, as numbers, texts and members for records.
 
-Texts and lists of C++'s and Rust's libraries are texts and tuples here, as their printers for gdb have them.
+Texts and lists of C++'s and Rust's libraries are texts and tuples here, as their printers for gdb
+have them.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class _LimitedReader:
     `depth` is everywhere how many structures and arrays are around a value; None stands for what
     cannot be read, or is beyond the limits.
     """
+
     def __init__(self) -> None:
         self._left = MOST
 
@@ -74,7 +76,8 @@ class _LimitedReader:
         return self._structure(value, type, depth)
 
     def _tried(self, read: Callable[[], Any]) -> Any:
-        """Return what a function returns; None where it raises a KprobeError or an OverflowError.
+        """Return what a function returns; None where it raises a KprobeError or an
+        OverflowError.
         """
         try:
             return read()
@@ -140,7 +143,11 @@ class _LimitedReader:
         """
         if not 0 <= size <= 1 << 40:
             return None
-        return value._machine.read(at, min(size, _TEXT)).decode("utf-8", "backslashreplace") if size else ""
+        return (
+            value._machine.read(at, min(size, _TEXT)).decode("utf-8", "backslashreplace")
+            if size
+            else ""
+        )
 
     def elements(self, value: View, element: CType, at: int, count: int, depth: int) -> Any:
         """Return elements at an address as a tuple; None: there cannot be so many.
@@ -154,8 +161,12 @@ class _LimitedReader:
         """
         if not 0 <= count <= 1 << 40 or not element.size:
             return None
-        return tuple([self.whole(load(value._machine, element, at + n * element.size), depth + 1)
-                      for n in range(min(count, _LISTED))])
+        return tuple(
+            [
+                self.whole(load(value._machine, element, at + n * element.size), depth + 1)
+                for n in range(min(count, _LISTED))
+            ]
+        )
 
 
 _Made = Callable[[_LimitedReader, View, int], Any]
@@ -164,7 +175,10 @@ _Made = Callable[[_LimitedReader, View, int], Any]
 def _library(type: CType) -> _Made | None:
     """Return what reads a type of a library as text or a list; None for other types."""
     name, members = type.base_name, type.members
-    if name.startswith("basic_string<char") and {"_M_dataplus", "_M_string_length"} <= members.keys():
+    if (
+        name.startswith("basic_string<char")
+        and {"_M_dataplus", "_M_string_length"} <= members.keys()
+    ):
         return _cpp_string
     if name.startswith("vector<") and "_M_impl" in members:
         impl = members["_M_impl"].type.members
@@ -180,7 +194,9 @@ def _library(type: CType) -> _Made | None:
 
 def _cpp_string(reader: _LimitedReader, value: View, depth: int) -> Any:
     """Return a std::string as text."""
-    return reader.text(value["_M_dataplus"]["_M_p"], int(value["_M_dataplus"]["_M_p"]), value["_M_string_length"])
+    return reader.text(
+        value["_M_dataplus"]["_M_p"], int(value["_M_dataplus"]["_M_p"]), value["_M_string_length"]
+    )
 
 
 def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
@@ -196,7 +212,9 @@ def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
     element = first._type.target
     if element is None or not element.size:
         return None
-    return reader.elements(first, element, int(first), (int(last) - int(first)) // element.size, depth)
+    return reader.elements(
+        first, element, int(first), (int(last) - int(first)) // element.size, depth
+    )
 
 
 def _rust_slice(reader: _LimitedReader, value: View, depth: int) -> Any:

@@ -11,7 +11,14 @@ from attrs import frozen
 
 Read = Callable[[int, int], bytes]
 _ABSOLUTE, _RELATIVE = 0x00, 0x10
-_SIZES = {0x2: 2, 0x3: 4, 0x4: 8, 0xA: 2, 0xB: 4, 0xC: 8}  # of pointers, by the low half of their encoding
+_SIZES = {
+    0x2: 2,
+    0x3: 4,
+    0x4: 8,
+    0xA: 2,
+    0xB: 4,
+    0xC: 8,
+}  # of pointers, by the low half of their encoding
 _SIGNED = 8
 
 
@@ -58,7 +65,9 @@ def frame_ranges(table: bytes, address: int, bits: int, order: str) -> Iterator[
         common = number(body, 4)
         if common == 0:
             encodings[at] = _encoding(table[body + 4 : end], bits)
-        elif (encoding := encodings.get(body - common)) is not None and body + 4 + 2 * encoding.size <= end:
+        elif (
+            encoding := encodings.get(body - common)
+        ) is not None and body + 4 + 2 * encoding.size <= end:
             start = number(body + 4, encoding.size, encoding.signed)
             length = number(body + 4 + encoding.size, encoding.size)
             if encoding.relative:
@@ -81,11 +90,13 @@ def _encoding(common: bytes, bits: int) -> _Encoding | None:
     plain = _Encoding(bits // 8, False, False)
     text, _, rest = common[1:].partition(b"\0")
     if text == b"eh":
-        rest, text = rest[bits // 8:], b""
+        rest, text = rest[bits // 8 :], b""
     if not text.startswith(b"z"):
         return plain if not text else None
     at = 0
-    for _ in range(3):  # alignment factors and the return address's register; of version 1 a byte, which reads alike
+    # Alignment factors and the return address's register, which version 1 has as a byte: that reads
+    # alike.
+    for _ in range(3):
         at = _leb128(rest, at)
     at = _leb128(rest, at)
     for letter in text[1:].decode("latin-1"):

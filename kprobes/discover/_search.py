@@ -25,7 +25,16 @@ LONGEST = 1 << 18  #: bytes of a function of a raw image, at most
 _TRIED = 8  # instructions that must make sense where a function is thought to begin
 _AHEAD = 64  # bytes behind a stretch that an instruction in it may have
 SYMBOL, UNWIND, SECTION, HEADER, POINTER, CALL, JUMP, GAP, OPENING = (
-    "symbol", "unwind table", "section", "header", "pointer", "call", "jump", "gap", "opening")
+    "symbol",
+    "unwind table",
+    "section",
+    "header",
+    "pointer",
+    "call",
+    "jump",
+    "gap",
+    "opening",
+)
 
 
 @frozen(order=True)
@@ -96,7 +105,10 @@ class _Search:
         self._layout = layout
         self._arch: Arch = machine.arch
         self._order: str = self._arch.order.value
-        self._text = [_Stretch(start, end, self._read(start, end - start + _AHEAD)) for start, end in layout.text]
+        self._text = [
+            _Stretch(start, end, self._read(start, end - start + _AHEAD))
+            for start, end in layout.text
+        ]
         self._starts = [stretch.start for stretch in self._text]
         self._known: dict[int, tuple[int, str]] = {}  # address -> (mode, why)
         self._names: dict[int, Symbol] = {}
@@ -130,7 +142,9 @@ class _Search:
         """
         for symbol in self._machine.symbols:
             if symbol.kind in ("func", "ifunc") and symbol.module == self._layout.module:
-                entry = self._arch.pointers.code_address(symbol.address | symbol.mode, self._machine.read)
+                entry = self._arch.pointers.code_address(
+                    symbol.address | symbol.mode, self._machine.read
+                )
                 if self._stretch(entry.addr) is not None:
                     self._known[entry.addr] = entry.mode | symbol.mode, SYMBOL
                     self._names.setdefault(entry.addr, symbol)
@@ -139,13 +153,18 @@ class _Search:
             entry = self._arch.pointers.code_address(address, self._machine.read)
             self._add(entry.addr, entry.mode, HEADER)
         table = self._read(*self._layout.frames) if self._layout.frames[1] else b""
-        self._frames = sorted((start, end) for start, end in frame_ranges(table, self._layout.frames[0],
-                                                                          self._arch.bits, self._order)
-                              if self._stretch(start) is not None)
+        self._frames = sorted(
+            (start, end)
+            for start, end in frame_ranges(
+                table, self._layout.frames[0], self._arch.bits, self._order
+            )
+            if self._stretch(start) is not None
+        )
         for start, _ in self._frames:
             self._add(start, self._mode_at(start), UNWIND)
         self._complete = 5 * sum(end - start for start, end in self._frames) > 4 * sum(
-            stretch.end - stretch.start for stretch in self._text)
+            stretch.end - stretch.start for stretch in self._text
+        )
         if not self._complete and not self._layout.raw:
             for start in self._starts:
                 self._add(start, self._mode_at(start), SECTION)
@@ -168,7 +187,9 @@ class _Search:
         for at in range(first.start + word, first.end - word, word):
             value = int.from_bytes(self._read(at, word), self._order)  # type: ignore[arg-type]
             address = value & ~arch.pointers.mode_bits
-            if at >= lowest or (value and (self._stretch(address) is None or not value & arch.pointers.mode_bits)):
+            if at >= lowest or (
+                value and (self._stretch(address) is None or not value & arch.pointers.mode_bits)
+            ):
                 break
             if value:
                 self._add(address, value & arch.pointers.mode_bits, HEADER)
@@ -187,7 +208,7 @@ class _Search:
     def _usual_mode(self) -> int:
         """Return the mode bits of most known functions; without any, those of the image's entry."""
         modes = [mode for mode, _ in self._known.values()]
-        for address in self._layout.starts[:0 if modes else 1]:
+        for address in self._layout.starts[: 0 if modes else 1]:
             entry = self._arch.pointers.code_address(address, self._machine.read)
             modes = [entry.mode]
         return max(set(modes), key=modes.count) if modes else min(self._arch.traps.end)
@@ -226,7 +247,9 @@ class _Search:
         in_slot = False
         for n in range(_TRIED):
             code = stretch.code[at - stretch.start : at - stretch.start + 2 * self._arch.max_insn]
-            if at >= stretch.end or not (in_slot or any(code[:4])):  # a delay slot may well have a nop that is zeros
+            if at >= stretch.end or not (
+                in_slot or any(code[:4])
+            ):  # a delay slot may well have a nop that is zeros
                 return n
             insn = self._arch.decode(code, at | mode)
             if insn.decoded is not Decoded.WHOLE:
@@ -242,10 +265,19 @@ class _Search:
     def _sweep(self) -> None:
         """Decode all text, and add what it tells (calls, jumps, ends) to the sweeper's findings."""
         for stretch in self._text:
-            inside = {address: mode for address, (mode, _) in sorted(self._known.items())
-                      if stretch.start <= address < stretch.end}
-            self._sweeper.run(stretch.code, stretch.start, stretch.end, inside, self._machine.symbols.data_end,
-                              self._mode)
+            inside = {
+                address: mode
+                for address, (mode, _) in sorted(self._known.items())
+                if stretch.start <= address < stretch.end
+            }
+            self._sweeper.run(
+                stretch.code,
+                stretch.start,
+                stretch.end,
+                inside,
+                self._machine.symbols.data_end,
+                self._mode,
+            )
 
     def _error_exits(self) -> None:
         """Move the start of functions behind the error exits of glibc's system calls on MIPS.
@@ -265,9 +297,13 @@ class _Search:
             begin = self._ends[first] if first < len(self._ends) else branch
             jump = bisect.bisect_left(computed, start)
             behind = bisect.bisect_right(known, begin)
-            if (begin < branch < (known[behind] if behind < len(known) else 1 << 64)
-                    and begin - start <= _LONGEST_EXIT and jump < len(computed) and computed[jump] < begin
-                    and (begin in self._known or self._opens(begin))):
+            if (
+                begin < branch < (known[behind] if behind < len(known) else 1 << 64)
+                and begin - start <= _LONGEST_EXIT
+                and jump < len(computed)
+                and computed[jump] < begin
+                and (begin in self._known or self._opens(begin))
+            ):
                 mode, _ = self._known.pop(start)
                 self._add(begin, mode, UNWIND)
 
@@ -285,9 +321,15 @@ class _Search:
             for target in new:
                 start = self._before_local(target & ~self._arch.pointers.mode_bits)
                 self._add(start, target & self._arch.pointers.mode_bits, CALL)
-            again = [target for target in new if target & ~self._arch.pointers.mode_bits not in sweep.starts]
+            again = [
+                target
+                for target in new
+                if target & ~self._arch.pointers.mode_bits not in sweep.starts
+            ]
             for target in again:
-                self._decode_again(target & ~self._arch.pointers.mode_bits, target & self._arch.pointers.mode_bits)
+                self._decode_again(
+                    target & ~self._arch.pointers.mode_bits, target & self._arch.pointers.mode_bits
+                )
             if not again:
                 return
 
@@ -336,8 +378,14 @@ class _Search:
         known = sorted(self._known)
         n = bisect.bisect_right(known, address)
         end = min([stretch.end, *known[n : n + 1]])
-        self._sweeper.run(stretch.code[address - stretch.start : end - stretch.start + _AHEAD], address, end, {},
-                          self._machine.symbols.data_end, mode)
+        self._sweeper.run(
+            stretch.code[address - stretch.start : end - stretch.start + _AHEAD],
+            address,
+            end,
+            {},
+            self._machine.symbols.data_end,
+            mode,
+        )
 
     def _pointers(self) -> None:
         """Add the functions whose addresses are in words of data: tables of functions, callbacks.
@@ -350,14 +398,20 @@ class _Search:
             value = int.from_bytes(self._read(place, word), self._order)  # type: ignore[arg-type]
             address = value & ~self._arch.pointers.mode_bits
             mode = value & self._arch.pointers.mode_bits
-            if (self._stretch(address) is not None and address not in self._known
-                    and address % self._arch.insn_align == 0 and not self._inside_frame(address)
-                    and address not in branches and self._behind_end(address)
-                    and self._sense(address, mode or self._mode_at(address)) == _TRIED):
+            if (
+                self._stretch(address) is not None
+                and address not in self._known
+                and address % self._arch.insn_align == 0
+                and not self._inside_frame(address)
+                and address not in branches
+                and self._behind_end(address)
+                and self._sense(address, mode or self._mode_at(address)) == _TRIED
+            ):
                 self._add(address, mode or self._mode_at(address), POINTER)
 
     def _jumps(self) -> None:
-        """Add the functions that unconditional jumps out of other functions lead to (tail calls).
+        """Add the functions that unconditional jumps out of other functions lead to (tail
+        calls).
         """
         sweep, known = self._sweeper.sweep, sorted(self._known)
         new = []
@@ -367,8 +421,12 @@ class _Search:
             first, behind = known[n - 1] if n else 0, known[n] if n < len(known) else 1 << 64
             if first <= address < behind or address in self._known or address in sweep.branches:
                 continue
-            if (self._stretch(address) is not None and not self._inside_frame(address) and self._behind_end(address)
-                    and self._sense(address, target & self._arch.pointers.mode_bits) == _TRIED):
+            if (
+                self._stretch(address) is not None
+                and not self._inside_frame(address)
+                and self._behind_end(address)
+                and self._sense(address, target & self._arch.pointers.mode_bits) == _TRIED
+            ):
                 new.append((self._before_local(address), target & self._arch.pointers.mode_bits))
         for address, mode in new:
             self._add(address, mode, JUMP)
@@ -380,13 +438,20 @@ class _Search:
         and behind functions that have no computed jump: else it may be a case of a jump table.
         """
         sweep = self._sweeper.sweep
-        targets = sweep.branches | {target & ~self._arch.pointers.mode_bits for _, target in sweep.jumps}
+        targets = sweep.branches | {
+            target & ~self._arch.pointers.mode_bits for _, target in sweep.jumps
+        }
         computed, known = sorted(sweep.computed), sorted(self._known)
         last = 0
         ends = set(sweep.ends)
         for end in sorted({*ends, *sweep.returns}):
             address, blank = self._padded(end)
-            if address is None or address in self._known or address in targets or self._inside_frame(address):
+            if (
+                address is None
+                or address in self._known
+                or address in targets
+                or self._inside_frame(address)
+            ):
                 continue
             n = bisect.bisect_right(known, address) - 1
             start = max(known[n] if n >= 0 else 0, last)
@@ -395,7 +460,9 @@ class _Search:
                 mode = self._mode_at(address)
                 if blank or address % (self._arch.bits // 8):
                     continue
-                if self._complete or end not in ends or mode:  # Thumb code has halves of others behind its ends
+                if (
+                    self._complete or end not in ends or mode
+                ):  # Thumb code has halves of others behind its ends
                     continue
                 c = bisect.bisect_left(computed, start)
                 if c < len(computed) and computed[c] < address:
@@ -426,7 +493,8 @@ class _Search:
                 continue
             if at >= stretch.end:
                 return None, blank
-            # what is decoded in data by mistake seems to read anything: what opens as a function is one
+            # what is decoded in data by mistake seems to read anything: what opens as a function is
+            # one
             passed = self._sweeper.sweep.passed.get(at, 0)
             if passed > at and not self._opens(at):
                 at = passed
@@ -436,7 +504,9 @@ class _Search:
             code = stretch.code[offset : offset + step]
             kind = self._sweeper.kind(stretch.code, offset, mode)
             if kind is None:
-                insn = self._arch.decode(stretch.code[offset : offset + 2 * self._arch.max_insn], at | mode)
+                insn = self._arch.decode(
+                    stretch.code[offset : offset + 2 * self._arch.max_insn], at | mode
+                )
                 raw, name, whole = insn.raw, insn.name, insn.decoded is Decoded.WHOLE
             else:
                 raw, name, whole = stretch.code[offset : offset + kind.size], kind.name, True
@@ -486,8 +556,12 @@ class _Search:
         for stretch in self._text:
             for match in opens.finditer(stretch.code, 0, stretch.end - stretch.start):
                 address = stretch.start + match.start()
-                if (address % self._arch.insn_align or address in self._known or _covers(covered, address)
-                        or self._sense(address, self._mode) < _TRIED):
+                if (
+                    address % self._arch.insn_align
+                    or address in self._known
+                    or _covers(covered, address)
+                    or self._sense(address, self._mode) < _TRIED
+                ):
                     continue
                 if self._add(address, self._mode, OPENING):
                     self._reach([address], covered)
@@ -507,24 +581,38 @@ class _Search:
             if stretch is None:
                 continue
             calls, jumps = set(sweep.calls), len(sweep.jumps)
-            end = self._sweeper.function(stretch.code[start - stretch.start : start - stretch.start + LONGEST], start,
-                                         min(stretch.end, start + LONGEST), mode, self._machine.symbols.data_end)
+            end = self._sweeper.function(
+                stretch.code[start - stretch.start : start - stretch.start + LONGEST],
+                start,
+                min(stretch.end, start + LONGEST),
+                mode,
+                self._machine.symbols.data_end,
+            )
             bisect.insort(covered, (start, end))
             leads = [(target, CALL) for target in sweep.calls.keys() - calls]
-            leads += [(target, JUMP) for _, target in sweep.jumps[jumps:] if not start <= target < end]
+            leads += [
+                (target, JUMP) for _, target in sweep.jumps[jumps:] if not start <= target < end
+            ]
             for target, why in leads:
                 address = target & ~self._arch.pointers.mode_bits
                 at = target & self._arch.pointers.mode_bits
-                if (address not in self._known and self._stretch(address) is not None
-                        and not (why == JUMP and _covers(covered, address)) and self._sense(address, at) == _TRIED
-                        and self._add(address, at, why)):
+                if (
+                    address not in self._known
+                    and self._stretch(address) is not None
+                    and not (why == JUMP and _covers(covered, address))
+                    and self._sense(address, at) == _TRIED
+                    and self._add(address, at, why)
+                ):
                     queue.append(address)
 
     # --- helpers
 
     def _opens(self, address: int) -> bool:
         """Return True where the code at an address begins as functions usually do."""
-        stretch, opens = self._stretch(address), self._arch.walking.opens.get(self._mode_at(address))
+        stretch, opens = (
+            self._stretch(address),
+            self._arch.walking.opens.get(self._mode_at(address)),
+        )
         assert stretch is not None
         return opens is not None and opens.match(stretch.code, address - stretch.start) is not None
 
@@ -547,7 +635,8 @@ class _Search:
         return True
 
     def _is_stub(self, address: int) -> bool:
-        """Return True where the code at an address is a linker's stub, which calls another module.
+        """Return True where the code at an address is a linker's stub, which calls another
+        module.
         """
         stretch, stubs = self._stretch(address), self._arch.walking.stubs
         assert stretch is not None
@@ -559,13 +648,15 @@ class _Search:
         return self._text[n] if n >= 0 and address < self._text[n].end else None
 
     def _inside_frame(self, address: int) -> bool:
-        """Return True where an address is within a function of an unwind table, behind its start.
+        """Return True where an address is within a function of an unwind table, behind its
+        start.
         """
         n = bisect.bisect_left(self._frames, (address, 0)) - 1
         return n >= 0 and self._frames[n][0] < address < self._frames[n][1]
 
     def _read(self, address: int, size: int) -> bytes:
-        """Return bytes of guest memory: as many as are mapped from the address on, `size` at most.
+        """Return bytes of guest memory: as many as are mapped from the address on, `size` at
+        most.
         """
         try:
             return bytes(self._machine.read(address, size))
@@ -588,7 +679,13 @@ class _Search:
             end = min(behind, ends.get(address, stretch.end), stretch.end)
             symbol = self._names.get(address)
             name = f"fn_{address:08x}" if symbol is None else symbol.name
-            yield Found(address, symbol.size if symbol is not None and symbol.size else end - address, mode, why, name)
+            yield Found(
+                address,
+                symbol.size if symbol is not None and symbol.size else end - address,
+                mode,
+                why,
+                name,
+            )
 
 
 def _behind(starts: list[int]) -> Iterable[int]:

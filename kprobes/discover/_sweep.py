@@ -70,14 +70,24 @@ class Sweeper:
         self._falls = True  # the last instruction goes on to the next one, as far as is known
         self._far = 0  # where the last instruction branches to
         self._covers = arch.walking.covers
-        self._covered = 0  # instructions that follow, and are executed under a condition before them
+        self._covered = (
+            0  # instructions that follow, and are executed under a condition before them
+        )
         self._decide = arch.walking.decide
-        # mode -> the bytes that decide about an instruction -> its kind. None of these covers others
+        # mode -> the bytes that decide about an instruction -> its kind. None of these covers
+        # others
         self._kinds: dict[int, dict[bytes, _Kind]] = {}
         self._lengths: list[int] = []  # how many bytes decide, of all of those
 
-    def run(self, code: bytes, start: int, end: int, known: Mapping[int, int], data_end: Callable[[int], int],
-            mode: int) -> None:
+    def run(
+        self,
+        code: bytes,
+        start: int,
+        end: int,
+        known: Mapping[int, int],
+        data_end: Callable[[int], int],
+        mode: int,
+    ) -> None:
         """Decode a stretch of code, and add what it tells to the findings.
 
         Args:
@@ -96,7 +106,9 @@ class Sweeper:
                 at = self._one(code, start, at, mode, data_end)
             at, mode = border, its_mode
 
-    def function(self, code: bytes, start: int, end: int, mode: int, data_end: Callable[[int], int]) -> int:
+    def function(
+        self, code: bytes, start: int, end: int, mode: int, data_end: Callable[[int], int]
+    ) -> int:
         """Decode a function up to its end, and add what it tells to the findings.
 
         It ends behind an instruction that never falls through, where no branch of its own leads
@@ -125,7 +137,9 @@ class Sweeper:
                 return self.sweep.ends[-1]
         return end
 
-    def _one(self, code: bytes, start: int, at: int, mode: int, data_end: Callable[[int], int]) -> int:
+    def _one(
+        self, code: bytes, start: int, at: int, mode: int, data_end: Callable[[int], int]
+    ) -> int:
         """Decode one instruction, or pass over data, and note what it tells.
 
         Args:
@@ -140,7 +154,8 @@ class Sweeper:
         """
         arch, sweep = self._arch, self.sweep
         self._far = 0
-        # what is decoded in data by mistake seems to read anything: code that is fallen into is code
+        # what is decoded in data by mistake seems to read anything: code that is fallen into is
+        # code
         end = data_end(at) or (0 if self._falls else sweep.data.get(at, 0))
         if end > at:
             self._covered = 0
@@ -152,8 +167,12 @@ class Sweeper:
             sweep.starts.add(at)
             behind = at + kind.size
             if kind.distance:
-                distance = int.from_bytes(code[offset + kind.distance : offset + kind.size], "little", signed=True)
-                self._leads(at, behind, behind + distance & arch.mask, mode, kind.links, kind.falls_through)
+                distance = int.from_bytes(
+                    code[offset + kind.distance : offset + kind.size], "little", signed=True
+                )
+                self._leads(
+                    at, behind, behind + distance & arch.mask, mode, kind.links, kind.falls_through
+                )
                 falls_through = kind.falls_through or self._covered > 0
                 self._falls = falls_through and not kind.links
                 if kind.links:
@@ -173,8 +192,14 @@ class Sweeper:
             data = sweep.data if insn.operand > at else sweep.passed
             data[insn.operand] = max(data.get(insn.operand, 0), insn.operand + insn.data)
         if insn.target is not None:
-            self._leads(at, insn.next, insn.target, arch.pointers.mode_bits - mode if insn.exchanges else mode,
-                        insn.links, insn.falls_through)
+            self._leads(
+                at,
+                insn.next,
+                insn.target,
+                arch.pointers.mode_bits - mode if insn.exchanges else mode,
+                insn.links,
+                insn.falls_through,
+            )
         falls_through = insn.falls_through or self._covered > 0
         self._falls = falls_through and not insn.links and (falls or not fills(insn.raw, insn.name))
         if insn.links:
@@ -233,7 +258,9 @@ class Sweeper:
         if length not in self._lengths:
             self._lengths = sorted([*self._lengths, length])
 
-    def _leads(self, at: int, behind: int, target: int, mode: int, links: bool, falls_through: bool) -> None:
+    def _leads(
+        self, at: int, behind: int, target: int, mode: int, links: bool, falls_through: bool
+    ) -> None:
         """Note in the findings where an instruction leads.
 
         Args:
@@ -266,10 +293,37 @@ def fills(raw: bytes, name: str) -> bool:
         raw: its bytes.
         name: its name.
     """
-    return "nop" in name.lower() or raw in _FILL or raw[:2] in (b"\x66\x90", b"\x0f\x1f", b"\x66\x2e", b"\x66\x66")
+    return (
+        "nop" in name.lower()
+        or raw in _FILL
+        or raw[:2] in (b"\x66\x90", b"\x0f\x1f", b"\x66\x2e", b"\x66\x66")
+    )
 
 
-_FILL = {bytes.fromhex(code) for code in (
-    "90", "1f2003d5", "00000000", "60000000", "00000060", "13000000", "0100", "00bf", "00f0a0e3", "0000a0e1", "c046",
-    "aff30080", "0707", "0700", "8d7600", "8db600000000", "8d742600", "8db42600000000", "01000000", "4e71", "6690",
-    "01000013")}
+_FILL = {
+    bytes.fromhex(code)
+    for code in (
+        "90",
+        "1f2003d5",
+        "00000000",
+        "60000000",
+        "00000060",
+        "13000000",
+        "0100",
+        "00bf",
+        "00f0a0e3",
+        "0000a0e1",
+        "c046",
+        "aff30080",
+        "0707",
+        "0700",
+        "8d7600",
+        "8db600000000",
+        "8d742600",
+        "8db42600000000",
+        "01000000",
+        "4e71",
+        "6690",
+        "01000013",
+    )
+}

@@ -98,7 +98,8 @@ def program_of(event: Event, machine: Machine) -> EventProgram:
 
 
 def why_python(event: Event) -> str:
-    """Return why an event's hits need Python, as one clause; "" where program_of() gives a program.
+    """Return why an event's hits need Python, as one clause; "" where program_of() gives a
+    program.
     """
     from ._program import why_not
 

@@ -1,4 +1,5 @@
-"""Armed events: probes whose hits become records, by a program where that can be, else by Python.
+"""Armed events: probes whose hits become records, by a program where that can be, else by
+Python.
 """
 
 from __future__ import annotations
@@ -260,8 +261,11 @@ class TraceEvent:
         return table(repr(self)[1:-1], ("seq", "cpu", "task", "arguments"), rows)
 
     def __repr__(self) -> str:
-        where = (self.definition if len(self.places) == 1
-                 else f"{self.kind}:{self.group}/{self.name} at {len(self.places)} places")
+        where = (
+            self.definition
+            if len(self.places) == 1
+            else f"{self.kind}:{self.group}/{self.name} at {len(self.places)} places"
+        )
         state = ""
         if not self.enabled:
             state = ", removed" if self._removed else ", disabled"

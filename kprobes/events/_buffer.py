@@ -147,7 +147,8 @@ class Buffer:
         return cookie < len(self.members) and self.members[cookie].wrote(data)
 
     def _sound(self, sound: Callable[[bytes], bool]) -> Iterator[bytes]:
-        """Yield records of a ring in guest memory that are sound, and count the others as dropped.
+        """Yield records of a ring in guest memory that are sound, and count the others as
+        dropped.
         """
         for data in self.ring:
             if sound(data):
@@ -184,8 +185,12 @@ class Buffer:
             names: names that the lines use -> objects; gets `rows` and `buffer`.
         """
         names |= {"rows": self.rows, "buffer": self}
-        return ["if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    rows.popleft()",
-                f"rows.append((number, {cookie}, ({values}), {cpu}, who, back, {stack}))"]
+        return [
+            "if len(rows) >= buffer.limit:",
+            "    buffer.dropped += 1",
+            "    rows.popleft()",
+            f"rows.append((number, {cookie}, ({values}), {cpu}, who, back, {stack}))",
+        ]
 
     def admit(self, member: BufferMember) -> int:
         """Enter a place.

@@ -167,8 +167,11 @@ class Event:
     _symbols: Symbols = field(eq=False, repr=False)
 
     def __str__(self) -> str:
-        place = self.watched or (f"{self.target:#x}" if self.symbol is None
-                                 else f"{self.symbol}+{self.offset}".removesuffix("+0"))
+        place = self.watched or (
+            f"{self.target:#x}"
+            if self.symbol is None
+            else f"{self.symbol}+{self.offset}".removesuffix("+0")
+        )
         place += f"({self.semaphore:#x})" if self.semaphore else ""
         place += "%return" if self.written and self.kind == "r" else ""
         head = f"{self.written or self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"

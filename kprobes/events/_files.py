@@ -1,4 +1,5 @@
-"""Linux's folder tracefs, as far as events go: files by name, which are read and written as text.
+"""Linux's folder tracefs, as far as events go: files by name, which are read and written as
+text.
 """
 
 from __future__ import annotations
@@ -60,10 +61,13 @@ class EventTable(Protocol):
     def __getitem__(self, name: str) -> TraceEvent: ...
     def values(self) -> Any:
         """Return all events."""
+
     def text(self) -> str:
         """Return the text of kprobe_events."""
+
     def profile(self) -> str:
         """Return the text of kprobe_profile."""
+
     def write(self, text: str) -> None:
         """Do what writing a line to kprobe_events does; "" removes all events."""
 
@@ -162,7 +166,8 @@ class EventFiles:
     # --- definitions
 
     def _define(self, text: str, append: bool) -> None:
-        """Carry out lines written to kprobe_events; without `append`, all events are removed first.
+        """Carry out lines written to kprobe_events; without `append`, all events are removed
+        first.
         """
         if not append:
             self._events.write("")

@@ -28,9 +28,12 @@ MAX_TESTS: Final = 256
 MAX_DEPTH: Final = 64
 NUMERIC: Final = ("==", "!=", "<=", "<", ">=", ">", "&")
 TEXTUAL: Final = ("==", "!=", "~")
-_TOKEN: Final = re.compile(r'\s*(?:(?P<quoted>"[^"]*"|\'[^\']*\')|(?P<open>["\'])'
-                           r"|(?P<number>-?[0-9]\w*)|(?P<word>CPUS\{[^}]*\}|[A-Za-z_][\w.]*)"
-                           r"|(?P<op>&&|\|\||==|!=|<=|>=|[<>&~!()])|(?P<bad>\S))", re.ASCII)
+_TOKEN: Final = re.compile(
+    r'\s*(?:(?P<quoted>"[^"]*"|\'[^\']*\')|(?P<open>["\'])'
+    r"|(?P<number>-?[0-9]\w*)|(?P<word>CPUS\{[^}]*\}|[A-Za-z_][\w.]*)"
+    r"|(?P<op>&&|\|\||==|!=|<=|>=|[<>&~!()])|(?P<bad>\S))",
+    re.ASCII,
+)
 #: what every event has: name -> (Python for its value, text or not)
 COMMON: Final = {
     "common_pid": ("pid(regs)", False),
@@ -208,8 +211,10 @@ class _FilterParser:
         self.text = text
         self.known = known
         self.symbols = symbols
-        self.tokens = [(str(m.lastgroup), m[str(m.lastgroup)], m.start(str(m.lastgroup)))
-                       for m in _TOKEN.finditer(text)]
+        self.tokens = [
+            (str(m.lastgroup), m[str(m.lastgroup)], m.start(str(m.lastgroup)))
+            for m in _TOKEN.finditer(text)
+        ]
         self.tokens.append(("end", "", len(text)))
         self.at = self.count = 0
 
@@ -242,7 +247,8 @@ class _FilterParser:
         return self.joined("||", depth)
 
     def joined(self, op: str, depth: int) -> Node:
-        """Parse parts joined by an operator, `||` or `&&`. depth: brackets and negations around it.
+        """Parse parts joined by an operator, `||` or `&&`. depth: brackets and negations around
+        it.
         """
         parts = [self.joined("&&", depth) if op == "||" else self.one(depth)]
         while self.next_is(op):
@@ -361,6 +367,7 @@ def _number(text: str) -> int | None:
 
 # --- Python
 
+
 def _python(node: Node, constants: dict[str, Any]) -> str:
     """Return a part of a filter as an expression; what it names is added to `constants`."""
     if isinstance(node, Not):
@@ -372,7 +379,8 @@ def _python(node: Node, constants: dict[str, Any]) -> str:
 
 
 def _test(test: Test, constants: dict[str, Any]) -> str:
-    """Return a test as an expression, false where its field could not be read; adds to `constants`.
+    """Return a test as an expression, false where its field could not be read; adds to
+    `constants`.
     """
     field = test.field
     op = test.op

@@ -90,8 +90,12 @@ def many(text: str, machine: Machine) -> Many | None:
     matches = _matcher(pattern, joined, at)
     places = sorted(set(_places(machine.symbols, pattern, matches)))
     if not places:
-        raise make_error("BAD_PROBE_ADDR", at, joined,
-                         f"no function is called {pattern}; {where_names_are(machine.symbols)}")
+        raise make_error(
+            "BAD_PROBE_ADDR",
+            at,
+            joined,
+            f"no function is called {pattern}; {where_names_are(machine.symbols)}",
+        )
     rest = _rest(words)
     return Many(joined, words[1], tuple((place, f"{head} {place}{rest}") for place in places))
 
@@ -142,8 +146,11 @@ def _in_source(words: list[str], machine: Machine) -> Many | None:
     found = source_places(body, machine, " ".join(words), len(words[0]) + 1)
     if found is None:
         return None
-    return _definitions(words, [(f"{body} in {place.function or hex(place.address)}", place.address)
-                                for place in found], machine)
+    return _definitions(
+        words,
+        [(f"{body} in {place.function or hex(place.address)}", place.address) for place in found],
+        machine,
+    )
 
 
 def _quoted(words: list[str], machine: Machine) -> Many:
@@ -168,8 +175,11 @@ def _quoted(words: list[str], machine: Machine) -> Many:
             if symbol.kind == "func" and (any(map(matches, (symbol.name, *spellings(symbol.name)))))
         ]
     else:
-        found = [(symbol.name, symbol.address) for symbol in machine.symbols
-                 if symbol.kind == "func" and body in (symbol.name, *spellings(symbol.name))]
+        found = [
+            (symbol.name, symbol.address)
+            for symbol in machine.symbols
+            if symbol.kind == "func" and body in (symbol.name, *spellings(symbol.name))
+        ]
     places = [*{address: (name, address) for name, address in found}.values()]
     if not places:
         raise make_error(

@@ -81,13 +81,22 @@ class Switch(Protocol):
     @property
     def enabled(self) -> bool:
         """True where hits are recorded; triggers may change it."""
+
     @property
     def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
         """A function that gives the stack of a hit."""
 
 
-def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: Filter | None,
-            triggers: Sequence[Trigger], switch: Switch, stacked: bool) -> Handler:
+def handler(
+    event: Event,
+    machine: Machine,
+    store: Store,
+    cookie: int,
+    filter: Filter | None,
+    triggers: Sequence[Trigger],
+    switch: Switch,
+    stacked: bool,
+) -> Handler:
     """Generate the handler of an event's hits at one place.
 
     Args:
@@ -139,8 +148,11 @@ def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: F
         lines += [f"if not {_test(filter, fetches)}: return"]
     # a guest may have written over it
     wrapped = f" & {_U64}" if machine.guest_view is not None else ""
-    lines += [f"words[{SEQ}] = number = words[{SEQ}] + 1{wrapped}", "task = machine.cpu_task",
-              f"who = {cpu} if task is None else {task}"]
+    lines += [
+        f"words[{SEQ}] = number = words[{SEQ}] + 1{wrapped}",
+        "task = machine.cpu_task",
+        f"who = {cpu} if task is None else {task}",
+    ]
     if triggers:
         stack = "(stack(regs) if stacked else ())"
     else:

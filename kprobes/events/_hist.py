@@ -35,8 +35,10 @@ KEY_MODIFIERS: Final = (
 VALUE_MODIFIERS: Final = ("hex", "percent", "graph", "usecs")
 CLOCK: Final = "mono"  #: of common_timestamp, by ftrace's name
 #: common_timestamp, by its modifier; both are in _counting, too
-TIMES: Final = {modifier: EventField("common_timestamp", -1, python, False)
-                for modifier, python in (("", "now()"), ("usecs", "now() // 1000"))}
+TIMES: Final = {
+    modifier: EventField("common_timestamp", -1, python, False)
+    for modifier, python in (("", "now()"), ("usecs", "now() // 1000"))
+}
 #: of texts, which stand without quotes
 _SHOWN: Final = CONTROLS | {ord("\\"): "\\\\"}
 Get = Callable[[tuple[Any, ...], Regs, int, int], Any]
@@ -284,13 +286,21 @@ class Histogram:
         counted = (
             self._counted.entries if self._counted.table is None else self._counted.table.rows()
         )
-        return {key: [hits, *[column.wrap(n) for column, n in zip(self.values, sums, strict=True)]]
-                for key, (hits, *sums) in counted.items()}
+        return {
+            key: [hits, *[column.wrap(n) for column, n in zip(self.values, sums, strict=True)]]
+            for key, (hits, *sums) in counted.items()
+        }
 
     def __iter__(self) -> Iterator[Row]:
-        rows = [Row({c.name: _shown(c, v) for c, v in zip(self.keys, key, strict=True)}, entry[0],
-                    {str(c): n for c, n in zip(self.values, entry[1:], strict=True)}, (key, entry))
-                    for key, entry in self._rows().items()]
+        rows = [
+            Row(
+                {c.name: _shown(c, v) for c, v in zip(self.keys, key, strict=True)},
+                entry[0],
+                {str(c): n for c, n in zip(self.values, entry[1:], strict=True)},
+                (key, entry),
+            )
+            for key, entry in self._rows().items()
+        ]
         for sort in reversed(self.sort):
             rows.sort(key=self._order(sort), reverse=sort.descending)
         return iter(rows)
@@ -418,8 +428,11 @@ def _value(column: Column, value: int, total: int, most: int) -> str:
         )
     if column.modifier == "graph":
         part = _percentage(value, most)
-        return (f" {column.name}: {'[ERROR]':>20}" if part is None
-                else f" {column.name}: {'#' * (part * 20 // 10000):<20}")
+        return (
+            f" {column.name}: {'[ERROR]':>20}"
+            if part is None
+            else f" {column.name}: {'#' * (part * 20 // 10000):<20}"
+        )
     return (
         f" {column.name}: {value:10x}"
         if column.modifier == "hex"
@@ -450,8 +463,11 @@ def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
         stack: gives the stack of a hit.
     """
     if column.field is None:
-        return ((lambda v, regs, back, func: 1) if column.name == "hitcount"
-                else (lambda v, regs, back, func: stack(regs)))
+        return (
+            (lambda v, regs, back, func: 1)
+            if column.name == "hitcount"
+            else (lambda v, regs, back, func: stack(regs))
+        )
     python = column.field.python
     if column.modifier == "log2":
         python = f"max({python} - 1, 0).bit_length()"

@@ -135,7 +135,8 @@ class _Places:
         return found
 
     def _file(self, path: str) -> str:
-        """Return the path of a source file on this computer; "" where it is not here, or too large.
+        """Return the path of a source file on this computer; "" where it is not here, or too
+        large.
         """
         folders = [] if os.path.isabs(path) else self._info.source_folders(path)
         for where in (
@@ -167,9 +168,16 @@ class _Places:
             found = self._info.function(address)
             if not path or found is None:
                 self._fail(f"nothing is known of the source of {name}; build the guest with -g")
-            last = max((line.line for line in self._info.lines(found[1].start + found[0].bias,
-                                                               found[1].end + found[0].bias)
-                        if line.path == path), default=first)
+            last = max(
+                (
+                    line.line
+                    for line in self._info.lines(
+                        found[1].start + found[0].bias, found[1].end + found[0].bias
+                    )
+                    if line.path == path
+                ),
+                default=first,
+            )
         where = self._file(path)
         if not where:
             self._fail(

@@ -136,7 +136,9 @@ class _Place:
         whole = _ARGUMENT.fullmatch(body.partition(":")[0])
         if whole is not None:
             operand = self._operand(int(whole[1]), whole[0], at)
-            typed = f":{operand.type}" if operand.type and ":" not in body else body[len(whole[0]):]
+            typed = (
+                f":{operand.type}" if operand.type and ":" not in body else body[len(whole[0]) :]
+            )
             return f"{name}{equals}{operand.fetch}{typed}"
         return (
             name
@@ -157,8 +159,9 @@ class _Place:
         """
         operand = self._operand(number, text, at)
         if not operand.word:
-            raise make_error("NOSUP_DAT_ARG", at, self._text, text,
-                             "it takes more than a word, or is no integer")
+            raise make_error(
+                "NOSUP_DAT_ARG", at, self._text, text, "it takes more than a word, or is no integer"
+            )
         return operand.fetch
 
     def _operand(self, number: int, text: str, at: int) -> Fetched:

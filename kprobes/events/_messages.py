@@ -145,7 +145,7 @@ MESSAGES = {
     "TOO_MANY_SORT_FIELDS": "rows are sorted by two fields at most; leave some out",
     "INVALID_SORT_FIELD": "{!r} is neither a key nor a value; write one of these, or hitcount",
     "INVALID_SORT_MODIFIER": "{!r} has a modifier that does not go there; write .descending or "
-        ".ascending",
+    ".ascending",
     "SAME_PROBE": "the same probe is defined already ({}); leave one out",
 }
 

@@ -61,16 +61,18 @@ class NameContext(Protocol):
 
     def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
         """Raise the EventError of a kind at a column; facts fill its message."""
+
     def need(self, condition: object, kind: str, at: int, *facts: object) -> None:
         """Raise the EventError of a kind unless a condition is true."""
-    def count(
-        self, text: str, at: int, most: int, bad: str, big: str, value: int | None
-    ) -> int:
+
+    def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int:
         """Return a number from 1 to `most`, or raise an EventError (Parser.count)."""
+
     def numbered(self, n: int, text: str, at: int) -> Fetch:
         """Return what fetches the n-th argument of the call, from 1; name and column are for
         errors.
         """
+
     def kept(self, value: KeptAtEntry) -> Fetch:
         """Have a return event keep a value of the function's entry; return what fetches it."""
 
@@ -199,7 +201,8 @@ class KnownNames:
         return self.fetch(text, at, suffix)
 
     def is_global(self, name: str) -> bool:
-        """Return True if debug information has a global variable of a name, and says where it is.
+        """Return True if debug information has a global variable of a name, and says where it
+        is.
         """
         return self._info.variable(name) is not None
 
@@ -290,6 +293,7 @@ class KnownNames:
 
         def read(regs: Regs, saved: Saved) -> Any:
             return info.arrived(variable, arrival, regs)
+
         if self._around.kind == "p":
             return _Found(type, view=read)
         return self._kept(name, type, read)
@@ -329,6 +333,7 @@ class KnownNames:
                 return info.local(regs, name)
             except KprobeError:
                 return None
+
         return _Found(type, view=read)
 
     def _result(self, at: int) -> _Found:
@@ -395,7 +400,8 @@ class KnownNames:
             keys.append(field)
 
         def read(regs: Regs, saved: Saved) -> Any:
-            """Return the value, or a View of it. Raises GuestFault: it has no location at this hit.
+            """Return the value, or a View of it. Raises GuestFault: it has no location at this
+            hit.
             """
             value = view(regs, saved)
             for key in keys:
@@ -439,6 +445,7 @@ class KnownNames:
             value = load(machine, holder, where(regs, saved))
             result: Value = whole(value[field] if field else value)
             return result
+
         return Fetch(word=where, tree=Word("variable", name=field), value=read), _typed(type)
 
     def _whereabouts(self, source: Fetch, op: str) -> Read:
@@ -700,21 +707,25 @@ def _typed(type: CType) -> Type:
 
 def _word(read: Plan) -> Read:
     """Return what fetches, as a word, a number or an address that Python reads."""
+
     def word(regs: Regs, saved: Saved) -> int:
         """Return the number or address as a word. Raises GuestFault: it has no location here."""
         value = read(regs, saved)
         if not isinstance(value, int | View):
             raise GuestFault("the variable is not kept here", address=regs.pc, access="read")
         return int(value) & _U64
+
     return word
 
 
 def _address(read: Plan) -> Read:
     """Return what fetches the address of a value that Python reads."""
+
     def word(regs: Regs, saved: Saved) -> int:
         """Return the value's address. Raises GuestFault: it lies in no memory, but in registers."""
         value: Any = read(regs, saved)
         if not isinstance(value, View) or isinstance(value._machine, Held):
             raise GuestFault("the variable is not in memory here", address=regs.pc, access="read")
         return int(value)
+
     return word

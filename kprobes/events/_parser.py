@@ -47,9 +47,7 @@ _NAMED = re.compile(
     r"([A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)((?:(?:->|\.)[A-Za-z_]\w*|\[[^]\[]*\])*)", re.ASCII
 )
 #: what is fetched, and its type; the colons of scopes stand between names
-_BODY = re.compile(
-    r'(\\"[^"]*"|[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+[^:]*|[^:]*)(?::(.*))?', re.ASCII
-)
+_BODY = re.compile(r'(\\"[^"]*"|[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+[^:]*|[^:]*)(?::(.*))?', re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -311,8 +309,13 @@ class Parser:
         self.need(
             self.kind == "r" or self.written or not instances, "BAD_MAXACT_TYPE", 1, instances
         )
-        maxactive = self.count(instances, 1, MAX_ACTIVE, "BAD_MAXACT", "MAXACT_TOO_BIG",
-                               integer_of(instances)) if instances else 0
+        maxactive = (
+            self.count(
+                instances, 1, MAX_ACTIVE, "BAD_MAXACT", "MAXACT_TOO_BIG", integer_of(instances)
+            )
+            if instances
+            else 0
+        )
         return maxactive, *(self.name(name, 2 + len(instances)) if colon else (self.group, ""))
 
     @property
@@ -439,8 +442,12 @@ class Parser:
         Raises:
             EventError: the guest's addresses have fewer bits.
         """
-        self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at,
-                  f"addresses have {self.arch.bits} bits; write a smaller one")
+        self.need(
+            number <= self.arch.mask,
+            "BAD_PROBE_ADDR",
+            at,
+            f"addresses have {self.arch.bits} bits; write a smaller one",
+        )
         here = self.arch.pointers.code_address(number, self._read)
         symbol = self.symbols.covering(here.addr)
         start = self.start(symbol) if symbol else here
@@ -483,7 +490,7 @@ class Parser:
         alls = [n for n, (word, _) in enumerate(self.words) if word == "$arg*" and n > 1]
         if len(alls) == 1 and self.entry and self.typed.known:
             at = self.words[alls[0]][1]
-            self.words[alls[0]:alls[0] + 1] = [(name, at) for name in self.typed.parameters]
+            self.words[alls[0] : alls[0] + 1] = [(name, at) for name in self.typed.parameters]
 
     def argument(self, word: str, at: int, before: list[Argument]) -> Argument:
         """Parse one argument, `[NAME=]FETCH[:TYPE]`.
@@ -619,8 +626,13 @@ class Parser:
         found = re.fullmatch(r"\$(?:(stack)(\d*)|(arg)(\d+)|(retval)([.[-].*)?)", text, re.ASCII)
         if found is None:
             self.fail("BAD_VAR", at, text, "write $argN, $retval, $stack or $stackN")
-        self.need(found[1] or self.arch.abi, "BAD_VAR", at, text,
-                  f"{self.arch.name} has no calling convention, write %register")
+        self.need(
+            found[1] or self.arch.abi,
+            "BAD_VAR",
+            at,
+            text,
+            f"{self.arch.name} has no calling convention, write %register",
+        )
         if found[5]:
             self.need(not found[6], "NOSUP_BTFARG", at, text)
             self.need(self.kind == "r", "RETVAL_ON_PROBE", at)

@@ -51,20 +51,28 @@ class EventOwner(Protocol):
 
     def register(self, probe: Probe) -> None:
         """Register a probe."""
+
     def unregister(self, probe: Probe) -> None:
         """Unregister a probe."""
+
     def enable(self, probe: Probe) -> None:
         """Have hits of a registered probe served."""
+
     def disable(self, probe: Probe) -> None:
         """Have hits of a registered probe cost nothing, and call nothing."""
-    def watchpoint(self, where: str | int, size: int, access: str = "w",
-                   handler: WatchHandler | None = None) -> Watchpoint:
+
+    def watchpoint(
+        self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None
+    ) -> Watchpoint:
         """Watch memory: `size` bytes at an address or a symbol."""
+
     @property
     def kept_stack(self) -> Callable[[Regs], tuple[int, ...]]:
         """A function that gives the stack of a hit."""
+
     def original(self, addr: int, size: int) -> bytes:
         """Return guest code as it is without probes."""
+
     def attach(
         self,
         program: Program,
@@ -232,8 +240,11 @@ def probe_of(event: Event, machine: Machine, hit: Handler, disabled: bool = Fals
         hit: the handler.
         disabled: register it so that hits call nothing.
     """
-    place: dict[str, Any] = ({"symbol_name": event.symbol, "offset": event.offset} if event.symbol
-                             else {"addr": event.target})
+    place: dict[str, Any] = (
+        {"symbol_name": event.symbol, "offset": event.offset}
+        if event.symbol
+        else {"addr": event.target}
+    )
     if event.kind == "p":
         return Kprobe(pre_handler=hit, disabled=disabled, **place)
 
@@ -281,11 +292,15 @@ def probe_at(attachment: Attached) -> Probe:
 
 
 def counts_of(probe: Any) -> tuple[int, int]:
-    """Return (hits, hits that were not served) of a probe; a return probe's hits are its returns.
+    """Return (hits, hits that were not served) of a probe; a return probe's hits are its
+    returns.
     """
     if probe is None:
         return 0, 0
     if isinstance(probe, Watchpoint):
         return probe.nhit, probe.nmissed
-    return ((probe.nreturned, probe.nmissed + probe.entry_nmissed) if probe.family == "r"
-            else (probe.nhit, probe.nmissed))
+    return (
+        (probe.nreturned, probe.nmissed + probe.entry_nmissed)
+        if probe.family == "r"
+        else (probe.nhit, probe.nmissed)
+    )

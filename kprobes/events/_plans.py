@@ -102,6 +102,7 @@ def saved_argument(slot: int) -> Read:
         if value is None:
             raise GuestFault("the argument was unreadable at function entry", access="read")
         return value
+
     return read
 
 
@@ -165,12 +166,14 @@ def _string(regs: Regs, address: int, limit: int) -> str:
 
 def _whole(value: Plan) -> Plan:
     """Return what gives a value that Python reads as a whole; None where it cannot be read."""
+
     def read(regs: Regs, saved: Saved) -> Value:
         """Return the value; None: it cannot be read."""
         try:
             return value(regs, saved)
         except (GuestFault, Unsupported):
             return None
+
     return read
 
 

@@ -174,13 +174,17 @@ class RecordReader:
         convert = [self._shown(arg) for arg in args]
 
         def read(record: bytes) -> tuple[tuple[Value, ...], int]:
-            """Return (values, return address) of a record; the address is 0 in events without one.
+            """Return (values, return address) of a record; the address is 0 in events without
+            one.
             """
             raw = unpack(record)
             if any(raw[returns:first]):
                 return self.decode(record)
-            return (tuple([show(word) for show, word in zip(convert, raw[first:], strict=True)]),
-                    raw[0] if returns else 0)
+            return (
+                tuple([show(word) for show, word in zip(convert, raw[first:], strict=True)]),
+                raw[0] if returns else 0,
+            )
+
         return read
 
     def _value(self, arg: Argument, record: bytes, faults: int, at: int) -> Value:
@@ -198,7 +202,7 @@ class RecordReader:
             return None
         show = self._text if arg.type.style == "string" else self._number(arg)
         size = width(arg)
-        pieces = (record[at + n * size:at + (n + 1) * size] for n in range(elements(arg)))
+        pieces = (record[at + n * size : at + (n + 1) * size] for n in range(elements(arg)))
         if not arg.type.count:
             return show(next(pieces))
         return tuple(
@@ -272,8 +276,9 @@ def compiled(
     entry = _at_entry(event, arch)
     if entry is not None:
         maps[len(maps)] = entry.kept
-    code = Writer(arch, layout).write(event, filter, first, STATE + 1 if counts else 0,
-                                      0 if entry is None else len(maps) - 1)
+    code = Writer(arch, layout).write(
+        event, filter, first, STATE + 1 if counts else 0, 0 if entry is None else len(maps) - 1
+    )
     program = Program.from_instructions(code, maps=maps, name=event.name, order=sys.byteorder)
     program.at_entry = entry
     return EventProgram(event, layout, symbols, program, buffer.ring)
@@ -304,7 +309,9 @@ def _at_entry(event: Event, arch: Arch) -> AtEntry | None:
         )
     )
     code = Writer(arch, None).keep(numbers)
-    return AtEntry(Program.from_instructions(code, maps={"kept": kept}, name=f"{event.name}_entry",
-                                             order=sys.byteorder), kept)
-
-
+    return AtEntry(
+        Program.from_instructions(
+            code, maps={"kept": kept}, name=f"{event.name}_entry", order=sys.byteorder
+        ),
+        kept,
+    )

@@ -41,4 +41,5 @@ def syscall_names(machine: Machine) -> Callable[[int], str] | None:
             else None
         )
         return found[0] if found else UNKNOWN
+
     return name

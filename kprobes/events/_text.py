@@ -60,7 +60,8 @@ def line_of(place: EventPlace, row: Row, symbols: Symbols) -> str:
     if not record.stack:
         return line
     return f"{line}{head}<stack trace>\n" + "".join(
-        f" => {locate(symbols, address)}\n" for address in record.stack)
+        f" => {locate(symbols, address)}\n" for address in record.stack
+    )
 
 
 def trace_text(buffer: Buffer, symbols: Symbols) -> str:
@@ -113,8 +114,10 @@ def format_text(definition: Event, number: int, word: int) -> str:
     values = [f"REC->{name}" for name in where]
     for argument in definition.args:
         values += _values(argument)
-    return (f"name: {definition.name}\nID: {number}\nformat:\n{''.join(fields)}\n"
-            f"print fmt: \"({head}){forms}\", {', '.join(values)}\n")
+    return (
+        f"name: {definition.name}\nID: {number}\nformat:\n{''.join(fields)}\n"
+        f'print fmt: "({head}){forms}", {", ".join(values)}\n'
+    )
 
 
 def _field(kind: str, name: str, offset: int, size: int, signed: int) -> str:

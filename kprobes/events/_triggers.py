@@ -46,18 +46,23 @@ class Context(Protocol):
     @property
     def definition(self) -> Event:
         """The event, at its first place."""
+
     buffer: Buffer
 
     @property
     def symbols(self) -> Symbols:
         """The symbols of its machine."""
+
     @property
     def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
         """A function that gives the stack of a hit."""
+
     def find(self, name: str) -> Switched | None:
         """Return an event by name; None: there is none."""
+
     def named(self, name: str) -> Histogram | None:
         """Return a histogram by name; None: there is none."""
+
     def syscalls(self) -> Callable[[int], str] | None:
         """Return what names system calls by number; None: nothing does."""
 
@@ -244,8 +249,11 @@ class TriggerParser:
         if not given.get("keys"):
             self.fail("NO_HIST_KEYS", "hist")
         keys = [self.column(word, KEY_MODIFIERS) for word in given["keys"].split(",")]
-        values = [self.column(word, VALUE_MODIFIERS) for word in given.get("vals", "").split(",")
-                  if word not in ("hitcount", "")]
+        values = [
+            self.column(word, VALUE_MODIFIERS)
+            for word in given.get("vals", "").split(",")
+            if word not in ("hitcount", "")
+        ]
         text = next((str(column) for column in values if column.text), None)
         if text is not None:
             self.fail("TEXT_AS_VALUE", text, text, behind=":val")
@@ -302,11 +310,15 @@ class TriggerParser:
         name, dot, modifier = word.partition(".")
         modifier, _, width = modifier.partition("=")
         behind = ":key" if modifiers is KEY_MODIFIERS else ":val"
-        if dot and (modifier not in modifiers or bool(width) != (modifier == "buckets")
-                    or (width and (not width.isdecimal() or not int(width[:9])))):
+        if dot and (
+            modifier not in modifiers
+            or bool(width) != (modifier == "buckets")
+            or (width and (not width.isdecimal() or not int(width[:9])))
+        ):
             self.misfit(word, behind, ", ".join(f".{m}" for m in modifiers))
-        if ((name in ("stacktrace", "common_stacktrace") and modifiers is KEY_MODIFIERS)
-            or (name == "hitcount" and modifiers is VALUE_MODIFIERS)):
+        if (name in ("stacktrace", "common_stacktrace") and modifiers is KEY_MODIFIERS) or (
+            name == "hitcount" and modifiers is VALUE_MODIFIERS
+        ):
             return Column(name, None, modifier)
         field = (
             TIMES.get(modifier, TIMES[""]) if name == "common_timestamp" else self.known.get(name)

@@ -23,11 +23,11 @@ class TypeContext(Protocol):
 
     def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
         """Raise the EventError of a kind at a column; facts fill its message."""
+
     def need(self, condition: object, kind: str, at: int, *facts: object) -> None:
         """Raise the EventError of a kind unless a condition is true."""
-    def count(
-        self, text: str, at: int, most: int, bad: str, big: str, value: int | None
-    ) -> int:
+
+    def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int:
         """Return a number from 1 to `most`, or raise an EventError (Parser.count)."""
 
 
@@ -80,7 +80,7 @@ def signed_of(text: str) -> int | None:
     Returns:
         The integer; None: the text is none, or it is too large.
     """
-    value = integer_of(text[text[:1] in ("+", "-"):])
+    value = integer_of(text[text[:1] in ("+", "-") :])
     if value is None:
         return None
     return -value if text[0] == "-" else value

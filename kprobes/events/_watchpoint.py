@@ -41,8 +41,14 @@ class Watchpoint:
         busy: the machine's lock.
     """
 
-    def __init__(self, machine: Machine, where: str | int, size: int, access: str,
-                 handler: WatchHandler | None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        where: str | int,
+        size: int,
+        access: str,
+        handler: WatchHandler | None,
+    ) -> None:
         """Watch memory.
 
         Args:
@@ -65,8 +71,11 @@ class Watchpoint:
         self.size = _size(size)
         self.wanted = _access(access)
         if self.address + self.size - 1 > machine.arch.mask:
-            raise BadLocation(f"{self.size} bytes do not fit behind it", address=self.address,
-                              hint="watch less, or a smaller address")
+            raise BadLocation(
+                f"{self.size} bytes do not fit behind it",
+                address=self.address,
+                hint="watch less, or a smaller address",
+            )
         self.handler = handler
         machine.read(self.address, self.size)
         self._machine = machine
@@ -81,7 +90,8 @@ class Watchpoint:
 
     @property
     def handler(self) -> WatchHandler | None:
-        """The function that is called at each hit; None: none is. It may be replaced. BadArgument.
+        """The function that is called at each hit; None: none is. It may be replaced.
+        BadArgument.
         """
         return self._handler
 
@@ -200,7 +210,7 @@ class Watchpoint:
         at = address - self.address
         first = max(at, 0)
         last = min(at + len(data), self.size)
-        return now[:first] + data[first - at:last - at] + now[last:] if first < last else now
+        return now[:first] + data[first - at : last - at] + now[last:] if first < last else now
 
 
 def _address(machine: Machine, where: str | int) -> int:

@@ -517,5 +517,3 @@ class Writer:
         self.op(isa.ADD | isa.ALU64, 1, imm=at)
         self.op(isa.MOV | isa.ALU64, 2, imm=size)
         self.op(isa.CALL | isa.JMP, imm=helper)
-
-

@@ -1,8 +1,8 @@
 """Fuzzing: AFL++ searches, this runs the guest, and what was found is run again.
 
-Targets are described in `target`; `bench` runs one input from the same state every time. `server` speaks AFL++'s
-protocol, `replay` runs a folder of inputs as a campaign, `crash` and `findings` say what went wrong. Begin with
-docs/fuzzing.md.
+Targets are described in `target`; `bench` runs one input from the same state every time. `server`
+speaks AFL++'s protocol, `replay` runs a folder of inputs as a campaign, `crash` and `findings` say
+what went wrong. Begin with docs/fuzzing.md.
 
     from kprobes import UnicornMachine
 

@@ -73,7 +73,8 @@ def within(seconds: float | None) -> Iterator[None]:
     """Raise OutOfTime in the body after so many seconds; the guest is stopped for it.
 
     Args:
-        seconds: None: never. In other threads than the main one there is no limit, either: they get no signals.
+        seconds: None: never. In other threads than the main one there is no limit, either: they get
+            no signals.
     """
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
@@ -114,12 +115,18 @@ class Bench:
         target: what is run.
     """
 
-    def __init__(self, target: Target, counters: Map | None = None, spans: Spans = (),
-                 comparisons: bool = False) -> None:
+    def __init__(
+        self,
+        target: Target,
+        counters: Map | None = None,
+        spans: Spans = (),
+        comparisons: bool = False,
+    ) -> None:
         """
         Args:
             target: in the state that every run begins from.
-            counters: the map that edges are counted into, which the caller clears; None: they are not counted.
+            counters: the map that edges are counted into, which the caller clears; None: they are
+                not counted.
             spans: (start, end) of guest code that is counted; empty: all.
             comparisons: True where equal bytes of comparisons are counted as well.
 
@@ -128,7 +135,11 @@ class Bench:
         """
         self.target = target
         machine = target.machine
-        self._edges = None if counters is None else machine.map_edges(counters, spans, comparisons=comparisons)
+        self._edges = (
+            None
+            if counters is None
+            else machine.map_edges(counters, spans, comparisons=comparisons)
+        )
         self._start = machine.snapshot()
 
     def run(self, data: bytes, seconds: float | None = None) -> Fate:
@@ -166,6 +177,8 @@ class Bench:
             return Fate(_NUMBERS["SIGKILL"], error, timeout=True)
         except GuestFault as error:
             return Fate(_NUMBERS[_SIGNALS.get(error.access, "SIGSEGV")], error)
-        except Exception as error:  # an oracle's, or the target's own: either way it is to be looked at
+        except (
+            Exception
+        ) as error:  # an oracle's, or the target's own: either way it is to be looked at
             return Fate(_NUMBERS["SIGABRT"], error)
         return FINE

@@ -1,4 +1,6 @@
-"""Crashes of runs: where the guest stood, how it came there, and which other runs did so in the same way."""
+"""Crashes of runs: where the guest stood, how it came there, and which other runs did so in the
+same way.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _OUTSIDE = "?"
 
 
 class Crash(KprobeError):
-    """An oracle has found an error of the guest's. Raise it in a handler, or in a target's fuzz()."""
+    """An oracle has found an error of the guest's. Raise it in a handler, or in a target's
+    fuzz().
+    """
 
 
 @frozen
@@ -90,7 +94,8 @@ def examine(bench: Bench, data: bytes, seconds: float | None = None) -> tuple[Fa
         seconds: what the run may take; None: as long as it likes.
 
     Returns:
-        The run's fate, and the finding; None: nothing went wrong this time, or the run reached a bound.
+        The run's fate, and the finding; None: nothing went wrong this time, or the run reached a
+        bound.
     """
     machine = bench.target.machine
     blocks = machine.last_blocks(PATH)
@@ -108,19 +113,31 @@ def examine(bench: Bench, data: bytes, seconds: float | None = None) -> tuple[Fa
     kind, details = _told(error)
     reason = error.plain if isinstance(error, KprobeError) else str(error)
     known = Finding(
-        hash=_hash(machine, [name, kind, fault.access if fault else ""], [place.address for place in stack],
-                   blocks.addresses),
-        signal=name, kind=kind, reason=reason, access=fault.access if fault else "",
-        address=fault.address if fault else None, registers=_registers(machine), stack=stack, incomplete=incomplete,
-        path=path, details=details)
+        hash=_hash(
+            machine,
+            [name, kind, fault.access if fault else ""],
+            [place.address for place in stack],
+            blocks.addresses,
+        ),
+        signal=name,
+        kind=kind,
+        reason=reason,
+        access=fault.access if fault else "",
+        address=fault.address if fault else None,
+        registers=_registers(machine),
+        stack=stack,
+        incomplete=incomplete,
+        path=path,
+        details=details,
+    )
     return fate, known
 
 
 def _told(error: Exception) -> tuple[str, list[str]]:
     """Return what an error is, and what it says beyond its message.
 
-    An oracle's error may have a `finding`, as those of a heap check have: an object with a `kind`, whose text has more
-    lines than the message, other stacks for instance.
+    An oracle's error may have a `finding`, as those of a heap check have: an object with a `kind`,
+    whose text has more lines than the message, other stacks for instance.
     """
     name, finding = type(error).__name__, getattr(error, "finding", None)
     kind = getattr(finding, "kind", None)
@@ -168,7 +185,9 @@ def _place(machine: UnicornMachine, address: int, returns: bool = False) -> Plac
     return Place(address, machine.symbols.describe(address), str(line) if line is not None else "")
 
 
-def _hash(machine: UnicornMachine, kind: Sequence[str], stack: Sequence[int], path: Sequence[int]) -> str:
+def _hash(
+    machine: UnicornMachine, kind: Sequence[str], stack: Sequence[int], path: Sequence[int]
+) -> str:
     """Return a hash that is the same for crashes of one origin: 12 hexadecimal digits.
 
     Where pc is in no image, as behind a return address that was overwritten, the block that led
@@ -182,8 +201,14 @@ def _hash(machine: UnicornMachine, kind: Sequence[str], stack: Sequence[int], pa
     """
     frames = [_function(machine, address) for address in stack]
     if frames[0] == _OUTSIDE:
-        came_from = next((name for address in reversed(path) if (name := _function(machine, address)) != _OUTSIDE),
-                         _OUTSIDE)
+        came_from = next(
+            (
+                name
+                for address in reversed(path)
+                if (name := _function(machine, address)) != _OUTSIDE
+            ),
+            _OUTSIDE,
+        )
         frames = [_OUTSIDE, came_from]
     text = "\n".join([*kind, *frames[:FRAMES]])
     return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:12]

@@ -81,7 +81,11 @@ class Findings:
 
     def _kept(self, known: _Known) -> Kept:
         """Return a finding with its number of inputs, and with the command that repeats it."""
-        path = known.input if self.folder is None else str(self.folder / CRASHES / known.finding.hash / _INPUT)
+        path = (
+            known.input
+            if self.folder is None
+            else str(self.folder / CRASHES / known.finding.hash / _INPUT)
+        )
         return Kept(known.finding, known.input, known.count, [*self.words, path])
 
     def __len__(self) -> int:
@@ -94,7 +98,9 @@ class Findings:
         return [self._kept(one) for one in known]
 
     def report(self) -> None:
-        """Write what was found altogether: report.txt, report.json and report.sarif. Raises OSError."""
+        """Write what was found altogether: report.txt, report.json and report.sarif. Raises
+        OSError.
+        """
         if self.folder is None:
             return
         for one in self._known.values():  # their numbers have grown
@@ -106,7 +112,9 @@ class Findings:
 
 
 def encoded(text: str) -> bytes:
-    """Return a text as a file has it. Paths in it may hold bytes that are no text, which stay as they are."""
+    """Return a text as a file has it. Paths in it may hold bytes that are no text, which stay as
+    they are.
+    """
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError:  # a name of the guest's, which is no path
@@ -131,9 +139,13 @@ def check_folder(folder: Path, inputs: Path) -> None:
     """
     real, source = os.path.realpath(folder), os.path.realpath(inputs)
     if os.path.commonpath([real, source]) == source:
-        raise BadArgument(f"{folder} lies in {inputs}, whose files are the inputs", hint="give another -o FOLDER")
+        raise BadArgument(
+            f"{folder} lies in {inputs}, whose files are the inputs", hint="give another -o FOLDER"
+        )
     if (folder / CORPUS).exists() and not (folder / JOURNAL).exists():
-        raise BadArgument(f"{folder / CORPUS} is there, and no replay has made it", hint="give another -o FOLDER")
+        raise BadArgument(
+            f"{folder / CORPUS} is there, and no replay has made it", hint="give another -o FOLDER"
+        )
 
 
 def write_corpus(folder: Path, items: Sequence[str]) -> None:

@@ -1,6 +1,8 @@
-"""The work that a fuzzer leaves: all inputs of a folder run again, and of each what it covers and what went wrong.
+"""The work that a fuzzer leaves: all inputs of a folder run again, and of each what it covers and
+what went wrong.
 
-Replay is a campaign's job. Its results are what a journal can keep, so that a campaign that was killed goes on.
+Replay is a campaign's job. Its results are what a journal can keep, so that a campaign that was
+killed goes on.
 """
 
 from __future__ import annotations
@@ -28,11 +30,22 @@ SIZE: Final = 1 << 16  #: bytes of the map, unless said otherwise
 LARGEST: Final = 1 << 20  #: bytes of an input, unless said otherwise: AFL++'s own limit
 _MACHINES: Final = 2  # that a process keeps
 _SLOWER: Final = 10  # how many times as long a run may take that is looked at
-_BESIDE: Final = frozenset({"README.txt", "fuzz_bitmap", "fuzzer_setup", "fuzzer_stats", "plot_data", "cmdline",
-                            "target_hash", "fastresume.bin"})  # AFL++'s own files, which are no inputs
+_BESIDE: Final = frozenset(
+    {
+        "README.txt",
+        "fuzz_bitmap",
+        "fuzzer_setup",
+        "fuzzer_stats",
+        "plot_data",
+        "cmdline",
+        "target_hash",
+        "fastresume.bin",
+    }
+)  # AFL++'s own files, which are no inputs
 _WITH_INPUTS: Final = ("queue", "crashes", "hangs")  # of an instance of AFL++'s
 
-#: a counter -> the class that AFL puts it in, as an exponent: 1, 2, 3, 4-7, 8-15, 16-31, 32-127, 128-255
+#: a counter -> the class that AFL puts it in, as an exponent: 1, 2, 3, 4-7, 8-15, 16-31, 32-127,
+#: 128-255
 _CLASSES: Final = bytes([0, 1, 2, 3, *[4] * 4, *[5] * 8, *[6] * 16, *[7] * 96, *[8] * 128])
 
 
@@ -51,8 +64,10 @@ def inputs_of(folder: Path) -> list[Path]:
         return [folder]
     found = sorted(_walk(folder))
     if not found:
-        raise BadArgument(f"{folder} has no inputs",
-                          hint="give AFL++'s output, its queue or crashes, or a folder of inputs, one file each")
+        raise BadArgument(
+            f"{folder} has no inputs",
+            hint="give AFL++'s output, its queue or crashes, or a folder of inputs, one file each",
+        )
     return found
 
 
@@ -100,20 +115,23 @@ def input_at(path: str, most: int = LARGEST) -> bytes:
     if size <= most and len(data) <= most:
         return data
     known = f"{size:,}" if size > most else f"more than {most:,}"
-    raise BadArgument(f"an input of {known} bytes is not run: at most {most:,} are",
-                      hint="give more to --max-input, or a smaller input; AFL++ makes none beyond 1 MiB")
+    raise BadArgument(
+        f"an input of {known} bytes is not run: at most {most:,} are",
+        hint="give more to --max-input, or a smaller input; AFL++ makes none beyond 1 MiB",
+    )
 
 
 @frozen
 class Replay:
-    """Run one input. Called with its path: {"bytes": its size, "edges": what it covers, "finding": or None}.
+    """Run one input. Called with its path: {"bytes": its size, "edges": what it covers, "finding":
+    or None}.
 
     Attributes:
         target: what is run.
         stamp: what the target's file was; a journal goes on with the same only.
         seconds: what a run may take; None: as long as it likes.
-        memory: bytes that a run may take beyond what its process has when the target is loaded; None: as many as there
-            are.
+        memory: bytes that a run may take beyond what its process has when the target is loaded;
+            None: as many as there are.
         size: bytes of the map, a power of two.
         most: bytes that an input may have.
 
@@ -159,8 +177,11 @@ class Replay:
             raise fate.error
         patience = None if self.seconds is None else _SLOWER * self.seconds
         finding = examine(bench, data, patience)[1] if fate.signal else None
-        return {"bytes": len(data), "edges": packed(edges),
-                "finding": finding.to_json() if finding is not None else None}
+        return {
+            "bytes": len(data),
+            "edges": packed(edges),
+            "finding": finding.to_json() if finding is not None else None,
+        }
 
 
 @lru_cache(_MACHINES)
@@ -171,7 +192,9 @@ def _bench(job: Replay) -> tuple[Bench, Map]:
 
 
 def edges_of(counters: Map) -> array[int]:
-    """Return what a run has covered: for each edge its number times 16, and AFL's class of its counter."""
+    """Return what a run has covered: for each edge its number times 16, and AFL's class of its
+    counter.
+    """
     classes = bytes(counters).translate(_TABLE)
     return array("I", [number << 4 | kind for number, kind in enumerate(classes) if kind])
 
@@ -238,7 +261,8 @@ def edges_in(results: Iterable[Mapping[str, Any]]) -> int:
 
 @frozen
 class Cover:
-    """Run inputs, and write which code they have executed. Called with their paths: how many blocks these are.
+    """Run inputs, and write which code they have executed. Called with their paths: how many blocks
+    these are.
 
     Attributes:
         target: what is run.

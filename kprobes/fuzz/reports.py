@@ -37,7 +37,12 @@ class Kept:
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as a value for json.dumps()."""
-        return {"input": self.input, "count": self.count, "again": typed(self.again), **self.finding.to_json()}
+        return {
+            "input": self.input,
+            "count": self.count,
+            "again": typed(self.again),
+            **self.finding.to_json(),
+        }
 
 
 def typed(words: Sequence[str]) -> str:
@@ -50,8 +55,10 @@ def typed(words: Sequence[str]) -> str:
 
 def _escaped(word: str) -> str:
     """Return a word as the shell's $'...', whose escapes stand for all but plain ASCII."""
-    shown = [chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\{byte:03o}"
-             for byte in word.encode(errors="surrogateescape")]
+    shown = [
+        chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\{byte:03o}"
+        for byte in word.encode(errors="surrogateescape")
+    ]
     return f"$'{''.join(shown)}'"
 
 
@@ -77,13 +84,18 @@ def text_of(kept: Kept) -> str:
     lines += _places([*reversed(finding.path)][:_SHOWN])
     lines.append("  registers:")
     cells = [f"{name}={value:#x}" for name, value in finding.registers.items()]
-    lines += [f"    {'  '.join(cells[n:n + _IN_A_LINE])}" for n in range(0, len(cells), _IN_A_LINE)]
+    lines += [
+        f"    {'  '.join(cells[n : n + _IN_A_LINE])}" for n in range(0, len(cells), _IN_A_LINE)
+    ]
     lines.append(f"  again: {typed(kept.again)}")
     return "".join(f"{line.translate(CONTROLS)}\n" for line in lines)
 
 
 def _places(places: Iterable[Place]) -> list[str]:
-    return [f"    {place.address:#x} {place.name}{f' ({place.line})' if place.line else ''}" for place in places]
+    return [
+        f"    {place.address:#x} {place.name}{f' ({place.line})' if place.line else ''}"
+        for place in places
+    ]
 
 
 def json_of(kept: Iterable[Kept], target: Sequence[str]) -> str:
@@ -93,7 +105,11 @@ def json_of(kept: Iterable[Kept], target: Sequence[str]) -> str:
         kept: the findings.
         target: words of a command line that name the target.
     """
-    content = {"kprobes": __version__, "target": [*target], "findings": [one.to_json() for one in kept]}
+    content = {
+        "kprobes": __version__,
+        "target": [*target],
+        "findings": [one.to_json() for one in kept],
+    }
     return json.dumps(content, indent=1) + "\n"
 
 
@@ -118,7 +134,11 @@ def _rule(finding: Finding) -> str:
 
 
 def _described(finding: Finding) -> str:
-    return f"{finding.signal}: {finding.access} fault" if finding.access else f"{finding.signal}: {finding.kind}"
+    return (
+        f"{finding.signal}: {finding.access} fault"
+        if finding.access
+        else f"{finding.signal}: {finding.kind}"
+    )
 
 
 def _result(kept: Kept) -> dict[str, Any]:
@@ -138,10 +158,15 @@ def _result(kept: Kept) -> dict[str, Any]:
 
 def _location(place: Place) -> dict[str, Any]:
     """Return a place as SARIF has it: the source line where that is known, the address always."""
-    found: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": place.name}],
-                             "message": {"text": f"{place.address:#x} {place.name}"}}
+    found: dict[str, Any] = {
+        "logicalLocations": [{"fullyQualifiedName": place.name}],
+        "message": {"text": f"{place.address:#x} {place.name}"},
+    }
     file, _, line = place.line.rpartition(":")
     physical: dict[str, Any] = {"address": {"absoluteAddress": place.address}}
     if file and line.isdigit() and int(line) > 0:
-        physical |= {"artifactLocation": {"uri": file.replace("\\", "/")}, "region": {"startLine": int(line)}}
+        physical |= {
+            "artifactLocation": {"uri": file.replace("\\", "/")},
+            "region": {"startLine": int(line)},
+        }
     return found | {"physicalLocation": physical}

@@ -1,9 +1,10 @@
 """AFL++'s fork server, with one process that runs all inputs.
 
-AFL++ writes a word to start a run, is told the process that runs it, and then how that process has ended. Here the
-process is a worker that does not end: it goes back to a snapshot, and tells the status itself. The server waits for the
-worker's death, which is that of a run that AFL++ has killed for its time, or of an engine that has crashed; it tells
-that status, and forks another worker from its own, untouched state.
+AFL++ writes a word to start a run, is told the process that runs it, and then how that process has
+ended. Here the process is a worker that does not end: it goes back to a snapshot, and tells the
+status itself. The server waits for the worker's death, which is that of a run that AFL++ has killed
+for its time, or of an engine that has crashed; it tells that status, and forks another worker from
+its own, untouched state.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ DEFAULT_SIZE: Final = 1 << 16  #: bytes of AFL's map, unless AFL_MAP_SIZE says o
 
 # The old handshake: one word of options, which afl-fuzz of every version knows
 _ENABLED, _SIZED, _SHARED = 0x80000001, 0x40000000, 0x01000000
-# The handshake of AFL++ 4.20 and newer: a version, its complement from AFL++, options, their values, the version
+# The handshake of AFL++ 4.20 and newer: a version, its complement from AFL++, options, their
+# values, the version
 _VERSION, _NEW_SIZED, _NEW_SHARED = 0x41464C01, 1, 2
 
 _IDLE, _TAKES, _RUNS, _REPORTS = range(4)  # what the worker does
@@ -69,7 +71,10 @@ def wanted_size(size: int | None) -> int:
     if size is None:
         return 1 << there.bit_length() - 1
     if size > there and called_by_afl():
-        raise BadArgument(f"a map of {size} bytes, and AFL has {there}", hint=f"set AFL_MAP_SIZE={size} for afl-fuzz")
+        raise BadArgument(
+            f"a map of {size} bytes, and AFL has {there}",
+            hint=f"set AFL_MAP_SIZE={size} for afl-fuzz",
+        )
     return size
 
 
@@ -84,7 +89,9 @@ def map_of_afl(size: int) -> Map:
     """
     address, there = attached(MAP)
     if there < size:
-        raise BadArgument(f"AFL's map has {there} bytes, and {size} are wanted", hint=f"set AFL_MAP_SIZE={size}")
+        raise BadArgument(
+            f"AFL's map has {there} bytes, and {size} are wanted", hint=f"set AFL_MAP_SIZE={size}"
+        )
     return (ctypes.c_uint8 * size).from_address(address)
 
 
@@ -94,7 +101,8 @@ class Inputs:
 
     Attributes:
         path: of the file that AFL writes; None: it is standard input.
-        shared: address and bytes of shared memory with a test case, its length first; None: there is none.
+        shared: address and bytes of shared memory with a test case, its length first; None: there
+            is none.
     """
 
     path: str | None
@@ -198,7 +206,9 @@ class _Server:
             _, status = os.waitpid(worker, 0)
             asked = self._phase[0] == _TAKES and not select.select([CONTROL], [], [], 0)[0]
             if self._phase[0] in (_IDLE, _TAKES):
-                if os.WIFSIGNALED(status):  # killed for its time when it had just reported, or by somebody else
+                if os.WIFSIGNALED(
+                    status
+                ):  # killed for its time when it had just reported, or by somebody else
                     continue
                 return os.waitstatus_to_exitcode(status)
             if self._phase[0] == _REPORTS and self._was_read():
@@ -209,8 +219,9 @@ class _Server:
                 return 0
 
     def _was_read(self) -> bool:
-        """AFL++ has killed a worker that was about to report, or had reported just so. Tell whether it had: then AFL++
-        goes on to the next run."""
+        """AFL++ has killed a worker that was about to report, or had reported just so. Tell whether
+        it had: then AFL++ goes on to the next run.
+        """
         return bool(select.select([CONTROL], [], [], _PATIENCE)[0])
 
 
@@ -264,7 +275,8 @@ class _Worker:
             os.write(STATUS, mine)
             fate = bench.run(inputs.read())
             if fate.timeout:
-                signal.pause()  # a bound of the target's own is a hang, which AFL++ tells by its own time
+                # a bound of the target's own is a hang, which AFL++ tells by its own time
+                signal.pause()
             phase[0] = _REPORTS
             os.write(STATUS, _WORD.pack(fate.signal))
             phase[0] = _IDLE

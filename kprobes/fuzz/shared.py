@@ -44,5 +44,7 @@ def attached(variable: str) -> tuple[int, int]:
     address = _libc().shmat(number, None, 0)
     if address in (None, _FAILED) or _libc().shmctl(number, _IPC_STAT, described) < 0:
         reason = os.strerror(ctypes.get_errno())
-        raise BadArgument(f"{variable}: shared memory {text} cannot be attached: {reason}", hint=hint)
+        raise BadArgument(
+            f"{variable}: shared memory {text} cannot be attached: {reason}", hint=hint
+        )
     return int(address), int(described[_SIZE_AT // 8])

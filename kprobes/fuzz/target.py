@@ -76,16 +76,24 @@ class PythonTarget:
             raise BadArgument(f"{self.path}{_line(error, self.path)}: {error.plain}") from None
         except (Exception, SystemExit) as error:
             said = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise BadArgument(f"{self.path}{_line(error, self.path)}: {said}",
-                              hint="mend the file: its own code has failed") from None
+            raise BadArgument(
+                f"{self.path}{_line(error, self.path)}: {said}",
+                hint="mend the file: its own code has failed",
+            ) from None
         machine, fuzz = names.get("machine"), names.get("fuzz")
         if not isinstance(machine, UnicornMachine):
-            raise BadArgument(f"{self.path} defines no `machine`",
-                              hint="let `machine` be the UnicornMachine that is to be fuzzed")
+            raise BadArgument(
+                f"{self.path} defines no `machine`",
+                hint="let `machine` be the UnicornMachine that is to be fuzzed",
+            )
         if not callable(fuzz):
-            raise BadArgument(f"{self.path} defines no function `fuzz`",
-                              hint="define fuzz(data), which runs the guest with these bytes")
-        kprobes = next((k for k in names.values() if isinstance(k, Kprobes) and k.machine is machine), None)
+            raise BadArgument(
+                f"{self.path} defines no function `fuzz`",
+                hint="define fuzz(data), which runs the guest with these bytes",
+            )
+        kprobes = next(
+            (k for k in names.values() if isinstance(k, Kprobes) and k.machine is machine), None
+        )
         return Target(machine, fuzz, kprobes)
 
 
@@ -93,7 +101,11 @@ def _line(error: BaseException, path: str) -> str:
     """Return where in a file an exception comes from, as `:LINE`; "" where that is not known."""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         return f":{error.lineno}"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == path
+    ]
     return f":{lines[-1]}" if lines else ""
 
 
@@ -103,7 +115,8 @@ class CallTarget:
 
     Attributes:
         image: an ELF file, or with `base` a raw image.
-        call: as campaigns have it: `@input` is the address of the input's bytes (a NUL follows), `len` their number.
+        call: as campaigns have it: `@input` is the address of the input's bytes (a NUL follows),
+            `len` their number.
         before: calls that make the state which every run begins from.
         arch: where the file does not tell.
         base: guest address of a raw image; None: the file is an ELF file.
@@ -147,7 +160,8 @@ class CallTarget:
         Raises:
             EventError: a call does not parse, or there is no such function.
             ImageError: the image or a library cannot be loaded.
-            BadArgument: no argument is the input, or with `heap` the guest has no allocator functions.
+            BadArgument: no argument is the input, or with `heap` the guest has no allocator
+                functions.
             GuestFault: a call of `before` fails.
         """
         call = parse_call(self.call, inputs=True)
@@ -167,7 +181,10 @@ class CallTarget:
             first.check(machine)
             machine.call(first.function, *first.with_input(), max_insns=self.max_insns)
         if Input.BYTES not in call.args:
-            raise BadArgument(f"{self.call}: no argument is the input", hint="write @input, and len for its length")
+            raise BadArgument(
+                f"{self.call}: no argument is the input",
+                hint="write @input, and len for its length",
+            )
 
         room, end = _room(machine)
         function, bound = call.function, self.max_insns
@@ -198,12 +215,17 @@ class CallTarget:
                 machine.symbols.load(self.symbols)
             return machine
         if self.arch is None:
-            raise BadArgument("a raw image needs --arch NAME as well", hint="`kprobes archs` lists them")
-        return UnicornMachine.load_raw(self.image, arch=self.arch, base=self.base, symbols=self.symbols)
+            raise BadArgument(
+                "a raw image needs --arch NAME as well", hint="`kprobes archs` lists them"
+            )
+        return UnicornMachine.load_raw(
+            self.image, arch=self.arch, base=self.base, symbols=self.symbols
+        )
 
 
 def _room(machine: UnicornMachine) -> tuple[int, int]:
-    """Map guest memory for inputs, with nothing mapped behind it: reading far beyond an input is a fault.
+    """Map guest memory for inputs, with nothing mapped behind it: reading far beyond an input is a
+    fault.
 
     Returns:
         Bytes, and the address behind them. (0, 0) where this machine has no such room.

@@ -35,17 +35,39 @@ from .functions import IMPORTS, Allocator, known, named, shown
 from .memory import FREED, FRESH, HeapBlock, HeapMemory
 from .memory import Stack as Kept
 
-#: Functions that may read further than to the end of a block, as they read whole words or lines of a
-#: cache of which some bytes are the block's: of C libraries, by module and by name.
+#: Functions that may read further than to the end of a block, as they read whole words or lines of
+#: a cache of which some bytes are the block's: of C libraries, by module and by name.
 READS_LINES: Final = (
-    "libc.so*", "libc-*.so*", "ld-musl-*", "ld-linux*", "ld.so*", "ld64.so*",
-    "*:*strlen*", "*:*strnlen*", "*:*strchr*", "*:*strrchr*", "*:*memchr*", "*:*memrchr*",
-    "*:*strcmp*", "*:*strncmp*", "*:*strcasecmp*", "*:*strcpy*", "*:*strncpy*", "*:*stpcpy*",
-    "*:*stpncpy*", "*:*strlcpy*", "*:*strcat*", "*:*strspn*", "*:*strcspn*")
+    "libc.so*",
+    "libc-*.so*",
+    "ld-musl-*",
+    "ld-linux*",
+    "ld.so*",
+    "ld64.so*",
+    "*:*strlen*",
+    "*:*strnlen*",
+    "*:*strchr*",
+    "*:*strrchr*",
+    "*:*memchr*",
+    "*:*memrchr*",
+    "*:*strcmp*",
+    "*:*strncmp*",
+    "*:*strcasecmp*",
+    "*:*strcpy*",
+    "*:*strncpy*",
+    "*:*stpcpy*",
+    "*:*stpncpy*",
+    "*:*strlcpy*",
+    "*:*strcat*",
+    "*:*strspn*",
+    "*:*strcspn*",
+)
 LINE: Final = 64  #: bytes of a cache's line, and of the widest vector
 SMALLEST_PAGE: Final = 4096  #: bytes of the smallest page that Linux has on any machine
 SHORTEST: Final = 4  #: bytes of a word
-TOLD: Final = 64  #: accesses by one instruction of which the stack is looked at; others are only counted
+TOLD: Final = (
+    64  #: accesses by one instruction of which the stack is looked at; others are only counted
+)
 ENOMEM, EINVAL = 12, 22
 MOST_KEPT: Final = 64  #: addresses of a stack that records keep
 
@@ -57,6 +79,7 @@ class Probing(Protocol):
 
     def register_all(self, probes: Sequence[Probe]) -> None: ...
     def unregister_all(self, probes: Sequence[Probe]) -> None: ...
+
     #: gives a hit's stack as records keep it: of MOST_KEPT addresses at most
     kept_stack: Callable[[Regs], tuple[int, ...]]
 
@@ -77,9 +100,9 @@ class AllocatorProbe(Kprobe):
 class HeapCheck:
     """Finds memory errors until close(). A context manager; `k.heap()` makes one.
 
-    The guest's allocator functions are not executed: blocks come from memory of the check's own, with
-    red zones around them. Pointers that the guest had before the check began go on to belong to its
-    own allocator.
+    The guest's allocator functions are not executed: blocks come from memory of the check's own,
+    with red zones around them. Pointers that the guest had before the check began go on to belong
+    to its own allocator.
 
     Attributes:
         findings: what was found, in that order; the same mistake at the same place is one.
@@ -89,28 +112,41 @@ class HeapCheck:
         busy: the machine's lock.
     """
 
-    def __init__(self, k: Probing, functions: Mapping[str | int, str] | None = None, *,
-                 defaults: bool = True, zone: int = 32, quarantine: int = 1 << 20,
-                 limit: int = 1 << 28, uninitialized: bool = False, leaks: bool = True,
-                 accesses: bool | None = None, raising: bool = False, depth: int = 8,
-                 reads_lines: Sequence[str] = READS_LINES) -> None:
+    def __init__(
+        self,
+        k: Probing,
+        functions: Mapping[str | int, str] | None = None,
+        *,
+        defaults: bool = True,
+        zone: int = 32,
+        quarantine: int = 1 << 20,
+        limit: int = 1 << 28,
+        uninitialized: bool = False,
+        leaks: bool = True,
+        accesses: bool | None = None,
+        raising: bool = False,
+        depth: int = 8,
+        reads_lines: Sequence[str] = READS_LINES,
+    ) -> None:
         """
         Args:
             k: the probes of the guest's machine.
             functions: allocator functions besides those that have their usual names: a symbol or an
-                address -> the C function that it is like ("malloc", "calloc", "realloc", "free", ...).
+                address -> the C function that it is like ("malloc", "calloc", "realloc", "free",
+                ...).
             defaults: False: `functions` are all there are.
             zone: bytes of the red zone in front of a block and behind it, at least.
             quarantine: bytes of freed blocks that are kept back before they are used again.
-            limit: bytes that the guest may have at a time; more are refused, as by an allocator that has
-                no more memory.
+            limit: bytes that the guest may have at a time; more are refused, as by an allocator
+                that has no more memory.
             uninitialized: tell of reads of bytes that were never written. Copying is reading.
-            leaks: close() looks for leaks; not where an error has ended the body of the check's `with`.
+            leaks: close() looks for leaks; not where an error has ended the body of the check's
+                `with`.
             accesses: watch accesses to memory; None: where the engine can.
             raising: a finding is raised as HeapError, out of the guest's run.
             depth: return addresses that are kept with each block.
-            reads_lines: globs of modules, and of "module:function", that may read words and vectors of which some
-                bytes are a block's, or lie within 64 bytes behind it.
+            reads_lines: globs of modules, and of "module:function", that may read words and vectors
+                of which some bytes are a block's, or lie within 64 bytes behind it.
 
         Raises:
             Unsupported: the machine has no memory with marks, or cannot report accesses.
@@ -120,9 +156,15 @@ class HeapCheck:
         """
         memory = k.machine.marked_memory
         if memory is None:
-            raise Unsupported("this machine's memory cannot be checked", hint="use a UnicornMachine")
-        for name, value, least in (("zone", zone, 1), ("quarantine", quarantine, 0), ("limit", limit, 0),
-                                   ("depth", depth, 1)):
+            raise Unsupported(
+                "this machine's memory cannot be checked", hint="use a UnicornMachine"
+            )
+        for name, value, least in (
+            ("zone", zone, 1),
+            ("quarantine", quarantine, 0),
+            ("limit", limit, 0),
+            ("depth", depth, 1),
+        ):
             if value < least:
                 raise BadArgument(f"{name} is {value}", hint=f"pass {least} or more")
         self._k = k
@@ -138,19 +180,26 @@ class HeapCheck:
         self._by_place: dict[tuple[Any, ...], HeapFinding] = {}
         self._seen: dict[tuple[Any, ...], int] = {}
         self._told = 0
-        self._does = {"allocate": self._allocating, "resize": self._resizing,
-                      "free": self._freeing, "size": self._asking}
+        self._does = {
+            "allocate": self._allocating,
+            "resize": self._resizing,
+            "free": self._freeing,
+            "size": self._asking,
+        }
         self._damaged: set[int] = set()  # numbers of blocks whose damage has been told of
         self.why_not_watching = self._why_not(memory, accesses)
         self.watching = not self.why_not_watching
         self._probes = self._made(functions or {}, defaults)
-        self.functions = {str(probe.symbol_name or hex(probe.addr or 0)): name
-                          for probe, name in self._probes}
+        self.functions = {
+            str(probe.symbol_name or hex(probe.addr or 0)): name for probe, name in self._probes
+        }
         self._closed = False
         self._begin(memory, zone, quarantine, limit, uninitialized)
 
     @alone
-    def _begin(self, memory: MarkedMemory, zone: int, quarantine: int, limit: int, uninitialized: bool) -> None:
+    def _begin(
+        self, memory: MarkedMemory, zone: int, quarantine: int, limit: int, uninitialized: bool
+    ) -> None:
         """Make the memory that blocks come from, and register the probes; undo the first where the
         second fails.
 
@@ -162,9 +211,16 @@ class HeapCheck:
             uninitialized: True: report reads of bytes that were never written.
         """
         machine = self._machine
-        self._memory = HeapMemory(memory, machine.read, machine.write,
-                                  self._accessed if self.watching else None, zone=zone,
-                                  quarantine=quarantine, limit=limit, uninitialized=uninitialized)
+        self._memory = HeapMemory(
+            memory,
+            machine.read,
+            machine.write,
+            self._accessed if self.watching else None,
+            zone=zone,
+            quarantine=quarantine,
+            limit=limit,
+            uninitialized=uninitialized,
+        )
         try:
             self._k.register_all([probe for probe, _ in self._probes])
         except BaseException:
@@ -184,8 +240,10 @@ class HeapCheck:
         if accesses is None:
             return memory.unwatchable
         if accesses and memory.unwatchable:
-            raise Unsupported(memory.unwatchable, hint="leave `accesses` out: writes are then noticed when "
-                                                       "a block is freed")
+            raise Unsupported(
+                memory.unwatchable,
+                hint="leave `accesses` out: writes are then noticed when a block is freed",
+            )
         return "" if accesses else "accesses=False"
 
     # --- functions
@@ -224,9 +282,11 @@ class HeapCheck:
                 handler = partial(self._hit, allocator, name)
                 made.append((AllocatorProbe(symbol_name=place, pre_handler=handler), name))
         if not made:
-            raise BadArgument("the guest has no allocator functions that are known by their names",
-                              hint="say what they are like: my_alloc is a malloc, my_free a free",
-                              python="functions={'my_alloc': 'malloc', 'my_free': 'free'}")
+            raise BadArgument(
+                "the guest has no allocator functions that are known by their names",
+                hint="say what they are like: my_alloc is a malloc, my_free a free",
+                python="functions={'my_alloc': 'malloc', 'my_free': 'free'}",
+            )
         return made
 
     def _hit(self, allocator: Allocator, function: str, probe: Any, regs: Regs) -> int | None:
@@ -301,7 +361,9 @@ class HeapCheck:
             size *= regs.arg(allocator.count)
         return size if size <= self._machine.arch.mask >> 1 else None
 
-    def _new(self, size: int, alignment: int, allocator: Allocator, function: str, regs: Regs) -> int:
+    def _new(
+        self, size: int, alignment: int, allocator: Allocator, function: str, regs: Regs
+    ) -> int:
         """Allocate a block, zeroed where the function does so, and return its address; 0 where
         there is no room.
 
@@ -312,7 +374,9 @@ class HeapCheck:
             function: the guest's name for it.
             regs: registers at the function's entry, for the block's stack.
         """
-        block = self._memory.allocate(size, alignment, function, allocator.family, self._callers(regs))
+        block = self._memory.allocate(
+            size, alignment, function, allocator.family, self._callers(regs)
+        )
         if block is None:
             return 0
         if allocator.zeroed:
@@ -419,7 +483,9 @@ class HeapCheck:
             return False
         if any(start <= address < end for start, end in machine.modules.values()):
             return False
-        region = next(((start, end) for start, end in machine.regions() if start <= address < end), None)
+        region = next(
+            ((start, end) for start, end in machine.regions() if start <= address < end), None
+        )
         return region is not None and not region[0] <= regs.sp < region[1]
 
     @cached_property
@@ -429,8 +495,14 @@ class HeapCheck:
 
     # --- freeing
 
-    def _release(self, address: int, allocator: Allocator, function: str, regs: Regs,
-                 sized: int | None = None) -> None:
+    def _release(
+        self,
+        address: int,
+        allocator: Allocator,
+        function: str,
+        regs: Regs,
+        sized: int | None = None,
+    ) -> None:
         """Free a block, and look at its red zones and at blocks that are kept back no longer; or
         report why it cannot be freed.
 
@@ -446,18 +518,32 @@ class HeapCheck:
         if block is None:
             freed = memory.freed.get(address)
             if freed is not None:
-                self._tell("double-free", address, stack, block=freed.block, note=f"by {shown(function)}")
+                self._tell(
+                    "double-free", address, stack, block=freed.block, note=f"by {shown(function)}"
+                )
             else:
                 inside = memory.containing(address)
-                self._tell("invalid-free", address, stack, block=inside, note=f"by {shown(function)}")
+                self._tell(
+                    "invalid-free", address, stack, block=inside, note=f"by {shown(function)}"
+                )
             return
         self._compare(block, stack)
         if block.family != allocator.family:
-            self._tell("mismatched-free", address, stack, block=block,
-                       note=f"{shown(block.function)}, then {shown(function)}")
+            self._tell(
+                "mismatched-free",
+                address,
+                stack,
+                block=block,
+                note=f"{shown(block.function)}, then {shown(function)}",
+            )
         elif sized is not None and sized != block.size:
-            self._tell("mismatched-free", address, stack, block=block,
-                       note=f"{shown(function)} says {sized} bytes")
+            self._tell(
+                "mismatched-free",
+                address,
+                stack,
+                block=block,
+                note=f"{shown(function)} says {sized} bytes",
+            )
         for gone in memory.free(block, function, stack):
             self._compare_freed(gone.block, stack)
 
@@ -475,8 +561,15 @@ class HeapCheck:
         if damage is not None:
             self._damaged.add(block.number)
             address, behind = damage
-            self._tell("overflow" if behind else "underflow", address, stack, size=1, access="w", block=block,
-                       noticed=True)
+            self._tell(
+                "overflow" if behind else "underflow",
+                address,
+                stack,
+                size=1,
+                access="w",
+                block=block,
+                noticed=True,
+            )
 
     def _compare_freed(self, block: HeapBlock, stack: Kept) -> None:
         """Look at a freed block, and report a write to it that was not seen when it happened; once
@@ -491,7 +584,9 @@ class HeapCheck:
         address = self._memory.changed(block)
         if address is not None:
             self._damaged.add(block.number)
-            self._tell("use-after-free", address, stack, size=1, access="w", block=block, noticed=True)
+            self._tell(
+                "use-after-free", address, stack, size=1, access="w", block=block, noticed=True
+            )
 
     def check(self) -> list[HeapFinding]:
         """Look at the red zones of all blocks, and at the freed blocks that are kept back, now;
@@ -515,8 +610,9 @@ class HeapCheck:
         return sorted(self._memory.alive.values(), key=lambda block: block.number)
 
     def allocate(self, size: int, function: str = "malloc") -> int:
-        """Allocate a block for a function in Python that the guest calls (bind()), and return its address; 0 where
-        there is no room."""
+        """Allocate a block for a function in Python that the guest calls (bind()), and return its
+        address; 0 where there is no room.
+        """
         block = self._memory.allocate(size, 1, function, "malloc", ())
         return block.address if block is not None else 0
 
@@ -554,7 +650,9 @@ class HeapCheck:
         kind, block = self._kind(mark, at)
         if block is not None and data is not None:
             self._damaged.add(block.number)
-        finding = self._tell(kind, at, self._stack(regs)[:self._depth], size=size, access=access, block=block)
+        finding = self._tell(
+            kind, at, self._stack(regs)[: self._depth], size=size, access=access, block=block
+        )
         self._by_place.setdefault(key, finding)
         if bad is None:  # one report for each byte
             memory.written(address, size)
@@ -610,10 +708,14 @@ class HeapCheck:
         symbols = self._machine.symbols
         symbol = symbols.covering(pc)
         name = symbol.name if symbol is not None else ""
-        module = next((name for name, (start, end) in self._machine.modules.items()
-                       if start <= pc < end), symbols.main)
-        return any(fnmatchcase(f"{module}:{name}" if ":" in glob else module, glob)
-                   for glob in self._reads_lines)
+        module = next(
+            (name for name, (start, end) in self._machine.modules.items() if start <= pc < end),
+            symbols.main,
+        )
+        return any(
+            fnmatchcase(f"{module}:{name}" if ":" in glob else module, glob)
+            for glob in self._reads_lines
+        )
 
     # --- stacks
 
@@ -668,8 +770,18 @@ class HeapCheck:
 
     # --- findings
 
-    def _tell(self, kind: str, address: int, stack: Kept, *, size: int = 0, access: str = "",
-              block: HeapBlock | None = None, note: str = "", noticed: bool = False) -> HeapFinding:
+    def _tell(
+        self,
+        kind: str,
+        address: int,
+        stack: Kept,
+        *,
+        size: int = 0,
+        access: str = "",
+        block: HeapBlock | None = None,
+        note: str = "",
+        noticed: bool = False,
+    ) -> HeapFinding:
         """Add a finding, or count it where there is one like it; return it.
 
         With `raising` HeapError is raised instead of returning, except for leaks.
@@ -684,8 +796,11 @@ class HeapCheck:
             note: ends the finding's text.
             noticed: True where not the access was seen but what it has left.
         """
-        key = (kind, access, stack, block.stack if block is not None else None,
-               block.number if kind == "leak" or (noticed and not stack) else 0)  # type: ignore[union-attr]
+        allocated = block.stack if block is not None else None
+        number = 0  # findings of one place are one, unless nothing else tells them apart
+        if block is not None and (kind == "leak" or (noticed and not stack)):
+            number = block.number
+        key = kind, access, stack, allocated, number
         known = self._by_place.get(key)
         if known is not None:
             known.count += 1
@@ -696,16 +811,27 @@ class HeapCheck:
             freed = None
         called = not access or noticed
         finding = HeapFinding(
-            kind=kind, address=address, size=size, access=access, pc=stack[0] if stack else 0, stack=stack,
-            block=block, freed=freed, note=note, noticed=noticed,
+            kind=kind,
+            address=address,
+            size=size,
+            access=access,
+            pc=stack[0] if stack else 0,
+            stack=stack,
+            block=block,
+            freed=freed,
+            note=note,
+            noticed=noticed,
             frames=self._frames(stack, called),
             allocated=self._frames(block.stack, True) if block is not None else [],
-            released=self._frames(freed.stack, True) if freed is not None else [])
+            released=self._frames(freed.stack, True) if freed is not None else [],
+        )
         if known is None:
             self._by_place[key] = finding
             self.findings.append(finding)
         if self._raising and kind != "leak":
-            raise HeapError(finding)  # of this run: blocks and addresses may be others than those of the first
+            raise HeapError(
+                finding
+            )  # of this run: blocks and addresses may be others than those of the first
         return finding
 
     def new(self) -> list[HeapFinding]:
@@ -720,7 +846,8 @@ class HeapCheck:
         return "\n\n".join(map(str, self.findings))
 
     def json(self) -> str:
-        """Return all findings as a JSON array, each an object with the attributes of HeapFinding.
+        """Return all findings as a JSON array, each an object with the attributes of
+        HeapFinding.
         """
         return json.dumps([finding.as_dict() for finding in self.findings], indent=2)
 
@@ -751,10 +878,17 @@ class HeapCheck:
             first = blocks[0]
             if ("leak", first.number) not in self._seen:
                 self._seen["leak", first.number] = 1
-                finding = self._tell("leak", first.address, (), size=sum(one.size for one in blocks),
-                                     block=first,
-                                     note=f"{len(blocks)} blocks of one call, "
-                                          f"{sum(one.size for one in blocks)} bytes" if len(blocks) > 1 else "")
+                finding = self._tell(
+                    "leak",
+                    first.address,
+                    (),
+                    size=sum(one.size for one in blocks),
+                    block=first,
+                    note=f"{len(blocks)} blocks of one call, "
+                    f"{sum(one.size for one in blocks)} bytes"
+                    if len(blocks) > 1
+                    else "",
+                )
                 found.append(finding)
         return found
 
@@ -775,7 +909,9 @@ class HeapCheck:
             if any(low <= start < high for low, high in heap):
                 continue
             on_stack = start <= regs.sp < end and machine.arch.callers > 0
-            first = regs.sp if on_stack else start  # below lies what is left of calls that have ended
+            first = (
+                regs.sp if on_stack else start
+            )  # below lies what is left of calls that have ended
             with suppress(KprobeError):
                 yield from self._words_of(first, end - first)
 
@@ -803,9 +939,11 @@ class HeapCheck:
 
     @alone
     def close(self) -> None:
-        """End the check: look at all blocks once more, look for leaks, give the guest its allocator back.
+        """End the check: look at all blocks once more, look for leaks, give the guest its allocator
+        back.
 
-        Blocks that the guest still has must not be freed afterwards: its own allocator does not know them.
+        Blocks that the guest still has must not be freed afterwards: its own allocator does not
+        know them.
 
         Raises:
             MachineBusy: another thread runs the machine; the check goes on.
@@ -830,21 +968,27 @@ class HeapCheck:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._leaks = self._leaks and exc[0] is None  # a guest that was stopped in its midst has freed nothing yet
+        self._leaks = (
+            self._leaks and exc[0] is None
+        )  # a guest that was stopped in its midst has freed nothing yet
         self.close()
 
     def __len__(self) -> int:
         return len(self.findings)
 
     def __repr__(self) -> str:
-        return (f"<heap check: {len(self._memory.alive)} blocks, {self._memory.in_use:,} bytes, "
-                f"{len(self.findings)} findings>")
+        return (
+            f"<heap check: {len(self._memory.alive)} blocks, {self._memory.in_use:,} bytes, "
+            f"{len(self.findings)} findings>"
+        )
 
 
 class _Pointers:
     """The blocks that words lead to, be it to their midst or to the byte behind their last one."""
 
-    def __init__(self, blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]) -> None:
+    def __init__(
+        self, blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]
+    ) -> None:
         """
         Args:
             blocks: those that are allocated.
@@ -877,7 +1021,9 @@ class _Pointers:
                 todo.append(n)
 
 
-def _lost(blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]) -> list[HeapBlock]:
+def _lost(
+    blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]
+) -> list[HeapBlock]:
     """Return the blocks that nothing leads to; of blocks that only lead to each other, one.
 
     Args:

@@ -34,13 +34,14 @@ class HeapFinding:
         address: what was accessed or freed.
         size: bytes that were accessed; of a leak, the block's.
         access: "r", "w", or "" where nothing was accessed.
-        pc: of the instruction that accessed it; of a call, where it returns to; 0 where it is not known.
+        pc: of the instruction that accessed it; of a call, where it returns to; 0 where it is not
+            known.
         stack: code addresses, innermost first, the first being `pc`.
         block: the block concerned, or the closest one; None: there is none.
         freed: how the block was freed; None: it was not.
         note: what else there is to say, or "".
-        noticed: True where the access was not seen, but what it has left: `pc` and `stack` are then of
-            the call at which it was noticed.
+        noticed: True where the access was not seen, but what it has left: `pc` and `stack` are then
+            of the call at which it was noticed.
         count: how often it happened at this place.
         frames: `stack` as text: symbol, source line.
         allocated, released: the same of `block.stack` and `freed.stack`.
@@ -66,7 +67,10 @@ class HeapFinding:
         """The finding in one line, without the stacks."""
         what = f"{KINDS[self.kind]}"
         if self.access:
-            what += f": {_ACCESSES[self.access]} {self.size} byte{'s' * (self.size != 1)} at {self.address:#x}"
+            what += (
+                f": {_ACCESSES[self.access]} {self.size} byte{'s' * (self.size != 1)} at "
+                f"{self.address:#x}"
+            )
         elif self.kind != "leak":
             what += f" of {self.address:#x}"
         where = self._where()
@@ -86,18 +90,25 @@ class HeapFinding:
         size = f"block of {block.size} bytes"
         if self.address >= block.end:
             distance = self.address - block.end
-            return f", {distance} bytes behind a {size}" if distance else f", directly behind a {size}"
+            return (
+                f", {distance} bytes behind a {size}" if distance else f", directly behind a {size}"
+            )
         if self.address < block.address:
             return f", {block.address - self.address} bytes in front of a {size}"
         return f", {self.address - block.address} bytes into a {size}"
 
     def __str__(self) -> str:
-        """The headline, and the stacks: where it happened, where the block was allocated and freed."""
+        """The headline, and the stacks: where it happened, where the block was allocated and
+        freed.
+        """
         lines = [self.headline]
         if self.frames:
             lines += ["  noticed at" if self.noticed else "  at", *self._lines(self.frames)]
         if self.block is not None:
-            lines += [f"  allocated by {shown(self.block.function)} at", *self._lines(self.allocated)]
+            lines += [
+                f"  allocated by {shown(self.block.function)} at",
+                *self._lines(self.allocated),
+            ]
         if self.freed is not None:
             lines += [f"  freed by {shown(self.freed.function)} at", *self._lines(self.released)]
         return "\n".join(lines)
@@ -107,21 +118,38 @@ class HeapFinding:
         return [f"    {frame}" for frame in frames] or ["    (unknown)"]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the finding for JSON: addresses are integers, stacks lists of {"address", "text"}.
+        """Return the finding for JSON: addresses are integers, stacks lists of {"address",
+        "text"}.
         """
         found: dict[str, Any] = {
-            "kind": self.kind, "text": self.headline, "address": self.address, "size": self.size,
-            "access": self.access, "pc": self.pc, "count": self.count, "noticed": self.noticed,
-            "stack": _stack(self.stack, self.frames), "block": None, "freed": None}
+            "kind": self.kind,
+            "text": self.headline,
+            "address": self.address,
+            "size": self.size,
+            "access": self.access,
+            "pc": self.pc,
+            "count": self.count,
+            "noticed": self.noticed,
+            "stack": _stack(self.stack, self.frames),
+            "block": None,
+            "freed": None,
+        }
         if self.block is not None:
-            found["block"] = {"address": self.block.address, "size": self.block.size,
-                              "function": shown(self.block.function),
-                              "stack": _stack(self.block.stack, self.allocated)}
+            found["block"] = {
+                "address": self.block.address,
+                "size": self.block.size,
+                "function": shown(self.block.function),
+                "stack": _stack(self.block.stack, self.allocated),
+            }
         if self.freed is not None:
-            found["freed"] = {"function": shown(self.freed.function),
-                              "stack": _stack(self.freed.stack, self.released)}
+            found["freed"] = {
+                "function": shown(self.freed.function),
+                "stack": _stack(self.freed.stack, self.released),
+            }
         return found
 
 
 def _stack(stack: tuple[int, ...], frames: list[str]) -> list[dict[str, Any]]:
-    return [{"address": address, "text": text} for address, text in zip(stack, frames, strict=False)]
+    return [
+        {"address": address, "text": text} for address, text in zip(stack, frames, strict=False)
+    ]

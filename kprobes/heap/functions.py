@@ -50,13 +50,24 @@ FREE: Final = Allocator("free", block=0)
 USABLE_SIZE: Final = Allocator("size", block=0)
 
 C_FUNCTIONS: Final = {
-    "malloc": MALLOC, "calloc": CALLOC, "realloc": REALLOC, "reallocarray": REALLOCARRAY,
-    "free": FREE, "cfree": FREE, "memalign": MEMALIGN, "aligned_alloc": MEMALIGN,
-    "posix_memalign": POSIX_MEMALIGN, "valloc": VALLOC, "pvalloc": VALLOC,
+    "malloc": MALLOC,
+    "calloc": CALLOC,
+    "realloc": REALLOC,
+    "reallocarray": REALLOCARRAY,
+    "free": FREE,
+    "cfree": FREE,
+    "memalign": MEMALIGN,
+    "aligned_alloc": MEMALIGN,
+    "posix_memalign": POSIX_MEMALIGN,
+    "valloc": VALLOC,
+    "pvalloc": VALLOC,
     "malloc_usable_size": USABLE_SIZE,
     # what C libraries call them among themselves
-    "__libc_malloc": MALLOC, "__libc_calloc": CALLOC, "__libc_realloc": REALLOC,
-    "__libc_free": FREE, "__libc_memalign": MEMALIGN,
+    "__libc_malloc": MALLOC,
+    "__libc_calloc": CALLOC,
+    "__libc_realloc": REALLOC,
+    "__libc_free": FREE,
+    "__libc_memalign": MEMALIGN,
 }
 
 
@@ -69,8 +80,10 @@ def _operators() -> Iterator[tuple[str, Allocator]]:
         for size in "mjy":
             for more in ("", quiet):
                 yield f"_Z{letters}{size}{more}", Allocator("allocate", family, size=0)
-                yield (f"_Z{letters}{size}{aligned}{more}",
-                       Allocator("allocate", family, size=0, alignment=1))
+                yield (
+                    f"_Z{letters}{size}{aligned}{more}",
+                    Allocator("allocate", family, size=0, alignment=1),
+                )
     for letters, family in (("dl", "new"), ("da", "new[]")):
         for more in ("", quiet, aligned, f"{aligned}{quiet}"):
             yield f"_Z{letters}Pv{more}", Allocator("free", family, block=0)
@@ -81,9 +94,14 @@ def _operators() -> Iterator[tuple[str, Allocator]]:
 
 FUNCTIONS: Final = {**C_FUNCTIONS, **dict(_operators())}
 #: What operators are called in texts.
-SHOWN: Final = {"_Znw": "operator new", "_Zna": "operator new[]",
-                "_Zdl": "operator delete", "_Zda": "operator delete[]"}
-#: How an import is called that no module serves; the second, where nothing of the file's own leads to it.
+SHOWN: Final = {
+    "_Znw": "operator new",
+    "_Zna": "operator new[]",
+    "_Zdl": "operator delete",
+    "_Zda": "operator delete[]",
+}
+#: How an import is called that no module serves; the second, where nothing of the file's own leads
+#: to it.
 IMPORTS: Final = ("@import", "@plt")
 
 
@@ -101,9 +119,11 @@ def named(role: str | Allocator) -> Allocator:
     if isinstance(role, Allocator):
         return role
     if role not in FUNCTIONS:
-        raise BadArgument(f"{role!r} is no allocator function",
-                          hint="pass the name of the C function that it is like: malloc, calloc, "
-                               "realloc, free, memalign, posix_memalign")
+        raise BadArgument(
+            f"{role!r} is no allocator function",
+            hint="pass the name of the C function that it is like: malloc, calloc, "
+            "realloc, free, memalign, posix_memalign",
+        )
     return FUNCTIONS[role]
 
 
@@ -126,8 +146,12 @@ def known(symbols: Symbols) -> Iterator[tuple[Symbol, str, Allocator]]:
         for symbol in symbols:
             name = symbol.name.removesuffix(suffix)
             place = symbol.module, name
-            if name == symbol.name or name not in FUNCTIONS or name in defined or (suffix == IMPORTS[-1]
-                                                                                  and place in imported):
+            if (
+                name == symbol.name
+                or name not in FUNCTIONS
+                or name in defined
+                or (suffix == IMPORTS[-1] and place in imported)
+            ):
                 continue
             imported.add(place)
             found.setdefault(symbol.address, (symbol, name, FUNCTIONS[name]))

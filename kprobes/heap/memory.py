@@ -1,5 +1,6 @@
-"""The blocks that a heap check hands out: red zones around them, marks on what must not be accessed,
-freed blocks that are kept back."""
+"""The blocks that a heap check hands out: red zones around them, marks on what must not be
+accessed, freed blocks that are kept back.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ ALIGNMENT: Final = 16  #: of every block
 SEGMENT: Final = 1 << 18  #: bytes of the first segment; the next ones are larger
 LARGEST: Final = 1 << 23  #: bytes of a segment, but for blocks that need more
 WIDEST_ZONE: Final = 1024  #: bytes that a large block's red zone has besides
-SMALL: Final = 1024  #: bytes of blocks whose room is written as a whole; `Shape`s of all sizes are kept
+SMALL: Final = (
+    1024  #: bytes of blocks whose room is written as a whole; `Shape`s of all sizes are kept
+)
 
 Stack = tuple[int, ...]
 
@@ -140,9 +143,18 @@ class HeapMemory:
         in_use: bytes of the blocks that are allocated.
     """
 
-    def __init__(self, memory: MarkedMemory, read: Access, write: Callable[[int, bytes], None],
-                 report: Watched | None, *, zone: int, quarantine: int, limit: int,
-                 uninitialized: bool) -> None:
+    def __init__(
+        self,
+        memory: MarkedMemory,
+        read: Access,
+        write: Callable[[int, bytes], None],
+        report: Watched | None,
+        *,
+        zone: int,
+        quarantine: int,
+        limit: int,
+        uninitialized: bool,
+    ) -> None:
         """
         Args:
             memory: gives segments, and watches them.
@@ -184,8 +196,9 @@ class HeapMemory:
 
     # --- blocks
 
-    def allocate(self, size: int, alignment: int, function: str, family: str,
-                 stack: Stack) -> HeapBlock | None:
+    def allocate(
+        self, size: int, alignment: int, function: str, family: str, stack: Stack
+    ) -> HeapBlock | None:
         """Allocate a block.
 
         Args:
@@ -213,13 +226,13 @@ class HeapMemory:
         self.alive[address] = block
         marks, at = self._marks(start)
         if small is not None:
-            marks[at:at + room] = small.marks
+            marks[at : at + room] = small.marks
             self._write(start, small.contents)
             return block
         first, last = at + address - start, at + address - start + size
         marks[at:first] = RED_MARK * (first - at)
         marks[first:last] = self._new_mark * size
-        marks[last:at + room] = RED_MARK * (at + room - last)
+        marks[last : at + room] = RED_MARK * (at + room - last)
         self._write(start, _filled(RED_FILLS, address - start))
         self._write(block.end, _filled(RED_FILLS, start + room - block.end))
         return block
@@ -256,8 +269,8 @@ class HeapMemory:
         del self.alive[block.address]
         self.in_use -= block.size
         marks, at = self._marks(block.address)
-        marks[at:at + block.size] = FREED_MARK * block.size
-        self._write(block.address, FREED_FILLS[:block.size])
+        marks[at : at + block.size] = FREED_MARK * block.size
+        self._write(block.address, FREED_FILLS[: block.size])
         self.freed[block.address] = FreedBlock(block, function, stack)
         self._order.append(block.address)
         self._kept_back += block.room
@@ -282,7 +295,7 @@ class HeapMemory:
         """
         if self._new_mark[0]:
             marks, at = self._marks(address)
-            marks[at:at + size] = bytes(mark & ~UNWRITTEN for mark in marks[at:at + size])
+            marks[at : at + size] = bytes(mark & ~UNWRITTEN for mark in marks[at : at + size])
 
     # --- what is where
 
@@ -296,7 +309,7 @@ class HeapMemory:
         n = bisect_right(self._starts, start) - 1
         if n >= 0 and start + size <= self._segments[n].start + self._segments[n].size:
             at = start - self._segments[n].start
-            return bytes(self._segments[n].marks[at:at + size])
+            return bytes(self._segments[n].marks[at : at + size])
         return bytes(map(self._mark, range(start, start + size)))
 
     def _mark(self, address: int) -> int:
@@ -322,8 +335,9 @@ class HeapMemory:
         """Return the allocated block that has an address, be it that behind its last byte; None:
         there is none.
         """
-        return next((block for block in self.alive.values()
-                     if block.address <= address <= block.end), None)
+        return next(
+            (block for block in self.alive.values() if block.address <= address <= block.end), None
+        )
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -358,7 +372,7 @@ class HeapMemory:
     def changed(self, block: HeapBlock) -> int | None:
         """Return the first address of a freed block that was written since; None: there is none."""
         now = self._read(block.address, min(block.size, KEPT))
-        if now == FREED_FILLS[:len(now)]:
+        if now == FREED_FILLS[: len(now)]:
             return None
         for n, byte in enumerate(now):
             if byte != FREED_FILL:
@@ -376,7 +390,8 @@ class HeapMemory:
         if self._current.size - self._current.used < room:
             try:
                 self._current = self._new_segment(
-                    max(SEGMENT, min(2 * self._current.size, LARGEST), -(-room // 0x1000) * 0x1000))
+                    max(SEGMENT, min(2 * self._current.size, LARGEST), -(-room // 0x1000) * 0x1000)
+                )
             except NoMemory:
                 return None
         start = self._current.start + self._current.used
@@ -420,11 +435,19 @@ class HeapMemory:
 
     @property
     def books(self) -> HeapState:
-        """The heap as it is now; the same is there again when it is set. None: nothing was allocated."""
-        segments = [(one.start, one.size, bytes(one.marks[:one.used])) for one in self._segments]
-        return HeapState(segments, self.alive.copy(), self.freed.copy(),
-                         {room: starts.copy() for room, starts in self._free.items()}, self._number,
-                         self.in_use, self._kept_back)
+        """The heap as it is now; the same is there again when it is set. None: nothing was
+        allocated.
+        """
+        segments = [(one.start, one.size, bytes(one.marks[: one.used])) for one in self._segments]
+        return HeapState(
+            segments,
+            self.alive.copy(),
+            self.freed.copy(),
+            {room: starts.copy() for room, starts in self._free.items()},
+            self._number,
+            self.in_use,
+            self._kept_back,
+        )
 
     @books.setter
     def books(self, then: HeapState | None) -> None:
@@ -436,8 +459,8 @@ class HeapMemory:
             segment = now.pop((start, size), None)
             if segment is None:
                 segment = HeapSegment(start, size, self._marks_of(start, size), size)
-            segment.marks[:len(marks)] = marks
-            segment.marks[len(marks):segment.used] = bytes([FRESH]) * (segment.used - len(marks))
+            segment.marks[: len(marks)] = marks
+            segment.marks[len(marks) : segment.used] = bytes([FRESH]) * (segment.used - len(marks))
             segment.used = len(marks)
             self._segments.append(segment)
         for gone in now.values():  # not mapped any more, or others have the memory

@@ -43,8 +43,10 @@ _MAX_TLS_ALIGNMENT = 1 << 16  #: the most that thread-local storage may ask for
 _DT_RELA = 7
 _EXTENDED: Final = 0xFFFF  # SHN_XINDEX: the section's index is in a table of its own
 #: number -> name, of those that have one: st_info's low and high half, st_shndx
-_TYPES, _BINDS, _SECTIONS = ({number: name for name, number in names.items() if name != "_default_"}
-                             for names in (ENUM_ST_INFO_TYPE, ENUM_ST_INFO_BIND, ENUM_ST_SHNDX))
+_TYPES, _BINDS, _SECTIONS = (
+    {number: name for name, number in names.items() if name != "_default_"}
+    for names in (ENUM_ST_INFO_TYPE, ENUM_ST_INFO_BIND, ENUM_ST_SHNDX)
+)
 # Tag_CPU_arch: v6-M, v6S-M, v7E-M, v8-M baseline and mainline, v8.1-M
 _M_PROFILE = (11, 12, 13, 16, 17, 21)
 _FOREIGN = {  # first bytes -> (what it is, what to do)
@@ -151,10 +153,14 @@ class Elf:
         they do not tell, or cannot be read.
         """
         try:
-            tags = {attribute.tag: attribute.value for section in self._file.iter_sections()
-                    if isinstance(section, ARMAttributesSection)
-                    for part in section.iter_subsections() for scope in part.iter_subsubsections()
-                    for attribute in scope.iter_attributes()}
+            tags = {
+                attribute.tag: attribute.value
+                for section in self._file.iter_sections()
+                if isinstance(section, ARMAttributesSection)
+                for part in section.iter_subsections()
+                for scope in part.iter_subsubsections()
+                for attribute in scope.iter_attributes()
+            }
         except _DAMAGE:
             return ""
         profile = tags.get("TAG_CPU_ARCH_PROFILE", 0)
@@ -179,8 +185,10 @@ class Elf:
         """The LOAD segments, checked against the file's size and the address space."""
         found = [h for h in self.headers if h["p_type"] == "PT_LOAD" and h["p_memsz"]]
         if not found or len(found) > _MAX_LOADS:
-            raise ImageError(f"{self.name}: {len(found) or 'no'} LOAD segments",
-                             hint="link it into an executable or a shared object")
+            raise ImageError(
+                f"{self.name}: {len(found) or 'no'} LOAD segments",
+                hint="link it into an executable or a shared object",
+            )
         if sum(h["p_memsz"] for h in found) > LIMIT:
             raise ImageError(
                 f"{self.name}: its segments need more than {LIMIT >> 20} MiB", hint=_FETCH
@@ -213,7 +221,7 @@ class Elf:
                 f"{self.name}: truncated: it needs {offset + size} bytes and has {len(self.data)}",
                 hint=_FETCH,
             )
-        return self.data[offset:offset + size]
+        return self.data[offset : offset + size]
 
     def has(self, segment_type: str) -> bool:
         """Return True where there is a program header of this type."""
@@ -314,7 +322,7 @@ class Elf:
         address, addend = ("Q", "q") if self.bits == 64 else ("I", "i")
         info = "I4B" if mips64 else address
         shape = self._struct(address + info + (addend if rela else ""))
-        raw = self.bytes_at(offset, size)[:size // shape.size * shape.size]
+        raw = self.bytes_at(offset, size)[: size // shape.size * shape.size]
         # for r_info a symbol, a second one, and three composed types, the last one first
         if mips64:
             return [
@@ -329,8 +337,10 @@ class Elf:
         shift = 32 if self.bits == 64 else 8
         kinds = (1 << shift) - 1
         if rela:
-            return [Relocation(where, info & kinds, info >> shift, addend)
-                    for where, info, addend in shape.iter_unpack(raw)]
+            return [
+                Relocation(where, info & kinds, info >> shift, addend)
+                for where, info, addend in shape.iter_unpack(raw)
+            ]
         return [
             Relocation(where, info & kinds, info >> shift, None)
             for where, info in shape.iter_unpack(raw)
@@ -405,8 +415,11 @@ class Elf:
             return [""] * count
         raw = self.bytes_at(self._offset("DT_VERSYM"), 2 * count)
         indexes = struct.unpack(f"{'<' if self.order == 'little' else '>'}{count}H", raw)
-        header = _header(sh_type="SHT_GNU_verdef", sh_offset=self._offset("DT_VERDEF"),
-                         sh_info=self.tags["DT_VERDEFNUM"])
+        header = _header(
+            sh_type="SHT_GNU_verdef",
+            sh_offset=self._offset("DT_VERDEF"),
+            sh_info=self.tags["DT_VERDEFNUM"],
+        )
         defined = GNUVerDefSection(header, ".gnu.version_d", self._file, self._strings)
         # a damaged list may be a ring
         names = {
@@ -420,8 +433,16 @@ class Elf:
     @property
     def has_debug(self) -> bool:
         """True where there is call frame information or more."""
-        names = (".eh_frame", ".debug_frame", ".debug_info", ".zdebug_info", ".note.stapsdt", ".BTF",
-                 ".sframe", ".orc_unwind_ip")
+        names = (
+            ".eh_frame",
+            ".debug_frame",
+            ".debug_info",
+            ".zdebug_info",
+            ".note.stapsdt",
+            ".BTF",
+            ".sframe",
+            ".orc_unwind_ip",
+        )
         return any(s.name in names for s in self.sections)
 
     @cached_property
@@ -449,8 +470,12 @@ class Elf:
 
     def symbols(self, table: SymbolTableSection) -> list[SymbolEntry]:
         """Return the rows of a symbol table."""
-        return self._symbols(table["sh_offset"], table.num_symbols(), table["sh_entsize"],
-                             table.stringtable["sh_offset"])
+        return self._symbols(
+            table["sh_offset"],
+            table.num_symbols(),
+            table["sh_entsize"],
+            table.stringtable["sh_offset"],
+        )
 
     def _symbols(self, offset: int, count: int, step: int, strings: int) -> list[SymbolEntry]:
         """Return the rows of a symbol table: Elf32_Sym or Elf64_Sym.
@@ -496,8 +521,14 @@ class Elf:
 
     def symbol_table(self) -> list[SymbolEntry]:
         """Return the rows of .symtab; empty where it was stripped."""
-        return next((self.symbols(s) for s in self.sections if s["sh_type"] == "SHT_SYMTAB"
-                     and isinstance(s, SymbolTableSection)), [])
+        return next(
+            (
+                self.symbols(s)
+                for s in self.sections
+                if s["sh_type"] == "SHT_SYMTAB" and isinstance(s, SymbolTableSection)
+            ),
+            [],
+        )
 
     def section_relocations(
         self, wanted: Callable[[Section], bool]

@@ -1,4 +1,5 @@
-"""Names of functions and data, as other tools read them. Each format is read here, too: see _names.
+"""Names of functions and data, as other tools read them. Each format is read here, too: see
+_names.
 """
 
 from __future__ import annotations

@@ -42,13 +42,19 @@ class CodeLayout:
             bias: added to every address.
             module: name of the image, "" for the main one.
         """
+
         def there(place: tuple[int, int]) -> tuple[int, int]:
             return (place[0] + bias, place[1]) if place[1] else place
 
-        return evolve(self, text=tuple((start + bias, end + bias) for start, end in self.text),
-                      frames=there(self.frames), index=there(self.index),
-                      words=tuple(word + bias for word in self.words),
-                      starts=tuple(start + bias for start in self.starts), module=module)
+        return evolve(
+            self,
+            text=tuple((start + bias, end + bias) for start, end in self.text),
+            frames=there(self.frames),
+            index=there(self.index),
+            words=tuple(word + bias for word in self.words),
+            starts=tuple(start + bias for start in self.starts),
+            module=module,
+        )
 
 
 def code_layout(elf: Elf, relocations: tuple[Relocation, ...]) -> CodeLayout:
@@ -59,8 +65,11 @@ def code_layout(elf: Elf, relocations: tuple[Relocation, ...]) -> CodeLayout:
         relocations: of the file: those without a symbol put addresses of its own into words.
     """
     sections = [s for s in elf.sections if s["sh_flags"] & _ALLOC and s["sh_type"] != "SHT_NOBITS"]
-    text = [(s["sh_addr"], s["sh_addr"] + s["sh_size"]) for s in sections
-            if s["sh_flags"] & _EXECUTABLE and not s.name.startswith(_STUBS)]
+    text = [
+        (s["sh_addr"], s["sh_addr"] + s["sh_size"])
+        for s in sections
+        if s["sh_flags"] & _EXECUTABLE and not s.name.startswith(_STUBS)
+    ]
     if not text:
         text = [
             (load.vaddr, load.vaddr + len(load.data)) for load in elf.loads if "x" in load.perms

@@ -93,8 +93,14 @@ def _symbols(
     if any(s.kind == "func" and s.name == "runtime.text" for s in found):
         return found
     known = {s.address for s in found if s.kind != "object" and s.size}
-    return (*found, *(Symbol(f.name, f.address, f.size) for f in go_functions(elf, relocations)
-                      if f.address not in known and _is_code(segments, f)))
+    return (
+        *found,
+        *(
+            Symbol(f.name, f.address, f.size)
+            for f in go_functions(elf, relocations)
+            if f.address not in known and _is_code(segments, f)
+        ),
+    )
 
 
 def _own_symbols(elf: Elf) -> list[SymbolEntry]:
@@ -162,8 +168,10 @@ def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
     """
     marked = {"DT_LOPROC", "DT_PPC_GOT", 0x70000000} & elf.tags.keys()
     if elf.machine == PPC and not marked and any(r.type == 21 for r in relocations):
-        raise ImageError(f"{elf.name}: its PLT is of the old kind, written at run time",
-                         hint="link it with -msecure-plt")
+        raise ImageError(
+            f"{elf.name}: its PLT is of the old kind, written at run time",
+            hint="link it with -msecure-plt",
+        )
 
 
 def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
@@ -175,8 +183,11 @@ def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
         ("DT_INIT", ""),
         ("DT_INIT_ARRAY", "DT_INIT_ARRAYSZ"),
     )
-    return tuple((elf.tags[tag], elf.tags.get(size, 0)) for tag, size in due
-                 if elf.tags.get(tag) and (not size or elf.tags.get(size)))
+    return tuple(
+        (elf.tags[tag], elf.tags.get(size, 0))
+        for tag, size in due
+        if elf.tags.get(tag) and (not size or elf.tags.get(size))
+    )
 
 
 def _own_words(

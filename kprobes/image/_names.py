@@ -32,9 +32,12 @@ _IDC_NAME = re.compile(
     r'\s*(?:set_name|MakeName|MakeNameEx)\((0x[0-9A-Fa-f]{1,16}),\s*("(?:[^"\\]|\\.)*")'
 )
 _NUMBER = re.compile(r"(?:0x)?([0-9a-fA-F]{3,16})h?$")
-_COLUMNS = {"name": ("name", "function name", "label", "symbol"),
-            "address": ("address", "location", "start", "entry point", "offset"),
-            "size": ("size", "length", "function size"), "type": ("type", "symbol type")}
+_COLUMNS = {
+    "name": ("name", "function name", "label", "symbol"),
+    "address": ("address", "location", "start", "entry point", "offset"),
+    "size": ("size", "length", "function size"),
+    "type": ("type", "symbol type"),
+}
 
 
 def _nm(lines: list[str]) -> Iterator[Symbol]:
@@ -42,8 +45,13 @@ def _nm(lines: list[str]) -> Iterator[Symbol]:
     for line in lines:
         found = _NM.match(line)
         if found and found[3] in FUNCTIONS + OBJECTS:
-            yield Symbol(found[4], int(found[1], 16), int(found[2] or "0", 16), found[5] or "",
-                         kind=_kind(found[3] in FUNCTIONS))
+            yield Symbol(
+                found[4],
+                int(found[1], 16),
+                int(found[2] or "0", 16),
+                found[5] or "",
+                kind=_kind(found[3] in FUNCTIONS),
+            )
 
 
 def _linker(lines: list[str]) -> Iterator[Symbol]:
@@ -135,8 +143,10 @@ def _table(lines: list[str]) -> Iterator[Symbol]:
     delimiter = "\t" if any("\t" in line for line in lines[:20]) else ","
     rows = _rows(lines, delimiter)
     header = [cell.lower() for cell in rows[0]] if rows else []
-    columns = {key: next((header.index(name) for name in names if name in header), -1)
-               for key, names in _COLUMNS.items()}
+    columns = {
+        key: next((header.index(name) for name in names if name in header), -1)
+        for key, names in _COLUMNS.items()
+    }
     if columns["name"] >= 0 and columns["address"] >= 0:
         for row in rows[1:]:
             yield from _row(row, columns)
@@ -164,7 +174,9 @@ def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
     rows: list[list[str]] = []
     # Python 3.10 takes no NUL, and every one no cell of more than 128 KiB
     with contextlib.suppress(csv.Error):
-        for row in csv.reader((line.replace("\0", "\N{REPLACEMENT CHARACTER}") for line in lines), delimiter=delimiter):
+        for row in csv.reader(
+            (line.replace("\0", "\N{REPLACEMENT CHARACTER}") for line in lines), delimiter=delimiter
+        ):
             rows.append([cell.strip() for cell in row])
     return rows
 
@@ -186,8 +198,12 @@ def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
     if address and cell("name"):
         ten = cell("size").isdigit() and not cell("size").startswith("0")
         length = 0 if size is None else int(size[1], 10 if ten else 16)
-        yield Symbol(cell("name"), int(address[1], 16), length,
-                     kind=_kind(not cell("type") or "func" in cell("type").lower()))
+        yield Symbol(
+            cell("name"),
+            int(address[1], 16),
+            length,
+            kind=_kind(not cell("type") or "func" in cell("type").lower()),
+        )
 
 
 def _kind(code: bool) -> str:
@@ -195,11 +211,22 @@ def _kind(code: bool) -> str:
 
 
 _READERS: dict[str, Callable[[list[str]], Iterator[Symbol]]] = {
-    "nm": _nm, "map": _linker, "ida": _ida, "idc": _idc, "json": _json, "table": _table}
+    "nm": _nm,
+    "map": _linker,
+    "ida": _ida,
+    "idc": _idc,
+    "json": _json,
+    "table": _table,
+}
 FORMATS = ("elf", "btf", *_READERS)  #: what read_names() knows
-_SIGNS = (("idc", "static main"), ("json", '"address"'), ("ida", "Publics by "),
-          ("map", "Linker script and memory map"), ("map", "Memory Configuration"),
-          ("map", " VMA "))
+_SIGNS = (
+    ("idc", "static main"),
+    ("json", '"address"'),
+    ("ida", "Publics by "),
+    ("map", "Linker script and memory map"),
+    ("map", "Memory Configuration"),
+    ("map", " VMA "),
+)
 
 
 def names_in(text: str, format: str | None) -> Iterator[Symbol]:

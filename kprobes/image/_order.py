@@ -20,8 +20,10 @@ def in_order(images: Sequence[Image]) -> list[int]:
         first comes first.
     """
     has = [{symbol.name for symbol in image.symbols} for image in images]
-    takes = [{name for name, wanted in image.imports.items() if wanted.kind == "object"}
-             for image in images]
+    takes = [
+        {name for name, wanted in image.imports.items() if wanted.kind == "object"}
+        for image in images
+    ]
     numbers = range(len(images))
     behind = [
         {other for other in numbers if other != n and (takes[n] - has[n]) & has[other]}

@@ -157,11 +157,13 @@ class Image:
         ):
             raise ImageError(
                 f"{self.name}: cannot be moved by {base:#x}",
-                hint=f"the base is a multiple of {page:#x}, and 0 for executables with fixed addresses",
+                hint=f"the base is a multiple of {page:#x}, and 0 for executables with fixed "
+                "addresses",
             )
         with damage_is_error(self.name):
-            return _Placing(self, base, resolve, resolve_ifunc,
-                            tls).placed(self.name if module is None else module, relocate)
+            return _Placing(self, base, resolve, resolve_ifunc, tls).placed(
+                self.name if module is None else module, relocate
+            )
 
 
 class _Placing:
@@ -244,7 +246,10 @@ class _Placing:
                     else:
                         self._apply(r, known[r.type])
         if self._thread_local and not self.tls[0]:
-            words = f"{len(self._thread_local)} thread-local words (the first: {self._thread_local[0] or 'unnamed'})"
+            words = (
+                f"{len(self._thread_local)} thread-local words (the first: "
+                f"{self._thread_local[0] or 'unnamed'})"
+            )
             self._warnings.append(
                 f"{words} are bound as if the thread pointer were 0: code that uses them faults"
             )
@@ -263,9 +268,11 @@ class _Placing:
         found = rows(self._of.machine, self._of.bits, kind)
         if not found:
             raise ImageError(
-                f"{self.image}: relocation type {kind & 0xFFFF} of e_machine {self._of.machine} is not "
+                f"{self.image}: relocation type {kind & 0xFFFF} of e_machine "
+                f"{self._of.machine} is not "
                 "supported",
-                hint="link it into an executable or a shared object, with fewer kinds of relocations",
+                hint="link it into an executable or a shared object, with fewer kinds of "
+                "relocations",
             )
         return found
 
@@ -361,8 +368,11 @@ class _Placing:
             )
         address = self._resolve(e.name) if e.name else 0
         if address is None and e.bind != "STB_WEAK":
-            raise ImageError(f"{self.image}: undefined symbol", symbol=e.name,
-                             hint="load what has it, or let resolve give an address")
+            raise ImageError(
+                f"{self.image}: undefined symbol",
+                symbol=e.name,
+                hint="load what has it, or let resolve give an address",
+            )
         thumb = (address or 0) & 1 if self._of.machine == ARM else 0
         return RelocationTarget(
             e.name,
@@ -478,7 +488,8 @@ class _Placing:
                 yield from self._code_symbol(moved)
 
     def _code_symbol(self, descriptor: Symbol) -> Iterator[Symbol]:
-        """Yield `.f`, the code of an ELFv1 descriptor f; nothing where the symbol is code itself.
+        """Yield `.f`, the code of an ELFv1 descriptor f; nothing where the symbol is code
+        itself.
         """
         segment = segment_at(self._of.segments, descriptor.address - self.bias)
         if segment is not None and "x" not in segment.perms:

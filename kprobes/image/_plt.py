@@ -36,8 +36,10 @@ from ._types import (
 )
 
 Stubs = Iterator[tuple[int, int, int]]  # address, bytes, slot
-_LINKERS_NAMES = re.compile(r"(?:[0-9a-f]{8}\.(?:got2\.)?plt_(?:call|call32|pic32)\.|__plt_)"
-                            r"(?P<name>[^@+]+)(?:@\w+|\+0)?")
+_LINKERS_NAMES = re.compile(
+    r"(?:[0-9a-f]{8}\.(?:got2\.)?plt_(?:call|call32|pic32)\.|__plt_)"
+    r"(?P<name>[^@+]+)(?:@\w+|\+0)?"
+)
 _MIPS_STUB = 16  # bytes
 
 
@@ -56,8 +58,10 @@ class PltTable:
 
     def words(self) -> list[int]:
         """Return the code, as words of the guest's order."""
-        return [int.from_bytes(self.code[at : at + 4], "big" if self.order == "big" else "little")
-                for at in range(0, len(self.code) - 3, 4)]
+        return [
+            int.from_bytes(self.code[at : at + 4], "big" if self.order == "big" else "little")
+            for at in range(0, len(self.code) - 3, 4)
+        ]
 
 
 def plt_symbols(
@@ -195,8 +199,11 @@ def _arm(t: PltTable) -> Stubs:
             adds = [first, *(w for w in words[n + 1 : n + 3] if w & 0xFFFFF000 == 0xE28CC000)]
             load = words[n + len(adds)] if n + len(adds) < len(words) else 0
             if load & 0xFFFFF000 == 0xE5BCF000:
-                yield t.start + 4 * n, 4 * len(adds) + 4, t.start + 4 * n + 8 + sum(map(_rotated,
-                    adds)) + (load & 0xFFF) & 0xFFFFFFFF
+                yield (
+                    t.start + 4 * n,
+                    4 * len(adds) + 4,
+                    t.start + 4 * n + 8 + sum(map(_rotated, adds)) + (load & 0xFFF) & 0xFFFFFFFF,
+                )
 
 
 def _rotated(word: int) -> int:

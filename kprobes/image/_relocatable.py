@@ -78,8 +78,10 @@ class _Layout:
         self.got = self.veneers_at = 0
         self._commons: dict[int, int] = {}  # symbol -> address
         if not self.members:
-            raise ImageError(f"{elf.name}: nothing in it is to be loaded",
-                             hint="compile it again: it has no code and no data")
+            raise ImageError(
+                f"{elf.name}: nothing in it is to be loaded",
+                hint="compile it again: it has no code and no data",
+            )
 
     def arrange(self, entries: list[SymbolEntry]) -> list[SymbolEntry]:
         """Give every section that is loaded an address, and room to the GOT, veneers and common
@@ -166,8 +168,10 @@ class _Layout:
         for.
         """
         if end > LIMIT:
-            raise ImageError(f"{self._elf.name}: its sections need more than {LIMIT >> 20} MiB",
-                             hint="is the file damaged?")
+            raise ImageError(
+                f"{self._elf.name}: its sections need more than {LIMIT >> 20} MiB",
+                hint="is the file damaged?",
+            )
         return end
 
 

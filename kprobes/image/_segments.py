@@ -56,7 +56,7 @@ def _bytes(loads: Iterable[Load], start: int, end: int) -> bytes:
         low, high = max(start, load.vaddr), min(end, load.vaddr + len(load.data))
         if low < high:
             data.extend(bytes(max(0, high - start - len(data))))
-            data[low - start:high - start] = load.data[low - load.vaddr:high - load.vaddr]
+            data[low - start : high - start] = load.data[low - load.vaddr : high - load.vaddr]
     return bytes(data)
 
 

@@ -115,7 +115,9 @@ def candidates(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Iter
             yield os.path.join(folder, home.lstrip("/"), link[0])
 
 
-def find_separate(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> tuple[str, bytes] | None:
+def find_separate(
+    data: bytes, path: str, folders: Sequence[str] = FOLDERS
+) -> tuple[str, bytes] | None:
     """(path, contents) of the file with another one's debug information; None where there is none
     of the same build.
 
@@ -131,7 +133,11 @@ def find_separate(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> t
                 found = file.read()
         except (OSError, ValueError):
             continue
-        right = is_of_same_build(data, found) if build_id(data) else link is not None and zlib.crc32(found) == link[1]
+        right = (
+            is_of_same_build(data, found)
+            if build_id(data)
+            else link is not None and zlib.crc32(found) == link[1]
+        )
         if right and found != data:
             return candidate, found
     return None
@@ -148,10 +154,17 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
         ImageError: no server has it.
     """
     if not _ID.fullmatch(identity):
-        raise ImageError("the file has no build-id, by which servers know it", hint="give its debug file's path")
+        raise ImageError(
+            "the file has no build-id, by which servers know it", hint="give its debug file's path"
+        )
     from pathlib import Path
 
-    folder = Path(os.environ.get("DEBUGINFOD_CACHE_PATH") or Path.home() / ".cache" / "debuginfod_client") / identity
+    folder = (
+        Path(
+            os.environ.get("DEBUGINFOD_CACHE_PATH") or Path.home() / ".cache" / "debuginfod_client"
+        )
+        / identity
+    )
     kept = folder / "debuginfo"
     if kept.is_file() and kept.stat().st_size:
         return kept.read_bytes()
@@ -173,8 +186,11 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
             continue
         _keep(kept, data)
         return data
-    raise ImageError(f"no server has debug information of build {identity}: {'; '.join(reasons) or 'none is given'}",
-                     hint="set DEBUGINFOD_URLS to addresses of servers, or give the debug file's path")
+    raise ImageError(
+        f"no server has debug information of build {identity}: "
+        f"{'; '.join(reasons) or 'none is given'}",
+        hint="set DEBUGINFOD_URLS to addresses of servers, or give the debug file's path",
+    )
 
 
 def _keep(path: Path, data: bytes) -> None:

@@ -63,7 +63,8 @@ class ImageMemory:
         )
 
     def _find(self, addr: int, size: int) -> tuple[bytearray, int]:
-        """Return (bytes of the region, index of `addr` in them), made long enough for `size` bytes.
+        """Return (bytes of the region, index of `addr` in them), made long enough for `size`
+        bytes.
         """
         i = bisect.bisect_right(self._starts, addr) - 1
         start, room, data = self.regions[i] if i >= 0 else (0, 0, bytearray())

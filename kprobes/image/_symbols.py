@@ -55,8 +55,12 @@ def symbols_of(
     addresses: dict[str, int] = {}
     for name, _ in found:
         addresses[name] = addresses.get(name, 0) + 1
-    return tuple(Symbol(f"{s.name}@{versions[key]}", s.address, s.size, s.module, s.mode, s.kind)
-                 if versions[key] and addresses[s.name] > 1 else s for key, s in found.items())
+    return tuple(
+        Symbol(f"{s.name}@{versions[key]}", s.address, s.size, s.module, s.mode, s.kind)
+        if versions[key] and addresses[s.name] > 1
+        else s
+        for key, s in found.items()
+    )
 
 
 def _hidden(elf: Elf, e: SymbolEntry) -> bool:

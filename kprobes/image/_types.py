@@ -107,7 +107,9 @@ TLSP       n          -  TLS_TPOFF32=78 TLS_TPOFF64=79
 TLS        -          -  TLS=56..73
 """
 TABLES: dict[int, tuple[str, str]] = {
-    X86_64: ("R_X86_64_", """
+    X86_64: (
+        "R_X86_64_",
+        """
 -          -          -  NONE=0
 COPY       -          -  COPY=5
 S+A        d63:0      -  64=1
@@ -137,8 +139,11 @@ TLS0       n          -  DTPMOD64=16
 TLSA       n          -  DTPOFF64=17
 TLSP       n          -  TPOFF64=18
 TLS        -          -  TLS=19..23 TLSDESC=34..36
-"""),
-    I386: ("R_386_", """
+""",
+    ),
+    I386: (
+        "R_386_",
+        """
 -          -          -  NONE=0
 COPY       -          -  COPY=5
 S+A        w31:0      -  32=1
@@ -160,8 +165,11 @@ TLSA       w31:0      -  TLS_DTPOFF32=36
 TLSP       w31:0      -  TLS_TPOFF=14
 TLSN       w31:0      -  TLS_TPOFF32=37
 TLS        -          -  TLS=15..19 TLS=24..34 TLSDESC=39..41
-"""),
-    AARCH64: ("R_AARCH64_", """
+""",
+    ),
+    AARCH64: (
+        "R_AARCH64_",
+        """
 -          -          -  NONE=0 NONE=256
 COPY       -          -  COPY=1024
 S+A        d63:0      -  ABS64=257
@@ -206,8 +214,11 @@ TLSA       d63:0      -  TLS_DTPREL=1029
 TLSP       d63:0      -  TLS_TPREL=1030
 TLSD       d63:0      -  TLSDESC=1031
 TLS        -          -  TLS=512..573
-"""),
-    ARM: ("R_ARM_", """
+""",
+    ),
+    ARM: (
+        "R_ARM_",
+        """
 -          -          -  NONE=0 V4BX=40
 COPY       -          -  COPY=20
 N-P        a32        -  PC24=1 PLT32=27 CALL=28 JUMP24=29
@@ -242,8 +253,12 @@ TLS0       w31:0      -  TLS_DTPMOD32=17
 TLSA       w31:0      -  TLS_DTPOFF32=18
 TLSP       w31:0      -  TLS_TPOFF32=19
 TLS        -          -  TLS_DESC=13 TLS=90..93 TLS=104..111 THM_TLS=129..130
-"""),
-    PPC: ("R_PPC_", _PPC + """
+""",
+    ),
+    PPC: (
+        "R_PPC_",
+        _PPC
+        + """
 S          n          -  JMP_SLOT=21
 D-GOT      h15:0      s  GOT16=14
 D-GOT      h15:0      -  GOT16_LO=15
@@ -253,8 +268,12 @@ TLS0       w31:0      -  DTPMOD32=68
 TLSA       w31:0      -  DTPREL32=78
 TLSP       w31:0      -  TPREL32=73
 TLS        -          -  TLS=67 TPREL=69..72 DTPREL=74..77 GOT_TLS=79..96
-"""),
-    PPC64: ("R_PPC64_", _PPC + """
+""",
+    ),
+    PPC64: (
+        "R_PPC64_",
+        _PPC
+        + """
 S          d63:0      -  JMP_SLOT=21
 I          d63:0      -  JMP_IREL=247
 S+A        d63:0      -  ADDR64=38 UADDR64=43 ADDR64_LOCAL=117
@@ -284,8 +303,11 @@ TLS0       d63:0      -  DTPMOD64=68
 TLSA       d63:0      -  DTPREL64=78
 TLSP       d63:0      -  TPREL64=73
 TLS        -          -  TLS=67 TPREL=69..72 DTPREL=74..77 GOT_TLS=79..108 TPREL=112..115
-"""),
-    MIPS: ("R_MIPS_", """
+""",
+    ),
+    MIPS: (
+        "R_MIPS_",
+        """
 -          -          -  NONE=0 JALR=37
 COPY       -          -  COPY=126
 S+A        w15:0      x  16=1
@@ -321,8 +343,11 @@ TLSP       w31:0      -  TLS_TPREL32=47
 TLSA       d63:0      -  TLS_DTPREL64=41
 TLSP       d63:0      -  TLS_TPREL64=48
 TLS        -          -  TLS=42..46 TLS=49..50
-"""),
-    RISCV: ("R_RISCV_", """
+""",
+    ),
+    RISCV: (
+        "R_RISCV_",
+        """
 -          -          -  NONE=0 ALIGN=43 RELAX=51
 COPY       -          -  COPY=4
 S+A        w31:0      x  32=1
@@ -363,8 +388,11 @@ TLS0       n          -  TLS_DTPMOD32=6 TLS_DTPMOD64=7
 TLSA       n          -  TLS_DTPREL32=8 TLS_DTPREL64=9
 TLSP       n          -  TLS_TPREL32=10 TLS_TPREL64=11
 TLS        -          -  TLSDESC=12 TLS=21..22 TPREL=29..32 TPREL=49..50 TLSDESC=62..65
-"""),
-    S390: ("R_390_", """
+""",
+    ),
+    S390: (
+        "R_390_",
+        """
 -          -          -  NONE=0
 COPY       -          -  COPY=9
 S+A        b7:0       x  8=1
@@ -398,9 +426,14 @@ TLS0       n          -  TLS_DTPMOD=54
 TLSA       n          -  TLS_DTPOFF=55
 TLSP       n          -  TLS_TPOFF=56
 TLS        -          -  TLS=37..53 TLS_GOTIE20=60
-"""),
-    SPARC: ("R_SPARC_", _SPARC), SPARC32PLUS: ("R_SPARC_", _SPARC), SPARCV9: ("R_SPARC_", _SPARC),
-    M68K: ("R_68K_", """
+""",
+    ),
+    SPARC: ("R_SPARC_", _SPARC),
+    SPARC32PLUS: ("R_SPARC_", _SPARC),
+    SPARCV9: ("R_SPARC_", _SPARC),
+    M68K: (
+        "R_68K_",
+        """
 -          -          -  NONE=0
 COPY       -          -  COPY=19
 S+A        w31:0      -  32=1
@@ -421,5 +454,6 @@ TLS0       w31:0      -  TLS_DTPMOD32=40
 TLSA       w31:0      -  TLS_DTPREL32=41
 TLSP       w31:0      -  TLS_TPREL32=42
 TLS        -          -  TLS=25..39
-"""),
+""",
+    ),
 }

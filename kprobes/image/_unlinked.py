@@ -141,7 +141,7 @@ def _replace(out: bytearray, elf: Elf, n: int, content: bytes) -> None:
     """
     section: Any = elf.sections[n]
     if not section["sh_flags"] & _COMPRESSED:
-        out[section["sh_offset"]:section["sh_offset"] + len(content)] = content
+        out[section["sh_offset"] : section["sh_offset"] + len(content)] = content
         return
     head = int(elf.header["e_shoff"] + n * elf.header["e_shentsize"])
     order = "<" if elf.order == "little" else ">"

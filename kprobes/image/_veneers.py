@@ -35,10 +35,16 @@ def _mips(target: int) -> list[tuple[int, int]]:
 
 
 def _load_r12(value: int) -> list[int]:
-    """Return the instructions that put a value of 64 bits into r12: lis, ori, sldi 32, oris, ori.
+    """Return the instructions that put a value of 64 bits into r12: lis, ori, sldi 32, oris,
+    ori.
     """
-    return [0x3D800000 | value >> 48 & 0xFFFF, 0x618C0000 | value >> 32 & 0xFFFF, 0x798C07C6,
-            0x658C0000 | value >> 16 & 0xFFFF, 0x618C0000 | value & 0xFFFF]
+    return [
+        0x3D800000 | value >> 48 & 0xFFFF,
+        0x618C0000 | value >> 32 & 0xFFFF,
+        0x798C07C6,
+        0x658C0000 | value >> 16 & 0xFFFF,
+        0x618C0000 | value & 0xFFFF,
+    ]
 
 
 def _elfv2(target: int) -> list[tuple[int, int]]:
@@ -68,4 +74,9 @@ def _elfv1(target: int) -> list[tuple[int, int]]:
 
 #: kind -> its code
 CODE: dict[str, Callable[[int], list[tuple[int, int]]]] = {
-    "arm": _arm, "thumb": _thumb, "mips": _mips, "elfv1": _elfv1, "elfv2": _elfv2}
+    "arm": _arm,
+    "thumb": _thumb,
+    "mips": _mips,
+    "elfv1": _elfv1,
+    "elfv2": _elfv2,
+}

@@ -188,7 +188,8 @@ class BuiltIn(Protocol):
 
     @property
     def returns(self) -> int:
-        """Number of those calls that have returned since it was put there, and ran programs only.
+        """Number of those calls that have returned since it was put there, and ran programs
+        only.
         """
 
 
@@ -621,7 +622,8 @@ class MarkedMemory(Protocol):
         """
 
     def keep_books(self, books: Books) -> Callable[[], None]:
-        """Have books go back with the guest, when it goes back to a snapshot. Returns what ends it.
+        """Have books go back with the guest, when it goes back to a snapshot. Returns what ends
+        it.
         """
 
 
@@ -886,7 +888,8 @@ class Powers(Protocol):
 
     @property
     def host_view(self) -> HostCodeView | None:
-        """The guest as code of the host's sees it; None: only built-in programs run at call sites.
+        """The guest as code of the host's sees it; None: only built-in programs run at call
+        sites.
         """
 
     @property
@@ -930,8 +933,10 @@ def watching_of(machine: Machine) -> Watching:
         Unsupported: it has none.
     """
     if machine.watching is None:
-        raise Unsupported("this machine does not report accesses to memory",
-                          hint="put a probe where it is written, or use a UnicornMachine")
+        raise Unsupported(
+            "this machine does not report accesses to memory",
+            hint="put a probe where it is written, or use a UnicornMachine",
+        )
     return machine.watching
 
 
@@ -942,6 +947,8 @@ def blocks_of(machine: Machine) -> BlockCounting:
         Unsupported: it has none.
     """
     if machine.blocks is None:
-        raise Unsupported("this machine does not tell which blocks of code are executed",
-                          hint="use a UnicornMachine, or probes")
+        raise Unsupported(
+            "this machine does not tell which blocks of code are executed",
+            hint="use a UnicornMachine, or probes",
+        )
     return machine.blocks

@@ -207,8 +207,10 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
             hint="pass integers, bytes or text; floating point goes into m.regs, for run()",
         ) from None
     if not ~(arch.mask >> 1) <= number <= arch.mask:
-        raise BadArgument(f"argument {place}, {number:#x}, does not fit into {arch.bits} bits",
-                          hint="pass a wide one in two halves")
+        raise BadArgument(
+            f"argument {place}, {number:#x}, does not fit into {arch.bits} bits",
+            hint="pass a wide one in two halves",
+        )
     return number & arch.mask
 
 
@@ -252,5 +254,7 @@ def check_bounds(timeout: float | None, max_insns: int | None) -> None:
     except TypeError as error:
         if isinstance(error, BadArgument):
             raise
-        raise BadArgument(f"timeout={timeout!r}, max_insns={max_insns!r}: not numbers",
-                          hint="pass seconds and instructions") from None
+        raise BadArgument(
+            f"timeout={timeout!r}, max_insns={max_insns!r}: not numbers",
+            hint="pass seconds and instructions",
+        ) from None

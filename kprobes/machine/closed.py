@@ -62,5 +62,8 @@ def _closed(kind: type, keeps: frozenset[str]) -> type:
     members: dict[str, Any] = {name: refuse for name in OPERATORS if hasattr(kind, name)}
     for name in ("__getattribute__", "__setattr__", "__delattr__"):
         members[name] = guarded(name, getattr(kind, name))
-    return type(kind.__name__, (kind,), {**members, "__slots__": (), "__module__": kind.__module__,
-                                         "__doc__": kind.__doc__})
+    return type(
+        kind.__name__,
+        (kind,),
+        {**members, "__slots__": (), "__module__": kind.__module__, "__doc__": kind.__doc__},
+    )

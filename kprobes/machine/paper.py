@@ -38,8 +38,8 @@ class PaperCalls:
 
     def __init__(self, map_page: Callable[[int], int], unmap_page: Callable[[int], None]) -> None:
         """Args:
-            map_page: (near) -> address of a new executable page.
-            unmap_page: (page): takes one away.
+        map_page: (near) -> address of a new executable page.
+        unmap_page: (page): takes one away.
         """
         self._map_page = map_page
         self._unmap_page = unmap_page
@@ -438,8 +438,11 @@ class PaperMachine:
         try:
             op = self._fetch(pc)
             if not self._stops(cpu, pc, op):
-                values[self._pc] = (self._perform(cpu, pc, op) if self.arch is not PAPER else
-                                    execute(self._regs[cpu], values, self._fetch, pc, op))
+                values[self._pc] = (
+                    self._perform(cpu, pc, op)
+                    if self.arch is not PAPER
+                    else execute(self._regs[cpu], values, self._fetch, pc, op)
+                )
                 return
         except GuestFault as error:
             self._faulted(cpu, error)

@@ -162,5 +162,3 @@ def see(regs: Any, view: int) -> None:
         view: address of a `struct view`, which says where they are; the caller keeps it.
     """
     _library().see(ctypes.py_object(regs), ctypes.c_void_p(view))
-
-

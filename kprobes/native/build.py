@@ -51,18 +51,34 @@ class Output:
 #: No calls of libraries, no vectors, and no loops unrolled but those that ask for it: the text is
 #: to stay small, since LLVM reads it each time a program is compiled.
 _IR_OPTIONS: Final = (
-    "-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
-    "-Wno-unused-command-line-argument", "-O2", "-S", "-emit-llvm", "-g0", "-ffreestanding",
-    "-fno-builtin", "-fno-strict-aliasing", "-fno-stack-protector", "-fno-sanitize=all",
-    "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize",
-    "-Xclang", "-disable-lifetime-markers",
+    "-std=c11",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-parameter",
+    "-Werror",
+    "-Wno-unused-command-line-argument",
+    "-O2",
+    "-S",
+    "-emit-llvm",
+    "-g0",
+    "-ffreestanding",
+    "-fno-builtin",
+    "-fno-strict-aliasing",
+    "-fno-stack-protector",
+    "-fno-sanitize=all",
+    "-fno-unroll-loops",
+    "-fno-vectorize",
+    "-fno-slp-vectorize",
+    "-Xclang",
+    "-disable-lifetime-markers",
 )
 #: What clang says of values, which LLVM finds out again. LLVM 20 does not know all of it, and some
 #: of the names have changed ("nocapture", now "captures(none)").
 _SAID: Final = re.compile(
     r"\b(?:noundef|nonnull|readonly|readnone|writeonly|noalias|signext|zeroext|returned"
     r"|dso_local|local_unnamed_addr"
-    r"|(?:captures|range|initializes|dereferenceable|memory)\((?:[^()]|\([^()]*\))*\)) ?")
+    r"|(?:captures|range|initializes|dereferenceable|memory)\((?:[^()]|\([^()]*\))*\)) ?"
+)
 #: Markers of variables' lifetimes, whose arguments LLVM 22 has changed. Inlining makes some, in
 #: spite of the option against them.
 _LIFETIME: Final = "@llvm.lifetime."
@@ -70,7 +86,8 @@ _FUNCTION: Final = re.compile(r"^define ((?:preserve_mostcc )?\S+ @\w+\(.*\)) #(
 _LOOP: Final = re.compile(r", !llvm\.loop !\d+$")
 _CALLED_WITH: Final = re.compile(r"\) #\d+$")
 _INLINING: Final = re.compile(
-    r"^attributes #(\d+) = \{.* (alwaysinline|noinline) .*\}$", re.MULTILINE)
+    r"^attributes #(\d+) = \{.* (alwaysinline|noinline) .*\}$", re.MULTILINE
+)
 _NUMBERS: Final = {"": 0, "alwaysinline": 1, "noinline": 2}
 
 
@@ -133,10 +150,24 @@ def _support(bits: int, guest: bool, swapped: bool) -> Output:
 #: No C library: the same file serves glibc and musl. Functions of Python's are found in the process
 #: that loads it.
 _LIBRARY_OPTIONS: Final = (
-    "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-stack-protector",
+    "-std=gnu11",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-stack-protector",
     "-fno-sanitize=all",
-    "-fno-asynchronous-unwind-tables", "-fno-builtin", "-Wall", "-Wextra", "-Wno-unused-parameter",
-    "-Werror", "-g0", "-shared", "-nostdlib", "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-builtin",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-parameter",
+    "-Werror",
+    "-g0",
+    "-shared",
+    "-nostdlib",
+    "-Wl,-z,now",
+    "-Wl,--build-id=none",
+    "-Wl,-s",
     "-Wl,-z,undefs",
 )
 
@@ -145,14 +176,25 @@ _LIBRARY_OPTIONS: Final = (
 #: process by a trap (no library is needed). Of alignment there is none: the library reads guests'
 #: words where they stand.
 _CHECKS: Final = (
-    "-fsanitize=undefined", "-fno-sanitize=alignment", "-fsanitize-trap=all",
+    "-fsanitize=undefined",
+    "-fno-sanitize=alignment",
+    "-fsanitize-trap=all",
 )
 
 
 #: the library's sources
 _LIBRARY_SOURCES: Final = (
-    "sites.c", "calls.c", "counting.c", "dwarf.c", "edges.c", "engine.c", "events.c", "hits.c",
-    "pages.c", "signals.c", "stacks.c",
+    "sites.c",
+    "calls.c",
+    "counting.c",
+    "dwarf.c",
+    "edges.c",
+    "engine.c",
+    "events.c",
+    "hits.c",
+    "pages.c",
+    "signals.c",
+    "stacks.c",
 )
 _OF_ELF: Final = "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s", "-Wl,-z,undefs"
 
@@ -197,6 +239,7 @@ OUTPUTS: Final = (
 
 # --- the command
 
+
 def compiler() -> list[str]:
     """Return the command that is clang.
 
@@ -209,13 +252,16 @@ def compiler() -> list[str]:
         raise SystemExit("this takes ziglang's compiler: pip install 'kprobes[jit]'") from None
     wanted = pinned()
     if wanted and version != wanted:
-        raise SystemExit(f"ziglang is {version}, and what is checked in comes from {wanted}: "
-                         f"pip install ziglang=={wanted}")
+        raise SystemExit(
+            f"ziglang is {version}, and what is checked in comes from {wanted}: "
+            f"pip install ziglang=={wanted}"
+        )
     return [sys.executable, "-m", "ziglang", "cc"]
 
 
 def pinned() -> str:
-    """Return the version of ziglang that the extra `jit` names; "" where kprobes is not installed.
+    """Return the version of ziglang that the extra `jit` names; "" where kprobes is not
+    installed.
     """
     try:
         lines = metadata.requires("kprobes") or []
@@ -239,8 +285,15 @@ def made(output: Output, target: str = "") -> bytes:
     """
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "out"
-        command = [*compiler(), "-target", target or output.target, *output.options,
-                   "-o", str(written), *output.sources]
+        command = [
+            *compiler(),
+            "-target",
+            target or output.target,
+            *output.options,
+            "-o",
+            str(written),
+            *output.sources,
+        ]
         done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"{output.path}: {done.stderr}")
@@ -258,13 +311,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     parser = argparse.ArgumentParser(
         prog="python -m kprobes.native.build",
-        description="Compile kprobes/native/*.c to what is checked in beside them.")
-    parser.add_argument("--check", action="store_true",
-                        help="write nothing; fail where something would change")
-    parser.add_argument("--checked", action="store_true",
-                        help="write this host's library only, with traps for undefined behaviour")
-    parser.add_argument("--macos", metavar="FOLDER", type=Path,
-                        help="write the libraries for macOS there, and nothing else")
+        description="Compile kprobes/native/*.c to what is checked in beside them.",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail where something would change"
+    )
+    parser.add_argument(
+        "--checked",
+        action="store_true",
+        help="write this host's library only, with traps for undefined behaviour",
+    )
+    parser.add_argument(
+        "--macos",
+        metavar="FOLDER",
+        type=Path,
+        help="write the libraries for macOS there, and nothing else",
+    )
     options = parser.parse_args(arguments)
     if options.macos is not None:
         for output in map(for_macos, ("x86_64", "aarch64")):

@@ -100,6 +100,7 @@ def _own_registers(code: Code, arch: Arch) -> Code:
                 f"reads {name} of {code.foreign}, which is not in a guest's context", pc
             )
         return 8 * word + at % 8
+
     return evolve(_moved(code, moved), foreign="", members={})
 
 

@@ -110,7 +110,8 @@ class Assembler:
         self._put(_OPERATIONS[operation] | isa.ALU64, register, imm=number)
 
     def divide_signed(self, operation: str, register: int, source: int) -> None:
-        """Compute `register = register / source`, or `%`, as signed numbers; truncated toward zero.
+        """Compute `register = register / source`, or `%`, as signed numbers; truncated toward
+        zero.
         """
         self._put(_OPERATIONS[operation] | isa.X | isa.ALU64, register, source, offset=1)
 

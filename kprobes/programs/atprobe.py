@@ -29,6 +29,7 @@ class Traced(Protocol):
     @property
     def machine(self) -> Any:
         """The guest."""
+
     def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]:
         """Return the pc and return addresses of a hit, innermost first, `limit` at most."""
 
@@ -203,7 +204,7 @@ class ArgumentList:
 
     def arguments(self, regs: Regs) -> list[int]:
         """Return the values of the first `count` arguments, read at the function's entry."""
-        return [read(regs) for read in self._readers[:self.count]]
+        return [read(regs) for read in self._readers[: self.count]]
 
     def of_call(self, arguments: Sequence[int], regs: Regs | None) -> bytes:
         """Return the context of a call, in the host's byte order.

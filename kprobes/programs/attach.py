@@ -50,14 +50,19 @@ class ProgramOwner(Protocol):
 
     def register(self, probe: Probe) -> None:
         """Register a probe."""
+
     def unregister(self, probe: Probe) -> None:
         """Unregister a probe."""
+
     def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]:
         """Return the pc and return addresses of a hit, innermost first, `limit` at most."""
+
     def is_entry(self, addr: int) -> bool:
         """Return True where an address is a function's entry."""
+
     def program_calls(self, begins: bool) -> None:
-        """Note that a helper in Python begins (True), or has ended (False), in a compiled program.
+        """Note that a helper in Python begins (True), or has ended (False), in a compiled
+        program.
         """
 
 
@@ -188,7 +193,8 @@ class Attachment:
             self._semaphores.append(semaphore)
 
     def detach(self) -> None:
-        """Unregister the programs' probes; maps and counters stay. The second time nothing happens.
+        """Unregister the programs' probes; maps and counters stay. The second time nothing
+        happens.
         """
         while self._semaphores:
             with suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
@@ -258,16 +264,20 @@ def attach(
         Unsupported: the clock counts instructions, and the machine does not.
     """
     if not isinstance(program, Program):
-        raise ProgramError(f"a {type(program).__name__} is no Program",
-                           hint="make one with Program.from_c(), from_elf() or from_instructions()")
+        raise ProgramError(
+            f"a {type(program).__name__} is no Program",
+            hint="make one with Program.from_c(), from_elf() or from_instructions()",
+        )
     ticks = clock_of(owner.machine, clock)
     with program.unless_refused():
         attachment = Attachment(owner, program, printed)
         places = list(
             _places(owner, program, where, offset, retprobe, maxactive, attachment.debug, only)
         )
-        sites = {key: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
-                 for key, name, place in places}
+        sites = {
+            key: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
+            for key, name, place in places
+        }
         try:
             attachment._start(ticks)
             attachment._add_to_semaphores(
@@ -321,11 +331,17 @@ def _places(
         return
     if only is None and program.broken:
         raise next(iter(program.broken.values()))
-    targets = {name: found for name, code in program.codes.items()
-               if (only is None or name in only) and (found := target_of(code)) is not None}
+    targets = {
+        name: found
+        for name, code in program.codes.items()
+        if (only is None or name in only) and (found := target_of(code)) is not None
+    }
     if not targets:
-        raise ProgramError("says nowhere where it belongs", program=program.name,
-                           hint="say where: k.attach(prog, 'function')")
+        raise ProgramError(
+            "says nowhere where it belongs",
+            program=program.name,
+            hint="say where: k.attach(prog, 'function')",
+        )
     for name, target in targets.items():
         for aim in aims(program.codes[name], target, owner.machine.symbols, debug.markers):
             place = Where(
@@ -388,8 +404,10 @@ def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
         return Ticks(HOST_CLOCK, time.monotonic_ns)
     if clock == INSTRUCTION_CLOCK:
         if machine.clock is None:
-            raise Unsupported("this machine does not count instructions",
-                              hint='use clock="host", or a function that gives ns')
+            raise Unsupported(
+                "this machine does not count instructions",
+                hint='use clock="host", or a function that gives ns',
+            )
         return Ticks(INSTRUCTION_CLOCK, machine.clock)
     if not callable(clock):
         raise BadArgument(
@@ -413,8 +431,10 @@ def _operand(code: Code, written: str, machine: Machine) -> Operand:
     try:
         return resolved(operand_of(written, machine.arch, machine.symbols), machine.symbols)
     except Unfetchable as error:
-        raise code.error(f"the tracepoint has an argument {written!r}, and {error}",
-                         hint="read registers: KPROBES_REG(ctx, <arch>_<name>)") from None
+        raise code.error(
+            f"the tracepoint has an argument {written!r}, and {error}",
+            hint="read registers: KPROBES_REG(ctx, <arch>_<name>)",
+        ) from None
 
 
 class _Site:
@@ -553,8 +573,11 @@ class _Site:
                 **place, handler=self._left, entry_handler=self._entered, maxactive=where.maxactive
             )
         if where.retprobe:
-            return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned,
-                             maxactive=where.maxactive)
+            return Kretprobe(
+                **place,
+                handler=self._compiled_hit if self._host else self._returned,
+                maxactive=where.maxactive,
+            )
         hit: Callable[[Any, Regs], Any] = self._hit
         if self._host:
             hit = self._compiled_hit
@@ -670,7 +693,7 @@ class _Site:
                     "its section has the arguments and the result in one list, and debug "
                     "information does not say how many arguments the function has",
                     program=self.probe.symbol,
-                    hint="use SEC(\"kretprobe/function\"), or a guest with debug information",
+                    hint='use SEC("kretprobe/function"), or a guest with debug information',
                 )
             self._listed.count = len(parameters)
         if (made := self._host or self._guest) is not None:
@@ -681,7 +704,8 @@ class _Site:
             self.why_python = str(self.probe._owner.optimizer.never(self.probe._point))
 
     def _compiled_hit(self, _: object, regs: Regs) -> int:
-        """Run the compiled program at a hit that Python serves, as the probe's handler; return 0.
+        """Run the compiled program at a hit that Python serves, as the probe's handler; return
+        0.
         """
         assert self._host is not None
         self._host.run(regs.pc)

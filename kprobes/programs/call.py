@@ -135,6 +135,7 @@ class ProgramRun(Protocol):
 
     def write(self, addr: int, data: bytes) -> None:
         """Write bytes to the program's memory."""
+
     def own(self, addr: int, size: int) -> bytes | None:
         """Return up to `size` bytes of the program's memory from an address on.
 

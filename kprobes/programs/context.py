@@ -116,12 +116,14 @@ def _quietly(read: Callable[[Regs], int]) -> Callable[[Regs], int]:
 
     A guest whose stack pointer is bad has no arguments there; that is not the program's failure.
     """
+
     def quiet(regs: Regs) -> int:
         """Return what is read; 0 where reading it fails."""
         try:
             return read(regs) & _MASK
         except KprobeError:
             return 0
+
     return quiet
 
 

@@ -30,6 +30,7 @@ class CopiedMemory(Protocol):
 
     read: Callable[[int, int], bytes]
     write: Callable[[int, bytes], None]
+
     def fresh(self, size: int) -> int:
         """Return the address of `size` new bytes of guest memory, zeroed."""
 
@@ -60,9 +61,9 @@ class Whole:
         if mine == both:
             return
         for at in range(0, len(both), PAGE):
-            piece = mine[at:at + PAGE]
-            if piece != both[at:at + PAGE]:
-                both[at:at + PAGE] = piece
+            piece = mine[at : at + PAGE]
+            if piece != both[at : at + PAGE]:
+                both[at : at + PAGE] = piece
                 self._memory.write(self._at + at, bytes(piece))
 
     def pull(self) -> None:
@@ -73,7 +74,7 @@ class Whole:
         raw = self._memory.read(self._at, len(self._both))
         m = self._map
         changed = raw != self._both
-        self._both[:] = m.block.view[:len(self._both)] = raw
+        self._both[:] = m.block.view[: len(self._both)] = raw
         if changed and isinstance(m, Hash) and not sound(m):
             m.drop()
 
@@ -97,7 +98,7 @@ class Records:
     def _words(self, raw: bytes) -> list[int]:
         """Return the 64-bit words of a ring's header."""
         order: Any = self._map.spec.order
-        return [int.from_bytes(raw[at:at + 8], order) for at in range(0, RING, 8)]
+        return [int.from_bytes(raw[at : at + 8], order) for at in range(0, RING, 8)]
 
     def push(self) -> None:
         """Write to the guest the header, and the records that Python has added."""
@@ -133,9 +134,11 @@ class Records:
             theirs: the words of the guest's header.
         """
         both, ours = self._both, (CONSUMER, PRODUCER, LOST)
-        return (all(both[n] <= theirs[n] < 1 << 63 for n in ours)
-                and 0 <= theirs[PRODUCER] - theirs[CONSUMER] <= self._map.size
-                and all(theirs[n] == both[n] for n in range(MASK, RING // 8) if n not in ours))
+        return (
+            all(both[n] <= theirs[n] < 1 << 63 for n in ours)
+            and 0 <= theirs[PRODUCER] - theirs[CONSUMER] <= self._map.size
+            and all(theirs[n] == both[n] for n in range(MASK, RING // 8) if n not in ours)
+        )
 
     def _between(self, old: list[int], new: list[int]) -> list[tuple[int, int]]:
         """Return (start, end) of the bytes of records that are between two headers.

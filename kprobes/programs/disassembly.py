@@ -112,6 +112,10 @@ def _loaded(i: Instruction) -> str:
     """Return what LDDW loads."""
     if i.src in (isa.MAP_VALUE, isa.MAP_VALUE_FD):
         return f"{'map' if i.src == isa.MAP_VALUE else 'map_fd'}[{i.imm}].value{i.high:+}"
-    names = {isa.MAP: f"map[{i.imm}]", isa.MAP_FD: f"map_fd[{i.imm}]", isa.CODE: f"code {i.imm:+}",
-             isa.VARIABLE: f"variable {i.imm}"}
+    names = {
+        isa.MAP: f"map[{i.imm}]",
+        isa.MAP_FD: f"map_fd[{i.imm}]",
+        isa.CODE: f"code {i.imm:+}",
+        isa.VARIABLE: f"variable {i.imm}",
+    }
     return names.get(i.src, f"{i.value:#x}")

@@ -72,6 +72,7 @@ def instruction(w: IrWriter, pc: int, i: Instruction) -> None:
 
 # --- arithmetic
 
+
 def _arithmetic(w: IrWriter, i: Instruction) -> None:
     """Write an ALU or ALU64 instruction, but for byte swaps.
 
@@ -113,6 +114,7 @@ def _shifted(w: IrWriter, op: str, value: str, by: str) -> str:
         value: what is shifted.
         by: the distance.
     """
+
     def half(bits: str) -> str:
         return w.emit(f"trunc i64 {bits} to i32")
 
@@ -173,8 +175,11 @@ def _divided(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: s
         minus = w.emit(f"icmp eq i{bits} {by}, -1")
         special = w.emit(f"or i1 {zero}, {minus}")
     safe = w.emit(f"select i1 {special}, i{bits} 1, i{bits} {by}")
-    value = (w.emit(f"{name} i{bits} {old}, {safe}") if bits <= w.module.target.divides
-             else _by_hand(w, bits, sign, remainder, old, safe))
+    value = (
+        w.emit(f"{name} i{bits} {old}, {safe}")
+        if bits <= w.module.target.divides
+        else _by_hand(w, bits, sign, remainder, old, safe)
+    )
     if sign == "s" and not remainder:
         negated = w.emit(f"sub i{bits} 0, {old}")
         value = w.emit(f"select i1 {minus}, i{bits} {negated}, i{bits} {value}")
@@ -255,6 +260,7 @@ def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
 
 
 # --- jumps and calls
+
 
 def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
     """Write a jump (to both targets of a conditional one), a call, or the function's end.
@@ -354,6 +360,7 @@ def end_if_failed(w: IrWriter) -> None:
 
 
 # --- memory
+
 
 def _loads(w: IrWriter, pc: int, i: Instruction) -> None:
     """Write a load: of a word of the context by the module's `context`, else of memory.

@@ -71,8 +71,11 @@ def check(name: str | None, code: Code) -> None:
         ProgramError: there is no such engine.
     """
     if name is not None and name not in ENGINES:
-        raise ProgramError(f"there is no engine {name!r} here", program=code.name,
-                           hint=f"use one of {', '.join(ENGINES)}")
+        raise ProgramError(
+            f"there is no engine {name!r} here",
+            program=code.name,
+            hint=f"use one of {', '.join(ENGINES)}",
+        )
 
 
 def best(code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) -> tuple[ProgramEngine, str]:

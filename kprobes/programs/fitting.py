@@ -52,8 +52,10 @@ def fits(code: Code, machine: FittedGuest) -> None:
         (name for name in code.names if not header.has(machine.arch.regs.names, name)), default=None
     )
     if other is not None:
-        raise code.error(f"names register {other}, and the guest is {machine.arch.name}",
-                         hint="attach it to that architecture's guests; PT_REGS_* are there on all")
+        raise code.error(
+            f"names register {other}, and the guest is {machine.arch.name}",
+            hint="attach it to that architecture's guests; PT_REGS_* are there on all",
+        )
     few = next((m for m in code.maps if m.type in PER_CPU and m.cpus < machine.cpus), None)
     if few is not None:
         raise code.error(
@@ -80,8 +82,11 @@ def words(program: Program, machine: FittedGuest) -> list[int]:
     }
     if facts.whole_context:
         return [word for word in range(WORDS) if word not in hidden]
-    reads = {pc: access.offset // 8 for pc, access in facts.accesses.items()
-             if access.kind == "ctx" and access.offset is not None}
+    reads = {
+        pc: access.offset // 8
+        for pc, access in facts.accesses.items()
+        if access.kind == "ctx" and access.offset is not None
+    }
     missing = absent(arch, reads.values())
     if missing:
         pc = next(pc for pc, word in reads.items() if word == missing[0])

@@ -30,6 +30,7 @@ class DetourFrame(Protocol):
     @property
     def above(self) -> int:
         """Bytes from the frame to where the stack pointer was."""
+
     def offset(self, name: str) -> int | None:
         """Return the offset of a register in the frame; None: it is not saved."""
 
@@ -80,8 +81,10 @@ class FrameContext:
             Unsupported: it is read in a function that the program calls, or detours do not save it.
         """
         if w.entry:
-            raise Unsupported("a function of the program's own looks at the context",
-                              hint="read what it needs in the program itself, or let it be inlined")
+            raise Unsupported(
+                "a function of the program's own looks at the context",
+                hint="read what it needs in the program itself, or let it be inlined",
+            )
         return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
     def address(self, w: IrWriter) -> str:
@@ -183,8 +186,10 @@ def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Fram
     around = FrameContext(guest.arch, guest.saving)
     text, slots = _compiled(code, guest.arch, cleared, around, asks=True)
     if not guest.reads and ("blocks", 0) in slots:
-        raise Unsupported("it reads memory, and nobody knows what a kernel has mapped",
-                          hint="read registers and arguments that are in registers")
+        raise Unsupported(
+            "it reads memory, and nobody knows what a kernel has mapped",
+            hint="read registers and arguments that are in registers",
+        )
     return Framed(text, slots, frozenset(around.reads))
 
 

@@ -45,14 +45,19 @@ class ProgramMachine(Protocol):
 
     def alloc(self, size: int) -> int:
         """Return the address of `size` new bytes of guest memory."""
+
     def free(self, addr: int) -> None:
         """Give back what alloc() gave."""
+
     def read(self, addr: int, size: int) -> bytes:
         """Return guest memory."""
+
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory."""
+
     def map(self, addr: int, size: int, perms: str = ...) -> None:
         """Map guest memory at an address."""
+
     def call(self, function: int, *args: int) -> int:
         """Call a guest function; return its result."""
 

@@ -70,8 +70,10 @@ def triple() -> Triple:
         Unsupported: compiled programs cannot run on it.
     """
     if os.environ.get(_SWITCH) == "0":
-        raise Unsupported(f"{_SWITCH}=0 switches machine code of this computer's off",
-                          hint="programs run in the interpreter")
+        raise Unsupported(
+            f"{_SWITCH}=0 switches machine code of this computer's off",
+            hint="programs run in the interpreter",
+        )
     if platform.system() != "Linux" or platform.machine() not in _HOSTS:
         raise Unsupported(
             f"there are no compiled programs on {platform.system()} {platform.machine()}",
@@ -123,8 +125,10 @@ def load(code: bytes) -> int:
     if ctypes.CDLL(None).mprotect(
         ctypes.c_void_p(start), ctypes.c_size_t(len(page)), mmap.PROT_READ | mmap.PROT_EXEC
     ):
-        raise Unsupported("this process may not have executable memory of its own",
-                          hint="programs run in the interpreter")
+        raise Unsupported(
+            "this process may not have executable memory of its own",
+            hint="programs run in the interpreter",
+        )
     _pages.append(page)
     return start
 
@@ -228,7 +232,7 @@ class HostEngine:
             return environment.run(block.address, len(context))
         finally:
             if isinstance(context, bytearray):
-                context[:] = block.view[:len(context)]
+                context[:] = block.view[: len(context)]
             environment.call = None  # which knows the machine
             self._idle.append((environment, block))
 
@@ -310,7 +314,8 @@ class Environment:
         """
 
         def helper(*arguments: int) -> int:
-            """Run the helper with this run's `call`; where it raises, keep the error, set FAILED.
+            """Run the helper with this run's `call`; where it raises, keep the error, set
+            FAILED.
             """
             if self.error is not None:
                 return 0  # the run has failed: nothing more is done
@@ -380,4 +385,3 @@ class Environment:
         if error is not None:
             raise error
         return result
-

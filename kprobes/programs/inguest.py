@@ -200,7 +200,8 @@ class InGuest:
 
     @property
     def used(self) -> bool:
-        """True while some thread of the guest may be in its code: a while after unregistering, too.
+        """True while some thread of the guest may be in its code: a while after unregistering,
+        too.
         """
         return self.idle < RUNS or self.placed
 
@@ -233,7 +234,6 @@ class InGuest:
             self._runs = int.from_bytes(raw, self._view.arch.order.value)
 
     def look(self) -> None:
-        """Copy what the guest has written into Python's maps, valid until the guest goes on.
-        """
+        """Copy what the guest has written into Python's maps, valid until the guest goes on."""
         for m in self._maps:
             m.settle()

@@ -48,8 +48,13 @@ _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 class Inlined:
     """The helpers that are put into the code of one program."""
 
-    def __init__(self, maps: Sequence[Map], guest: bool = False, clock: str = "",
-                 calls: Mapping[int, HelperCall] | None = None) -> None:
+    def __init__(
+        self,
+        maps: Sequence[Map],
+        guest: bool = False,
+        clock: str = "",
+        calls: Mapping[int, HelperCall] | None = None,
+    ) -> None:
         """Prepare.
 
         Args:
@@ -153,6 +158,7 @@ def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
 
 
 # --- maps
+
 
 def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
     """Write bpf_map_lookup_elem() on an array or a hash table, and return the name of its result.
@@ -352,6 +358,7 @@ class Result:
 
 # --- records
 
+
 def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
     """Write bpf_ringbuf_reserve(), and return the name of its result.
 
@@ -383,9 +390,12 @@ def _reserved(w: IrWriter, m: Ring, size: str) -> str:
     """
     support.need(w.module, "reserve")
     name = f"reserve_{m.size}_{int(m.overwrites)}"
-    w.module.need(name, f"define internal i64 @{name}(i64 %map, i64 %size, i64 %cpu) #0 {{\n"
-                        f"  %data = call i64 @reserve(i64 %map, i64 %size, i64 %cpu, i64 {m.size}, "
-                        f"i32 {int(m.overwrites)})\n  ret i64 %data\n}}")
+    w.module.need(
+        name,
+        f"define internal i64 @{name}(i64 %map, i64 %size, i64 %cpu) #0 {{\n"
+        f"  %data = call i64 @reserve(i64 %map, i64 %size, i64 %cpu, i64 {m.size}, "
+        f"i32 {int(m.overwrites)})\n  ret i64 %data\n}}",
+    )
     cpu = w.word(("cpu", 0))
     return w.emit(f"call i64 @{name}(i64 {w.get(1)}, i64 {size}, i64 {cpu})")
 
@@ -425,6 +435,7 @@ _ON_MAPS: Final[Mapping[int, Callable[[IrWriter, int, Map], str | None]]] = {
 
 
 # --- memory
+
 
 def _read(w: IrWriter, pc: int, function: str) -> str:
     """Write a helper that copies guest memory to the program's, and return the name of its result.

@@ -163,6 +163,7 @@ def _refuse(reason: str) -> Step:
 
     def step(run: Run) -> None:
         raise Invalid(reason)
+
     return step
 
 
@@ -191,6 +192,7 @@ def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
 # ---- arithmetic
 
+
 def _arithmetic(i: Instruction) -> Step:
     """Return the step of an ALU or ALU64 instruction, but for swaps."""
     bits, mask = (64, U64) if i.cls == isa.ALU64 else (32, U32)
@@ -204,17 +206,21 @@ def _arithmetic(i: Instruction) -> Step:
 
         def extend(run: Run) -> None:
             run.r[dst] = signed(run.r[src], width) & mask
+
         return extend
     f = (operations.SIGNED if i.offset else operations.ARITHMETIC)[i.op]
     if i.by_register:
+
         def by_register(run: Run) -> None:
             r = run.r
             r[dst] = f(r[dst] & mask, r[src] & mask, bits) & mask
+
         return by_register
 
     def by_constant(run: Run) -> None:
         r = run.r
         r[dst] = f(r[dst] & mask, constant, bits) & mask
+
     return by_constant
 
 
@@ -232,12 +238,15 @@ def _unary(code: Code, i: Instruction) -> Step:
         return _refuse("writes r10, which is read-only")
     wanted = "big" if i.by_register else "little"
     if i.cls == isa.ALU and wanted == code.order:
+
         def cut(run: Run) -> None:
             run.r[dst] &= mask
+
         return cut
 
     def swap(run: Run) -> None:
         run.r[dst] = operations.swap(run.r[dst], bits)
+
     return swap
 
 
@@ -266,10 +275,12 @@ def _wide(code: Code, pc: int, i: Instruction) -> Step:
     def step(run: Run) -> int:
         run.r[dst] = value
         return following
+
     return step
 
 
 # ---- jumps and calls
+
 
 def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     """Return the step of a jump, a call or the end.
@@ -350,6 +361,7 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
                 raise Invalid("calls a helper with what is no map for it")
         result = f(run, r[1], r[2], r[3], r[4], r[5]) & U64
         r[0] = 0 if void else result
+
     return step
 
 
@@ -383,12 +395,14 @@ def _fenced(run: Callable[..., int], rings: list[Ring]) -> Callable[..., int]:
         run: the helper.
         rings: the rings of the program.
     """
+
     def fenced(*arguments: object, **more: object) -> int:
         """Run the helper with the rings fenced."""
         with ExitStack() as stack:
             for ring in rings:
                 stack.enter_context(ring.fenced())
             return run(*arguments, **more)
+
     return fenced
 
 
@@ -416,10 +430,12 @@ def _call_local(code: Code, pc: int, target: int) -> Step:
         run.enter()
         run.r[10] -= STACK_SIZE
         return target
+
     return step
 
 
 # ---- memory
+
 
 def _struct(code: Code, size: int, sign: bool = False) -> struct.Struct:
     """Return the codec of a number in the program's byte order.
@@ -453,6 +469,7 @@ def _load(code: Code, i: Instruction) -> Step:
     def step(run: Run) -> None:
         view, at = run.find(run.r[src] + offset & U64, size, False)
         run.r[dst] = unpack(view, at)[0] & U64
+
     return step
 
 
@@ -475,6 +492,7 @@ def _store(code: Code, i: Instruction) -> Step:
     def step(run: Run) -> None:
         view, at = run.find(run.r[dst] + offset & U64, size, True)
         pack(view, at, run.r[src] & mask if by_register else constant)
+
     return step
 
 
@@ -516,4 +534,5 @@ def _atomic(code: Code, i: Instruction) -> Step:
             form.pack_into(view, at, operand)
         if result >= 0:
             r[result] = old
+
     return step

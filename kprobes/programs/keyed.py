@@ -61,8 +61,15 @@ class KeyedTable:
         result = "void" if operation == "remove" else "i64"
         word = f"i{w.module.target.bits}"
         parameters = _PARAMETERS[operation]
-        shape = ", ".join((f"i32 {self._count}", *(f"{word} {number}" for number in (
-            m.slots - 1, m.entries, m.entry_size, m.max_entries))))
+        shape = ", ".join(
+            (
+                f"i32 {self._count}",
+                *(
+                    f"{word} {number}"
+                    for number in (m.slots - 1, m.entries, m.entry_size, m.max_entries)
+                ),
+            )
+        )
         call = f"call {result} @table_{operation}({parameters}, {shape})"
         body = f"  %entry = {call}\n  ret i64 %entry"
         if result == "void":
@@ -96,7 +103,8 @@ class KeyedTable:
         return words
 
     def find(self) -> str:
-        """Write a search for the key; return the name of its entry's address, 0 where it has none.
+        """Write a search for the key; return the name of its entry's address, 0 where it has
+        none.
         """
         w = self._w
         place = w.pointer(w.emit(f"add i64 {self._map}, {8 * SEED}"))

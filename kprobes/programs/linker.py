@@ -46,7 +46,7 @@ def link(
     for pc, i in steps(instructions):
         if i.is_local_call:
             functions.setdefault(i.target(pc), f"function_{i.target(pc)}")
-        if i.wide and instructions[pc + 1:pc + 2] != [Instruction(0, imm=i.high)]:
+        if i.wide and instructions[pc + 1 : pc + 2] != [Instruction(0, imm=i.high)]:
             raise code.error(
                 "the second slot of a 64-bit load holds something else than its upper half", pc
             )

@@ -116,9 +116,12 @@ def generate(
     }
     functions.update(module.support)
     whole = "\n".join([begin, *functions.values()])
-    parts = [text.replace("#0 {", "#1 {") if target.alone
-             or whole.count(f"@{name}(") <= 1 + (_CALLS if name in module.support else 1) else text
-             for name, text in functions.items()]
+    parts = [
+        text.replace("#0 {", "#1 {")
+        if target.alone or whole.count(f"@{name}(") <= 1 + (_CALLS if name in module.support else 1)
+        else text
+        for name, text in functions.items()
+    ]
     return "\n".join(
         [support.library(target).head, begin, *parts, _ATTRIBUTES, _METADATA, ""]
     ), tuple(module.slots)
@@ -165,8 +168,11 @@ def _function(w: IrWriter, cleared: int) -> str:
             w.begin(f"i{pc}")
         emit.instruction(w, pc, code[pc])
         follow = places.successors(code, pc)
-        if (not code[pc].is_jump and follow and (follow[0] in leaders or n + 1 == len(slots)
-                                                 or slots[n + 1] != follow[0])):
+        if (
+            not code[pc].is_jump
+            and follow
+            and (follow[0] in leaders or n + 1 == len(slots) or slots[n + 1] != follow[0])
+        ):
             w.do(f"br label %i{follow[0]}")
     return "\n".join(
         [

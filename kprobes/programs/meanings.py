@@ -56,6 +56,7 @@ _U64: Final = (1 << 64) - 1
 
 # ---- maps
 
+
 def lookup(call: ProgramRun, map_: int, key: int, *_: Any) -> int:
     """Return the address of a key's value, for this CPU in a per-CPU map (bpf_map_lookup_elem).
 
@@ -214,6 +215,7 @@ def may_loop(call: ProgramRun, *_: Any) -> int:
 
 # ---- the guest's memory
 
+
 def probe_read(call: ProgramRun, to: int, size: int, source: int, *_: Any) -> int:
     """Copy guest memory to the program's memory (bpf_probe_read).
 
@@ -284,6 +286,7 @@ def _string(place: RunPlace, addr: int, size: int) -> bytes:
 
 # ---- time, CPU, task
 
+
 def ktime(call: ProgramRun, *_: Any) -> int:
     """Return the time in ns (bpf_ktime_get_ns and its kin)."""
     return call.place.clock()
@@ -331,11 +334,12 @@ def comm(call: ProgramRun, to: int, size: int, *_: Any) -> int:
     """
     size &= _U32
     call.check(to, size)
-    call.write(to, call.place.comm()[:min(15, size - 1)].ljust(size, b"\0"))
+    call.write(to, call.place.comm()[: min(15, size - 1)].ljust(size, b"\0"))
     return 0
 
 
 # ---- output
+
 
 def printk(call: ProgramRun, text: int, size: int, *args: int, texts: Texts | None = None) -> int:
     """Print a line (bpf_trace_printk).
@@ -393,7 +397,7 @@ def _words(call: ProgramRun, data: int, length: int) -> list[int] | None:
     raw = call.read(data, length)
     if len(raw) % 8 or len(raw) > 8 * ARGUMENTS:
         return None
-    return [int.from_bytes(raw[at:at + 8], call.order) for at in range(0, len(raw), 8)]
+    return [int.from_bytes(raw[at : at + 8], call.order) for at in range(0, len(raw), 8)]
 
 
 def _given_to_format(call: ProgramRun, args: Sequence[int], texts: Texts | None) -> list[int | Own]:
@@ -447,7 +451,7 @@ def snprintf(
     out = None
     if args is not None:
         out = expand(_text(call, text), _given_to_format(call, args, texts), call.place)
-    call.write(to, (out or b"")[:max(size - 1, 0)].ljust(size, b"\0"))
+    call.write(to, (out or b"")[: max(size - 1, 0)].ljust(size, b"\0"))
     return EINVAL if out is None else len(out) + 1
 
 
@@ -560,7 +564,7 @@ def _print(call: ProgramRun, text: int, size: int, args: Sequence[int | Own]) ->
     out = expand(call.read(text, size & _U32), args, call.place)
     if out is None:
         return EINVAL
-    out = out[:LINE - 1]
+    out = out[: LINE - 1]
     call.printed(out.decode("utf-8", "backslashreplace"))
     return len(out)
 
@@ -580,7 +584,7 @@ def _constant(call: ProgramRun, addr: int, size: int) -> bytes:
         start, length = m.span
         if start <= addr < start + length:
             at = addr - m.address
-            return bytes(m.block.view[at:min(at + size, start - m.address + length)])
+            return bytes(m.block.view[at : min(at + size, start - m.address + length)])
     return b""
 
 
@@ -687,6 +691,7 @@ def ring_query(call: ProgramRun, map_: int, what: int, *_: Any) -> int:
 
 # ---- stacks
 
+
 def stackid(call: ProgramRun, _ctx: int, map_: int, flags: int, *_: Any) -> int:
     """Keep the call stack in a map of stacks, and return its number there (bpf_get_stackid).
 
@@ -730,12 +735,13 @@ def stack(call: ProgramRun, _ctx: int, to: int, size: int, flags: int, *_: Any) 
         trace = call.place.stack(flags & 0xFF, size // 8)
     except KprobeError:
         trace = []
-    raw = b"".join((a & _U64).to_bytes(8, call.order) for a in trace[:size // 8])
+    raw = b"".join((a & _U64).to_bytes(8, call.order) for a in trace[: size // 8])
     call.write(to, raw.ljust(size, b"\0"))
     return len(raw) if raw else EFAULT
 
 
 # ---- the probe
+
 
 def override(call: ProgramRun, _ctx: int, value: int, *_: Any) -> int:
     """Skip the probed function, and have it return `value` (bpf_override_return).

@@ -60,7 +60,7 @@ class ProgramMemory:
         self.depth = 1
         self.rounds = 0
         self._block.view[:_STACK] = bytes(_STACK)
-        self._block.view[_CONTEXT:_CONTEXT + size] = bytes(context).ljust(size, b"\0")
+        self._block.view[_CONTEXT : _CONTEXT + size] = bytes(context).ljust(size, b"\0")
         self._context_end = self.context + size
         self._context_writable = isinstance(context, bytearray)
 
@@ -70,7 +70,7 @@ class ProgramMemory:
         A helper may read padding there that the function does not write.
         """
         self.depth += 1
-        self._block.view[_STACK - self.depth * STACK_SIZE:][:STACK_SIZE] = bytes(STACK_SIZE)
+        self._block.view[_STACK - self.depth * STACK_SIZE :][:STACK_SIZE] = bytes(STACK_SIZE)
 
     def end(self, context: bytes | bytearray) -> None:
         """Copy the context back, at the end of a run.
@@ -79,7 +79,7 @@ class ProgramMemory:
             context: a bytearray gets what the program has written; nothing is done with bytes.
         """
         if isinstance(context, bytearray):
-            context[:] = self._block.view[_CONTEXT:_CONTEXT + len(context)]
+            context[:] = self._block.view[_CONTEXT : _CONTEXT + len(context)]
 
     def find(self, addr: int, size: int, write: bool) -> tuple[memoryview, int]:
         """Find the memory of an access, and check that the program may make it.
@@ -177,7 +177,7 @@ class ProgramMemory:
         if not size:
             return b""
         view, at = self.find(addr, size, False)
-        return bytes(view[at:at + size])
+        return bytes(view[at : at + size])
 
     def write(self, addr: int, data: bytes) -> None:
         """Write bytes to the program's memory.
@@ -187,7 +187,7 @@ class ProgramMemory:
         """
         if data:
             view, at = self.find(addr, len(data), True)
-            view[at:at + len(data)] = data
+            view[at : at + len(data)] = data
 
     def own(self, addr: int, size: int) -> bytes | None:
         """Return up to `size` bytes of the program's memory from an address on.

@@ -18,8 +18,18 @@ from ..hostsystem import is_private
 MAGIC = b"kprobes program 2\n"
 _OWN = 0o700
 #: LLVM's, in order: a third of the time that its own second level takes, and the code is as good
-_PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "new_gvn", "sroa",
-           "dead_store_elimination", "instruction_combine", "jump_threading", "simplify_cfg")
+_PASSES = (
+    "always_inliner",
+    "sroa",
+    "instruction_combine",
+    "simplify_cfg",
+    "new_gvn",
+    "sroa",
+    "dead_store_elimination",
+    "instruction_combine",
+    "jump_threading",
+    "simplify_cfg",
+)
 
 
 @cache
@@ -53,8 +63,9 @@ def compiled(ir: str, triple: Triple) -> bytes:
     Raises:
         Unsupported: LLVM has no such target, or the code would refer to data elsewhere.
     """
-    key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, triple.relocation,
-                                    ir)).encode()).hexdigest()
+    key = hashlib.sha256(
+        "\0".join((triple.text, triple.cpu, triple.features, triple.relocation, ir)).encode()
+    ).hexdigest()
     place = directory()
     code = None if place is None else _read(place / key)
     if code is None:
@@ -127,11 +138,14 @@ def _unused(relocations: bytes, triple: Triple) -> bool:
         relocations: bytes of the section.
         triple: what the code was compiled for.
     """
-    return (bool(triple.unused) and all(info & 0xFFFF_FFFF in triple.unused
-                                        for _, info, _ in struct.iter_unpack("<QQq", relocations)))
+    return bool(triple.unused) and all(
+        info & 0xFFFF_FFFF in triple.unused
+        for _, info, _ in struct.iter_unpack("<QQq", relocations)
+    )
 
 
 # --- the cache
+
 
 def directory() -> Path | None:
     """Return the folder of compiled programs: kprobes/programs in $XDG_CACHE_HOME, or in ~/.cache.
@@ -160,9 +174,9 @@ def _read(path: Path) -> bytes | None:
         return None
     if not is_private(status):
         return None
-    head = image[:len(MAGIC)]
-    digest = image[len(MAGIC):len(MAGIC) + 32]
-    code = image[len(MAGIC) + 32:]
+    head = image[: len(MAGIC)]
+    digest = image[len(MAGIC) : len(MAGIC) + 32]
+    code = image[len(MAGIC) + 32 :]
     return code if head == MAGIC and hashlib.sha256(code).digest() == digest else None
 
 

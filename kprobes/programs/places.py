@@ -272,12 +272,11 @@ def _put(row: Row, register: int, place: PointedPlace) -> Row:
         register: number of the register.
         place: what it points at now.
     """
-    return (*row[:register], place, *row[register + 1:])
+    return (*row[:register], place, *row[register + 1 :])
 
 
 def _meet(one: Row, other: Row) -> Row:
-    """Return what r0 .. r10 point at where two paths, with a row for each, come together.
-    """
+    """Return what r0 .. r10 point at where two paths, with a row for each, come together."""
     return tuple(map(_either, one, other))
 
 

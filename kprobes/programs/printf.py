@@ -13,10 +13,12 @@ from .call import RunPlace
 
 #: the longest string that %s shows, in bytes
 STRING: Final = 511
-_FIELD: Final = re.compile(rb"%(?:(?P<percent>%)|(?P<flags>[0+ #-]*)(?P<width>\d{0,3})"
-                           rb"(?:(?P<size>l{0,2})(?P<kind>[diuxX])|"
-                           rb"(?P<plain>[cs])|p(?P<pointer>[ku]s|[iI][46]|[KxsSB](?![a-z0-9]))?"
-                           rb"(?P<p>)))")
+_FIELD: Final = re.compile(
+    rb"%(?:(?P<percent>%)|(?P<flags>[0+ #-]*)(?P<width>\d{0,3})"
+    rb"(?:(?P<size>l{0,2})(?P<kind>[diuxX])|"
+    rb"(?P<plain>[cs])|p(?P<pointer>[ku]s|[iI][46]|[KxsSB](?![a-z0-9]))?"
+    rb"(?P<p>)))"
+)
 _BITS: Final = {b"": 32, b"l": 64, b"ll": 64}
 #: what fields other than %s show of an address of the program's own, which is one of this
 #: computer's; Linux's word
@@ -56,9 +58,9 @@ def expand(pattern: bytes, args: Sequence[int | Own], place: RunPlace) -> bytes 
     at = 0
     left = list(args)
     for match in _FIELD.finditer(text):
-        if b"%" in text[at:match.start()]:
+        if b"%" in text[at : match.start()]:
             return None
-        out += text[at:match.start()]
+        out += text[at : match.start()]
         at = match.end()
         if match["percent"]:
             out += b"%"
@@ -118,7 +120,7 @@ def _internet(value: int | Own, pointer: bytes, place: RunPlace) -> bytes:
     raw = raw.ljust(size, b"\0")
     if size == 4:
         return b".".join((b"%d" if pointer == b"I4" else b"%03d") % byte for byte in raw)
-    groups = (raw[at:at + 2].hex().encode() for at in range(0, size, 2))
+    groups = (raw[at : at + 2].hex().encode() for at in range(0, size, 2))
     return (b":" if pointer == b"I6" else b"").join(groups)
 
 

@@ -69,8 +69,14 @@ class Program:
             there is none.
     """
 
-    def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map],
-                 variables: Variables | None = None, types: Types | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        codes: Mapping[str, Code],
+        maps: Mapping[str, Map],
+        variables: Variables | None = None,
+        types: Types | None = None,
+    ) -> None:
         """Make programs of code that a loader or a linker gives; the classmethods do that.
 
         Args:
@@ -146,8 +152,11 @@ class Program:
         try:
             text = place.read_bytes().decode(errors="surrogateescape")
         except OSError as error:
-            raise ProgramError(error.strerror or str(error), program=os.fspath(path),
-                               hint="give the path of a file in C, prog.bpf.c") from None
+            raise ProgramError(
+                error.strerror or str(error),
+                program=os.fspath(path),
+                hint="give the path of a file in C, prog.bpf.c",
+            ) from None
         return cls.from_c(text, place.name, cpus, (os.fspath(place.parent), *include))
 
     @classmethod

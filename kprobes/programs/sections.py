@@ -1,4 +1,5 @@
-"""Meanings of names of an object's sections: where in a guest a program belongs. They are libbpf's.
+"""Meanings of names of an object's sections: where in a guest a program belongs. They are
+libbpf's.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _REFUSED: Final = {
     "tp_btf": "tracepoints are places in Linux's kernel that its own build declares",
     "perf_event": "perf's events are counted by Linux's kernel",
     "fmod_ret": "it decides on behalf of a function of Linux's kernel: use kprobe and "
-        "bpf_override_return()",
+    "bpf_override_return()",
     "lsm": "hooks of security modules are Linux's kernel's",
     "iter": "iterators walk through objects of Linux's kernel",
     "xdp": "it sees packets in Linux's kernel",
@@ -128,8 +129,10 @@ def target_of(code: Code) -> SectionTarget | None:
         function = rest
     match = _OFFSET.fullmatch(function)
     if match is None and "+" in function:
-        raise code.error("is for something else than a probe of a guest: its offset is no number",
-                         hint=f'use SEC("{kind}/function+8")')
+        raise code.error(
+            "is for something else than a probe of a guest: its offset is no number",
+            hint=f'use SEC("{kind}/function+8")',
+        )
     offset = 0
     if match is not None:
         function, text = match.groups()

@@ -74,7 +74,8 @@ class ProbeContext:
         return at
 
     def sp(self, w: IrWriter) -> str:
-        """Write a read of the stack pointer, its bias added, and return the value's name, an i64.
+        """Write a read of the stack pointer, its bias added, and return the value's name, an
+        i64.
         """
         table = self._arch.regs
         value = w.emit(
@@ -148,8 +149,10 @@ class WordSources(Protocol):
 
     def sp(self, w: IrWriter) -> str:
         """Return the stack pointer."""
+
     def linkage(self, w: IrWriter, index: int) -> str:
         """Write a read of the return address, which is the context's word of number `index`."""
+
     def register(self, w: IrWriter, name: str, index: int) -> str:
         """Write a read of the register `name`, which is the context's word of number `index`."""
 
@@ -290,8 +293,11 @@ class SiteProgram:
             if returns
             else ctypes.c_uint64()
         )
-        known: dict[Slot, int] = {("base", 0): view.base, _PC: ctypes.addressof(self._pc),
-                                  **{(name, 0): value for name, value in view.words.items()}}
+        known: dict[Slot, int] = {
+            ("base", 0): view.base,
+            _PC: ctypes.addressof(self._pc),
+            **{(name, 0): value for name, value in view.words.items()},
+        }
         if ("context", 0) in made.slots:
             self._context = ctypes.create_string_buffer(CONTEXT_SIZE)
             known["context", 0] = ctypes.addressof(self._context)

@@ -53,7 +53,7 @@ def _library(bits: int, guest: bool, swapped: bool) -> Library:
 
 def _name(text: str) -> str:
     """Return the name of a function, of its text."""
-    return text[text.index("@") + 1:text.index("(")]
+    return text[text.index("@") + 1 : text.index("(")]
 
 
 def need(module: IrModule, name: str) -> None:

@@ -21,6 +21,7 @@ class TargetSymbols(Protocol):
     @property
     def main(self) -> Any:
         """The file that the guest's own symbols are of."""
+
     def __iter__(self) -> Iterator[Any]: ...
     def find(self, name: str) -> Any:
         """Return the symbol of a name; None: there is none."""
@@ -69,9 +70,12 @@ def aims(
             target.function, {s.name for s in symbols if s.kind == "func"}, 3
         )
         of = f" of {target.image}" if target.image else ""
-        raise code.error(f"the guest has no function {target.function}{of}",
-                         hint=f"did you mean {' or '.join(near)}?" if near
-                         else "`kprobes symbols GUEST` lists what there is")
+        raise code.error(
+            f"the guest has no function {target.function}{of}",
+            hint=f"did you mean {' or '.join(near)}?"
+            if near
+            else "`kprobes symbols GUEST` lists what there is",
+        )
     if not target.many:
         found = found[:1]
     return [Aim(s.address | s.mode, s.name if target.many else "") for s in found]
@@ -160,8 +164,10 @@ def _marked(code: Code, target: SectionTarget, markers: list[Any]) -> list[Aim]:
     ]
     if not found:
         there = ", ".join(sorted({f"{m.provider}:{m.name}" for m in markers})[:8]) or "none"
-        raise code.error(f"the guest has no static tracepoint {target.provider}:{target.function}",
-                         hint=f"there is {there}")
+        raise code.error(
+            f"the guest has no static tracepoint {target.provider}:{target.function}",
+            hint=f"there is {there}",
+        )
     several = len(found) > 1
     return [
         Aim(

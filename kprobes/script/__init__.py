@@ -30,8 +30,13 @@ if TYPE_CHECKING:
     from .script import Script
 
 
-def script_at(kprobes: Probed, text: str, params: Sequence[str | int] = (),
-              named: Mapping[str, str | bool] | None = None, **options: Any) -> Script:
+def script_at(
+    kprobes: Probed,
+    text: str,
+    params: Sequence[str | int] = (),
+    named: Mapping[str, str | bool] | None = None,
+    **options: Any,
+) -> Script:
     """Compile a script for probes of a guest, as Kprobes.script() does.
 
     Args:

@@ -1362,8 +1362,9 @@ class BlockWriter(ABC):
         if isinstance(node, tree.Variable):
             slot = self.typing.slots[node]
             return self.storage.slot(slot)
-        if isinstance(node, tree.TupleAccess) or (isinstance(node, tree.Index)
-                                                  and isinstance(self.type(node.of), types.Tuple)):
+        if isinstance(node, tree.TupleAccess) or (
+            isinstance(node, tree.Index) and isinstance(self.type(node.of), types.Tuple)
+        ):
             return self.place(node.of).at(self._part(node)[0])
         if (
             isinstance(node, tree.FieldAccess)
@@ -1385,8 +1386,10 @@ class BlockWriter(ABC):
         """
         of = self.type(node.of)
         if not isinstance(of, types.Array) or not isinstance(node.index, tree.Number):
-            raise ProgramError("an element that is no number is found by a constant index only",
-                               hint="write the index as a number, or index down to a number")
+            raise ProgramError(
+                "an element that is no number is found by a constant index only",
+                hint="write the index as a number, or index down to a number",
+            )
         return self.place(node.of).at(
             node.index.value * layout.held(of.element, self.world.bits // 8)
         )
@@ -1487,10 +1490,10 @@ class BlockWriter(ABC):
             area: where it is stored.
         """
         room = layout.room_of(kind)
-        data = value[:kind.size].ljust(room, b"\0")
+        data = value[: kind.size].ljust(room, b"\0")
         self.point(1, area)
         for at in range(0, room, 8):
-            word = int.from_bytes(data[at:at + 8], sys.byteorder, signed=True)
+            word = int.from_bytes(data[at : at + 8], sys.byteorder, signed=True)
             if word in _I32:
                 self.asm.store_number(1, at, word, 8)
             else:
@@ -1630,15 +1633,20 @@ class BlockWriter(ABC):
         own = self.type(node)
         if isinstance(own, types.String):
             target = area if own == kind else self.temporary(layout.room_of(own))
-            self.at_address(node, lambda: self.read(target, own.size, True),
-                            lambda: self.clear(target, layout.room_of(own)))
+            self.at_address(
+                node,
+                lambda: self.read(target, own.size, True),
+                lambda: self.clear(target, layout.room_of(own)),
+            )
             if target is not area:
                 self.transfer(target, own, area, kind)
             return
         size = layout.size_of(own, self.world.bits // 8)
         if not size:
-            raise ProgramError(f"the size of {getattr(own, 'name', 'a value')} is not known",
-                               hint="define the structure in the script")
+            raise ProgramError(
+                f"the size of {getattr(own, 'name', 'a value')} is not known",
+                hint="define the structure in the script",
+            )
         self.at_address(
             node, lambda: self.read(area, size), lambda: self.clear(area, layout.room_of(own))
         )

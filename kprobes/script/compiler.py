@@ -118,8 +118,14 @@ def read(
     return Front(source, script, taken, settings, known, found)
 
 
-def translate(front: Front, probes: list[TypedProbe], world: World, unsafe: bool, at_once: bool,
-              wary: bool = False) -> Compiled:
+def translate(
+    front: Front,
+    probes: list[TypedProbe],
+    world: World,
+    unsafe: bool,
+    at_once: bool,
+    wary: bool = False,
+) -> Compiled:
     """Compile a script's blocks.
 
     Args:
@@ -224,7 +230,7 @@ def _array(name: str, size: int, data: bytes = b"") -> Map:
             order=sys.byteorder,
         )
     )
-    made.block.view[:len(data)] = data
+    made.block.view[: len(data)] = data
     return made
 
 

@@ -20,7 +20,8 @@ from .source import Diagnostics, Span
 from .types import ValueType
 
 _TOKEN: Final = re.compile(
-    r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\"|'.'")
+    r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\"|'.'"
+)
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _WORDS: Final = frozenset(
     {
@@ -419,7 +420,7 @@ class _Reader:
             member = self._peek()
             self._at += 1
             if self._take("="):
-                parser = _Constant(self._tokens[self._at:], self._out.constants)
+                parser = _Constant(self._tokens[self._at :], self._out.constants)
                 value = parser.expression(0)
                 self._at += parser.at
             members.setdefault(value, member)
@@ -480,7 +481,7 @@ class _Reader:
                 if self._take("]"):
                     sizes.append(0)
                     continue
-                parser = _Constant(self._tokens[self._at:], self._out.constants)
+                parser = _Constant(self._tokens[self._at :], self._out.constants)
                 sizes.append(parser.expression(0))
                 self._at += parser.at
                 self._expect("]")
@@ -489,7 +490,7 @@ class _Reader:
                 kind = types.String(size + 1) if text else types.Array(kind, size)
             bits = None
             if self._take(":"):
-                parser = _Constant(self._tokens[self._at:], self._out.constants)
+                parser = _Constant(self._tokens[self._at :], self._out.constants)
                 bits = parser.expression(0)
                 self._at += parser.at
             self._attributes()

@@ -125,7 +125,7 @@ class ExpressionParser(Scanner):
         if not self.take("?"):
             self.at = behind
             return condition
-        then = condition if self.text[self.beyond(self.at):][:1] == ":" else self.expression()
+        then = condition if self.text[self.beyond(self.at) :][:1] == ":" else self.expression()
         self.expect(":")
         otherwise = self.expression()
         return tree.Conditional(
@@ -142,7 +142,7 @@ class ExpressionParser(Scanner):
         if self.text.startswith(_OTHERS, at):
             return ""
         operator = next((one for one in _OPERATORS if self.text.startswith(one, at)), "")
-        if operator == "/" and self.text[self.beyond(at + 1):][:1] == "{":
+        if operator == "/" and self.text[self.beyond(at + 1) :][:1] == "{":
             return ""  # the end of a predicate
         return operator
 
@@ -215,10 +215,12 @@ class ExpressionParser(Scanner):
                 self.expect("]")
                 operand = tree.Index(span=self.since(start), of=operand, index=index)
             elif self.text.startswith(("++", "--"), self.at):
-                operator = self.text[self.at:self.at + 2]
+                operator = self.text[self.at : self.at + 2]
                 if not isinstance(operand, tree.Variable | tree.MapName | tree.MapAccess):
-                    raise self.fail("increment/decrement requires a variable or map",
-                                    self.between(self.at, self.at + 2))
+                    raise self.fail(
+                        "increment/decrement requires a variable or map",
+                        self.between(self.at, self.at + 2),
+                    )
                 self.at += 2
                 operand = tree.Unary(
                     span=self.since(start), operator=f"x{operator}", operand=operand
@@ -232,7 +234,7 @@ class ExpressionParser(Scanner):
         start = self.at
         while self.peek().isdigit():
             self.at += 1
-        return int(self.text[start:self.at])
+        return int(self.text[start : self.at])
 
     def primary(self) -> Expression:
         """Read an operand alone."""
@@ -263,7 +265,7 @@ class ExpressionParser(Scanner):
         span = self.since(start)
         if word in ("true", "false"):
             return tree.Truth(span=span, value=word == "true")
-        if self.text[self.beyond(self.at):][:1] == "(":
+        if self.text[self.beyond(self.at) :][:1] == "(":
             return self._call(word, start)
         return tree.Name(span=span, name=word)
 
@@ -405,8 +407,12 @@ class ExpressionParser(Scanner):
         at = self.beyond(self.at)
         word = self.word_at(at)
         behind = self.beyond(at + len(word))
-        if not word or is_builtin(word) or self.text[behind:behind + 1] != "=" \
-                or self.text[behind + 1:behind + 2] == "=":
+        if (
+            not word
+            or is_builtin(word)
+            or self.text[behind : behind + 1] != "="
+            or self.text[behind + 1 : behind + 2] == "="
+        ):
             return None
         fields: list[tuple[str, Expression]] = []
         while True:
@@ -440,7 +446,7 @@ class ExpressionParser(Scanner):
             return None
         self.expect(")")
         span = self.since(start)
-        ahead = self.text[self.beyond(self.at):][:1]
+        ahead = self.text[self.beyond(self.at) :][:1]
         if not (ahead and (ahead.isalnum() or ahead in '_$@"(-!~*&')):
             self.at = behind
             return None
@@ -518,7 +524,7 @@ class ExpressionParser(Scanner):
             del self.found.messages[failures:]
             self.at = behind
             return None
-        following = self.text[self.beyond(self.at):][:1]
+        following = self.text[self.beyond(self.at) :][:1]
         if not following or following not in ends:
             self.at = behind
             return None

@@ -135,7 +135,8 @@ class _Folder:
         return tree.Number(span=value.span, value=number)
 
     def _string(self, call: tree.Call) -> Expression | None:
-        """Return the literal that `str($1)` or `str($1 + 2)` is; None: the call is something else.
+        """Return the literal that `str($1)` or `str($1 + 2)` is; None: the call is something
+        else.
         """
         of, skip = call.arguments[0], 0
         if isinstance(of, tree.Binary) and of.operator == "+":
@@ -155,7 +156,7 @@ class _Folder:
         text = text[skip:]
         size = call.arguments[1] if len(call.arguments) > 1 else None
         if isinstance(size, tree.Number):
-            text = text[:max(size.value, 0)]
+            text = text[: max(size.value, 0)]
         return tree.Text(span=call.span, value=text)
 
     def _option(self, call: tree.Call) -> Expression:
@@ -373,6 +374,12 @@ _ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
     "%": lambda a, b: a - _quotient(a, b) * b,
 }
 _RULES: Final[dict[type, Callable[..., Expression]]] = {
-    tree.Call: _Folder._call, tree.Name: _Folder._name, tree.FieldAccess: _Folder._field,
-    tree.Unary: _Folder._unary, tree.Binary: _Folder._binary, tree.Index: _Folder._index,
-    tree.Conditional: _Folder._conditional, tree.CompileTime: _Folder._compile_time}
+    tree.Call: _Folder._call,
+    tree.Name: _Folder._name,
+    tree.FieldAccess: _Folder._field,
+    tree.Unary: _Folder._unary,
+    tree.Binary: _Folder._binary,
+    tree.Index: _Folder._index,
+    tree.Conditional: _Folder._conditional,
+    tree.CompileTime: _Folder._compile_time,
+}

@@ -44,6 +44,7 @@ def _word(node: tree.Name | tree.Call) -> str:
 
 # --- for the effect
 
+
 def effect(g: BlockWriter, node: tree.Call | tree.Name, used: bool) -> None:
     """Write a call for what it does.
 
@@ -92,8 +93,13 @@ def _format(g: BlockWriter, node: tree.Call) -> None:
     """Write the call `node` of printf() and its like, with `g`: an action with the values."""
     text = node.arguments[0]
     assert isinstance(text, tree.Text)
-    g.act(node.name, node.span, _values(g, node.arguments[1:]),
-          format=text.value.decode("utf-8", "surrogateescape"), expanded=node.expanded)
+    g.act(
+        node.name,
+        node.span,
+        _values(g, node.arguments[1:]),
+        format=text.value.decode("utf-8", "surrogateescape"),
+        expanded=node.expanded,
+    )
 
 
 def _print(g: BlockWriter, node: tree.Call) -> None:
@@ -101,7 +107,7 @@ def _print(g: BlockWriter, node: tree.Call) -> None:
     first = node.arguments[0]
     if isinstance(first, tree.MapName):
         numbers = [one.value for one in node.arguments[1:] if isinstance(one, tree.Number)]
-        top, div = [*numbers, *(0, 1)[len(numbers):]]
+        top, div = [*numbers, *(0, 1)[len(numbers) :]]
         g.act("print_map", node.span, map=first.name, top=top, div=div)
         return
     kind = g.type(first)
@@ -123,7 +129,8 @@ def _of_map(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _exit(g: BlockWriter, node: tree.Call | tree.Name) -> None:
-    """Write the call `node` of exit(), with `g`: an action with the status, and a jump to the end.
+    """Write the call `node` of exit(), with `g`: an action with the status, and a jump to the
+    end.
     """
     values: list[tuple[tree.Expression, ValueType]] = [
         (argument, _I64) for argument in _arguments(node)
@@ -196,6 +203,7 @@ _EFFECTS: Final[dict[str, Callable[..., None]]] = {
 
 
 # --- numbers
+
 
 def number(g: BlockWriter, node: tree.Name | tree.Call) -> None:
     """Load the number that a builtin or function gives into r0.
@@ -375,6 +383,7 @@ def _helper(name: str) -> Callable[[BlockWriter, tree.Name], None]:
 
     def write(g: BlockWriter, node: tree.Name) -> None:
         g.asm.call(name)
+
     return write
 
 
@@ -383,6 +392,7 @@ def _constant(value: int) -> Callable[[BlockWriter, tree.Name], None]:
 
     def write(g: BlockWriter, node: tree.Name) -> None:
         g.asm.set(0, value)
+
     return write
 
 
@@ -568,7 +578,8 @@ def _find(g: BlockWriter, node: tree.Call) -> None:
 
 
 def _swap(g: BlockWriter, node: tree.Call) -> None:
-    """Load the number with its bytes reversed into r0: the call `node` of bswap(). `g` writes that.
+    """Load the number with its bytes reversed into r0: the call `node` of bswap(). `g` writes
+    that.
     """
     g.number(node.arguments[0])
     bits, _ = layout.width(g.type(node))
@@ -699,6 +710,7 @@ _NUMBERS: Final[dict[str, Callable[..., None]]] = {
 
 
 # --- values in memory
+
 
 def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Area) -> None:
     """Store a builtin's or function's value in an area.
@@ -1113,6 +1125,7 @@ _STORES: Final[dict[str, Callable[..., None]]] = {
 
 
 # --- comparisons of what is no number
+
 
 def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
     """Jump to a label where `==` or `!=` of two values in memory does not hold.

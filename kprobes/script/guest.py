@@ -61,7 +61,8 @@ class GuestWorld:
     # --- types
 
     def type(self, name: str) -> ValueType | None:
-        """Return a type of the guest, given by its name, as scripts have it; None: there is none.
+        """Return a type of the guest, given by its name, as scripts have it; None: there is
+        none.
         """
         if name not in self._types:
             self._types[name] = None
@@ -171,8 +172,10 @@ class GuestWorld:
 
         Each is (name, `file.c:12` or "", inlined).
         """
-        return [(frame.function, f"{frame.path}:{frame.line}" if frame.line else "", frame.inlined)
-                for frame in self.debug.frames(address)]
+        return [
+            (frame.function, f"{frame.path}:{frame.line}" if frame.line else "", frame.inlined)
+            for frame in self.debug.frames(address)
+        ]
 
     def register(self, name: str) -> int | None:
         """Return the number of the context's word that has a register; None: no such register."""
@@ -217,7 +220,6 @@ class GuestWorld:
             number=operand.number,
             memory=operand.memory,
         )
-
 
     def registers(self) -> Sequence[str]:
         """Return the names of registers."""

@@ -14,7 +14,8 @@ _SUFFIXES = ("", "K", "M", "G", "T", "P", "E")
 
 
 def single(number: float) -> float:
-    """Return a number rounded to single precision, in which bpftrace computes the length of bars.
+    """Return a number rounded to single precision, in which bpftrace computes the length of
+    bars.
     """
     rounded: float = struct.unpack("f", struct.pack("f", number))[0]
     return rounded

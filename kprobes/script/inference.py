@@ -209,7 +209,8 @@ class Inference(ABC):
 
     @abstractmethod
     def aggregate(self, node: tree.Call) -> types.Aggregate | None:
-        """Return the type of a map that is assigned by `count()` and its like; None: it is wrong.
+        """Return the type of a map that is assigned by `count()` and its like; None: it is
+        wrong.
         """
 
     @abstractmethod
@@ -250,8 +251,11 @@ class Inference(ABC):
         """Walk through a map declaration."""
         known = ("hash", "lruhash", "percpuhash", "percpulruhash", "percpuarray", "array")
         if declaration.kind not in known:
-            self.error(f"Invalid bpf map type: {declaration.kind}", declaration,
-                       f"Valid map types: {', '.join(known[:4])}")
+            self.error(
+                f"Invalid bpf map type: {declaration.kind}",
+                declaration,
+                f"Valid map types: {', '.join(known[:4])}",
+            )
             return
         if declaration.entries < 1:
             self.error("max entries of a map is a number above 0", declaration)
@@ -260,7 +264,8 @@ class Inference(ABC):
         facts.entries = declaration.entries
 
     def walk(self) -> None:
-        """Walk through all blocks once, and widen types; `changed` tells whether any has changed.
+        """Walk through all blocks once, and widen types; `changed` tells whether any has
+        changed.
         """
         for probe in self.typing.probes:
             self.probe = probe
@@ -292,8 +297,10 @@ class Inference(ABC):
                 self.warn("Unreachable statement.", statement)
             self.statement(statement)
             left = isinstance(statement, tree.Jump) or (
-                isinstance(statement, tree.Evaluate) and isinstance(statement.expression, tree.Call)
-                and statement.expression.name == "exit")
+                isinstance(statement, tree.Evaluate)
+                and isinstance(statement.expression, tree.Call)
+                and statement.expression.name == "exit"
+            )
         result: ValueType | None = types.Nothing()
         if block.value is not None:
             result = self.type(block.value)
@@ -308,8 +315,11 @@ class Inference(ABC):
         """Walk through an expression that is a statement."""
         expression = statement.expression
         if isinstance(expression, tree.Call) and expression.name in AGGREGATES:
-            self.error(f"{expression.name}() must be assigned directly to a map", expression,
-                       f"@ = {expression.name}({'...' if expression.arguments else ''})")
+            self.error(
+                f"{expression.name}() must be assigned directly to a map",
+                expression,
+                f"@ = {expression.name}({'...' if expression.arguments else ''})",
+            )
             return
         result = self.type(expression)
         counted = isinstance(expression, tree.Unary) and expression.operator in _COUNTING
@@ -446,8 +456,11 @@ class Inference(ABC):
             if made is not None:
                 self.typing.of[value] = made
             return made
-        if isinstance(value, tree.Block) and isinstance(value.value, tree.Call) \
-                and value.value.name in AGGREGATES:
+        if (
+            isinstance(value, tree.Block)
+            and isinstance(value.value, tree.Call)
+            and value.value.name in AGGREGATES
+        ):
             self._scopes.append({})
             for statement in value.statements:
                 self.statement(statement)
@@ -582,10 +595,14 @@ class Inference(ABC):
 
     def _while(self, statement: tree.While) -> None:
         """Walk through a while loop."""
-        self.warn("While loops are deprecated and may be removed in the future.", statement,
-                  "For loops support ranges (e.g. `for ($x : $start..$end) { ... }`), and can be "
-                  "used in place of while. These are more easily proven to be bounded by the "
-                  "verifier.", early=True)
+        self.warn(
+            "While loops are deprecated and may be removed in the future.",
+            statement,
+            "For loops support ranges (e.g. `for ($x : $start..$end) { ... }`), and can be "
+            "used in place of while. These are more easily proven to be bounded by the "
+            "verifier.",
+            early=True,
+        )
         self.condition(statement.condition)
         self._loop(statement.body)
 
@@ -756,7 +773,8 @@ class Inference(ABC):
         return None
 
     def condition(self, node: Expression) -> None:
-        """Walk through a condition; it is an error unless it is a number, a pointer or a boolean.
+        """Walk through a condition; it is an error unless it is a number, a pointer or a
+        boolean.
         """
         result = self.type(node)
         if (
@@ -780,8 +798,11 @@ class Inference(ABC):
         slot = self._find(node.name)
         if slot is None:
             names = {name for scope in self._scopes for name in scope}
-            self.error(f"Undefined or undeclared variable: {node.name.partition('#')[0]}", node,
-                       *did_you_mean(node.name, names))
+            self.error(
+                f"Undefined or undeclared variable: {node.name.partition('#')[0]}",
+                node,
+                *did_you_mean(node.name, names),
+            )
             return None
         self.typing.slots[node] = slot
         if not slot.filled and not self._measured:
@@ -952,8 +973,11 @@ class Inference(ABC):
             target: the type that it gets.
         """
         if kind == _UINT64 and target == _INT64 and not isinstance(node, tree.Number):
-            self.warn("Expression of type: uint64 being cast to type: int64. This may cause "
-                      "unexpected results. Use an explicit cast to suppress this warning.", node)
+            self.warn(
+                "Expression of type: uint64 being cast to type: int64. This may cause "
+                "unexpected results. Use an explicit cast to suppress this warning.",
+                node,
+            )
 
     def _arithmetic(self, node: tree.Binary, a: Integer, b: Integer) -> ValueType:
         """Return the type of arithmetic on two integers; warn of divisions with mixed signs.
@@ -1032,8 +1056,10 @@ class Inference(ABC):
             None after an error of types that do not go together at all.
         """
         whole = node.operator in ("==", "!=")
-        numbers = [isinstance(kind, types.Pointer) or self.as_integer(kind, node) is not None
-                   for kind in (left, right)]
+        numbers = [
+            isinstance(kind, types.Pointer) or self.as_integer(kind, node) is not None
+            for kind in (left, right)
+        ]
         if all(numbers):
             if isinstance(left, Integer) and isinstance(right, Integer):
                 together = both(left, right)
@@ -1158,8 +1184,11 @@ class Inference(ABC):
                     *did_you_mean(node.name, fields),
                 )
             else:
-                self.error(f"{kind} does not contain a field named '{node.name}'", node,
-                           *did_you_mean(node.name, fields))
+                self.error(
+                    f"{kind} does not contain a field named '{node.name}'",
+                    node,
+                    *did_you_mean(node.name, fields),
+                )
             return None
         return fields[node.name]
 
@@ -1240,7 +1269,7 @@ class Inference(ABC):
             if isinstance(
                 of, types.Stats | types.Histogram | types.LinearHistogram | types.TimeSeries
             ):
-                self.error(f"Cannot cast from \"{name_of(of)}\" to \"{name_of(to)}\"", node)
+                self.error(f'Cannot cast from "{name_of(of)}" to "{name_of(to)}"', node)
                 return None
             return to
         number = self.as_integer(of, node.operand)
@@ -1318,8 +1347,12 @@ class Inference(ABC):
         """Return the type of sizeof(), and enter its number."""
         of = self.written(node.type)
         if of is not None:
-            self.typing.sizes[node] = layout.stated(settled(of), self.world.bits // 8 if isinstance(
-                of, (types.Structure, types.Array, types.Pointer)) else 8)
+            self.typing.sizes[node] = layout.stated(
+                settled(of),
+                self.world.bits // 8
+                if isinstance(of, (types.Structure, types.Array, types.Pointer))
+                else 8,
+            )
         return _UINT64
 
     def _offset_of(self, node: tree.OffsetOf) -> ValueType | None:
@@ -1332,8 +1365,11 @@ class Inference(ABC):
             part = next((one for one in fields if one.name == name), None)
             if part is None:
                 if of is not None:
-                    self.error(f"'{name_of(of)}' has no field named '{name}'", node,
-                               *did_you_mean(name, [one.name for one in fields]))
+                    self.error(
+                        f"'{name_of(of)}' has no field named '{name}'",
+                        node,
+                        *did_you_mean(name, [one.name for one in fields]),
+                    )
                 return _UINT64
             offset = offset + part.offset
             of = part.type
@@ -1390,8 +1426,11 @@ class Inference(ABC):
                 facts = self.map(name.expression.name, name.expression.span)
                 kind = facts.key if facts.keyed else facts.value
                 if kind is None and self.final:
-                    self.error(f"Undefined map: {facts.name}", name.expression,
-                               *did_you_mean(facts.name, self.known_maps()))
+                    self.error(
+                        f"Undefined map: {facts.name}",
+                        name.expression,
+                        *did_you_mean(facts.name, self.known_maps()),
+                    )
                 return kind
             return self.type(name.expression)
         if name.pointers and text.startswith(("struct ", "union ")):
@@ -1400,8 +1439,11 @@ class Inference(ABC):
             if text.startswith("enum "):
                 self.error(f"Unknown enum: {text.removeprefix('enum ')}", name)
             else:
-                self.error(f'Cannot resolve unknown type "{text}"', name,
-                           *did_you_mean(text, self.definitions.names()))
+                self.error(
+                    f'Cannot resolve unknown type "{text}"',
+                    name,
+                    *did_you_mean(text, self.definitions.names()),
+                )
         return None
 
 

@@ -165,8 +165,12 @@ def _packed(type: ValueType, word: int) -> tuple[int, int]:
 def record(fields: list[tuple[str, ValueType]]) -> types.Record:
     """Return the type of a record with these fields, in order."""
     places = members(types.Tuple(tuple(type for _, type in fields)))
-    return types.Record(tuple(types.Field(name, type, at)
-                              for (name, type), (at, _) in zip(fields, places, strict=True)))
+    return types.Record(
+        tuple(
+            types.Field(name, type, at)
+            for (name, type), (at, _) in zip(fields, places, strict=True)
+        )
+    )
 
 
 def _up(number: int, step: int) -> int:

@@ -95,8 +95,11 @@ class _Expansion:
             return self._called(made, value.name, arguments, bindings, inside)
         if isinstance(value, tree.TypeName):
             return self._type(value, bindings, inside)
-        changes = {field.name: self.copy(getattr(value, field.name), bindings, inside)
-                   for field in attrs.fields(type(value)) if field.name != "span"}
+        changes = {
+            field.name: self.copy(getattr(value, field.name), bindings, inside)
+            for field in attrs.fields(type(value))
+            if field.name != "span"
+        }
         return evolve(value, **changes)
 
     def _type(
@@ -143,8 +146,14 @@ class _Expansion:
         bindings[value.name] = fresh
         return fresh
 
-    def _called(self, value: Expression, name: str, arguments: list[Expression], bindings: Bindings,
-                inside: tuple[str, ...]) -> Expression:
+    def _called(
+        self,
+        value: Expression,
+        name: str,
+        arguments: list[Expression],
+        bindings: Bindings,
+        inside: tuple[str, ...],
+    ) -> Expression:
         """Return the block that a call of a macro becomes; the call itself where it is of none.
 
         Args:
@@ -189,8 +198,10 @@ class _Expansion:
         """Return True where a macro takes such arguments."""
         if len(macro.parameters) != len(arguments):
             return False
-        return all(isinstance(parameter, tree.Name) or type(parameter) is type(argument)
-                   for parameter, argument in zip(macro.parameters, arguments, strict=True))
+        return all(
+            isinstance(parameter, tree.Name) or type(parameter) is type(argument)
+            for parameter, argument in zip(macro.parameters, arguments, strict=True)
+        )
 
     def _refuse(
         self, name: str, candidates: list[Macro], arguments: list[Expression], at: Expression

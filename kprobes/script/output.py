@@ -138,7 +138,8 @@ class ScriptOutput(ABC):
         self._warnings = warnings
 
     def failure(self, text: str) -> None:
-        """Write an error that names no line of the script, such as of a file that does not exist.
+        """Write an error that names no line of the script, such as of a file that does not
+        exist.
         """
         self._err(f"ERROR: {text}\n")
 
@@ -489,7 +490,8 @@ class JsonOutput(ScriptOutput):
         self._record("printf", json_text(text))
 
     def _at(self, type: str, fields: str, place: SourceReference) -> None:
-        """Write an object with a type, fields, which are JSON already, and a place in the script.
+        """Write an object with a type, fields, which are JSON already, and a place in the
+        script.
         """
         where = f'"filename": {json_text(place.file)}, "line": {place.line}, "col": {place.column}'
         self._out(f'{{"type": "{type}", {fields}, {where}}}\n')

@@ -98,14 +98,14 @@ class _Parser(ExpressionParser):
         if self.peek() == "#":
             end = self.text.find("\n", start)
             self.at = len(self.text) if end < 0 else end
-            while self.text[start:self.at].endswith("\\") and not self.ended:
+            while self.text[start : self.at].endswith("\\") and not self.ended:
                 end = self.text.find("\n", self.at + 1)
                 self.at = len(self.text) if end < 0 else end
         elif self.word_at(self.at) in _DEFINITIONS:
             self._braces()
         else:
             return False
-        script.definitions.append((self.text[start:self.at], self.since(start)))
+        script.definitions.append((self.text[start : self.at], self.since(start)))
         return True
 
     def _braces(self) -> None:
@@ -168,7 +168,7 @@ class _Parser(ExpressionParser):
                 if value in ("true", "false"):
                     value = value == "true"
             script.settings.append(tree.Setting(span=self.since(start), name=name, value=value))
-            if self.text[self.beyond(self.at):][:1] != "}":
+            if self.text[self.beyond(self.at) :][:1] != "}":
                 self.expect(";")
 
     # --- probes and macros
@@ -243,7 +243,7 @@ class _Parser(ExpressionParser):
         start = self.at
         points = [self._point()]
         while self.take(","):
-            if self.text[self.beyond(self.at):][:1] in ("/", "{"):
+            if self.text[self.beyond(self.at) :][:1] in ("/", "{"):
                 break
             points.append(self._point())
         last = points[-1].span
@@ -268,12 +268,12 @@ class _Parser(ExpressionParser):
             elif char == "\\" and quoted:
                 self.at += 1
             elif not quoted:
-                path = ":" in self.text[start:self.at]
+                path = ":" in self.text[start : self.at]
                 ends = char == "/" and not path and self.peek(1) not in ("/", "*")
                 if char in "{," or char.isspace() or ends:
                     break
             self.at += 1
-        raw = self.text[start:self.at]
+        raw = self.text[start : self.at]
         if not raw:
             raise self.fail("expected attach point")
         return tree.AttachPoint(span=self.since(start), text=raw)
@@ -329,7 +329,7 @@ class _Parser(ExpressionParser):
             )
         if self.peek() == "@" or (self.peek() == "$" and self.word_at(self.at + 1)):
             return self._assignment(start)
-        if word == "_" and self.text[self.beyond(start + 1):][:1] == "=":
+        if word == "_" and self.text[self.beyond(start + 1) :][:1] == "=":
             self.at = self.beyond(start + 1) + 1
             expression = self.expression()
             span = self.since(start)
@@ -346,14 +346,14 @@ class _Parser(ExpressionParser):
         """
         self.at += len(word)
         value = None
-        if word == "return" and self.text[self.beyond(self.at):][:1] not in (";", "}"):
+        if word == "return" and self.text[self.beyond(self.at) :][:1] not in (";", "}"):
             value = self.expression()
         self._end()
         return tree.Jump(span=self.between(start, start + len(word)), kind=word, value=value)
 
     def _end(self) -> None:
         """Move on behind a semicolon; none is needed before a closing brace."""
-        if self.text[self.beyond(self.at):][:1] != "}":
+        if self.text[self.beyond(self.at) :][:1] != "}":
             self.expect(";")
         else:
             self.take(";")
@@ -370,10 +370,11 @@ class _Parser(ExpressionParser):
         """
         span = self.since(start)
         braces = isinstance(expression, tree.Block) or (
-            isinstance(expression, tree.Conditional) and self.text[self.at - 1] == "}")
+            isinstance(expression, tree.Conditional) and self.text[self.at - 1] == "}"
+        )
         if self.take(";"):
             return tree.Evaluate(span=span, expression=expression)
-        if self.text[self.beyond(self.at):][:1] == "}":
+        if self.text[self.beyond(self.at) :][:1] == "}":
             return expression
         if not braces:
             raise self.fail("expected ';'")

@@ -34,8 +34,14 @@ class Performer:
         ended: exit() was called.
     """
 
-    def __init__(self, source: Source, settings: Settings, compiled: Compiled, decoder: Decoder,
-                 output: ScriptOutput) -> None:
+    def __init__(
+        self,
+        source: Source,
+        settings: Settings,
+        compiled: Compiled,
+        decoder: Decoder,
+        output: ScriptOutput,
+    ) -> None:
         """Prepare.
 
         Args:
@@ -73,8 +79,15 @@ class Performer:
 
     def _place(self, span: Span) -> list[SourceReference]:
         """Return a part of the script in the form in which messages name it, in a list."""
-        return [SourceReference(self._source.mark(span), self._source.name, span.line, span.column,
-                                tuple(self._source.excerpt(span)))]
+        return [
+            SourceReference(
+                self._source.mark(span),
+                self._source.name,
+                span.line,
+                span.column,
+                tuple(self._source.excerpt(span)),
+            )
+        ]
 
     def _places(self, action: Action) -> list[SourceReference]:
         """Return the parts of the script that a message names.
@@ -133,7 +146,8 @@ class Performer:
     def _print_map(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write the map of print(), whose name, `top` and `div` are in `action`; `values` is empty.
+        """Write the map of print(), whose name, `top` and `div` are in `action`; `values` is
+        empty.
         """
         self.show(action.data["map"], action.data["top"], action.data["div"])
 
@@ -153,7 +167,7 @@ class Performer:
             table.clear()
         else:
             view, size = self._scalar(name)
-            view[:FLAG + size] = bytes(FLAG + size)
+            view[: FLAG + size] = bytes(FLAG + size)
 
     def _zero(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
@@ -171,7 +185,7 @@ class Performer:
         else:
             view, size = self._scalar(name)
             if view[0]:
-                view[FLAG:FLAG + size] = bytes(size)
+                view[FLAG : FLAG + size] = bytes(size)
 
     @staticmethod
     def _zero_all(table: Any) -> None:
@@ -251,8 +265,7 @@ class Performer:
     def _runtime_error(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write a warning of what went wrong while a program ran, named in `action`.
-        """
+        """Write a warning of what went wrong while a program ran, named in `action`."""
         self._output.runtime_error(action.data["error"], self._place(action.span))
 
     def _helper_error(
@@ -274,7 +287,7 @@ class Performer:
         area = self._compiled.storage.scalars[name]
         kind = self._compiled.typing.maps[name].value
         assert kind is not None
-        return self._compiled.globals.block.view[area.offset:], layout.room_of(kind)
+        return self._compiled.globals.block.view[area.offset :], layout.room_of(kind)
 
     def items(self, name: str) -> list[tuple[Any, Any]]:
         """Return (key, value) of each entry of a map; without keys (None, value), if it is set."""
@@ -284,7 +297,7 @@ class Performer:
             view, size = self._scalar(name)
             if not view[0]:
                 return []
-            return [(None, self._decoder.value(facts.value, bytes(view[FLAG:FLAG + size])))]
+            return [(None, self._decoder.value(facts.value, bytes(view[FLAG : FLAG + size])))]
         table: Any = self._compiled.maps[name]
         table.settle()
         assert facts.key is not None
@@ -297,8 +310,14 @@ class Performer:
             raw = table.value_bytes(at - 1)
             out.append((self._decoder.value(facts.key, key), self._decoder.value(facts.value, raw)))
 
-    def show(self, name: str, top: int = 0, div: int = 1, final: bool = False,
-             output: ScriptOutput | None = None) -> None:
+    def show(
+        self,
+        name: str,
+        top: int = 0,
+        div: int = 1,
+        final: bool = False,
+        output: ScriptOutput | None = None,
+    ) -> None:
         """Print a map.
 
         Args:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..programs.attach import Attachment
     from ..programs.program import Program
 
+
 class Probed(Protocol):
     """A Kprobes, as far as scripts need it.
 
@@ -58,6 +59,7 @@ class Probed(Protocol):
             maxactive: calls that are followed at once at most, of a return probe.
             printed: called with each line of trace_printk.
         """
+
     def watchpoint(
         self, where: str | int, size: int, access: str = "w", handler: Any = None
     ) -> Watchpoint:
@@ -69,6 +71,7 @@ class Probed(Protocol):
             access: "r", "w" or "rw".
             handler: called with (watchpoint, registers).
         """
+
     def stack_trace(self, regs: Any, limit: int = 64) -> list[int]:
         """Return the pc and return addresses of a hit, innermost first, `limit` at most."""
 
@@ -93,8 +96,13 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
     """
     out = list[TypedProbe]()
     for probe, points in zip(front.script.probes, front.points, strict=True):
-        names = {node.name for part in (probe.predicate, probe.body) if part is not None
-                 for node in tree.walk(part) if isinstance(node, tree.Name)}
+        names = {
+            node.name
+            for part in (probe.predicate, probe.body)
+            if part is not None
+            for node in tree.walk(part)
+            if isinstance(node, tree.Name)
+        }
         groups: dict[Any, TypedProbe] = {}
         for point in points:
             if point.kind in OUTSIDE or world is None:
@@ -203,8 +211,11 @@ def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Itera
             continue
         image = f"{point.image}:" if point.image else ""
         offset = f"+{point.offset}" if point.offset else ""
-        yield evolve(point, address=(symbol.address | symbol.mode) + point.offset,
-                     text=f"{point.kind}:{image}{symbol.name}{offset}")
+        yield evolve(
+            point,
+            address=(symbol.address | symbol.mode) + point.offset,
+            text=f"{point.kind}:{image}{symbol.name}{offset}",
+        )
     if not some:
         _missing(
             front, point, _no_matches(point), [symbol.name for symbol in world.machine.symbols]
@@ -228,8 +239,11 @@ def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
         found.module if found is not None else ""
     ):
         return True
-    front.found.error(f"Could not resolve address: {point.image or '*'}:{point.address:#x}", None,
-                      "--unsafe probes it all the same")
+    front.found.error(
+        f"Could not resolve address: {point.image or '*'}:{point.address:#x}",
+        None,
+        "--unsafe probes it all the same",
+    )
     return False
 
 
@@ -316,10 +330,13 @@ def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
         world: the guest.
     """
     markers = world.debug.markers()
-    same = [marker for marker in markers
-            if fnmatch.fnmatchcase(marker.name, point.function)
-            and fnmatch.fnmatchcase(marker.provider, point.provider or "*")
-            and world.is_of(marker.module, point.image)]
+    same = [
+        marker
+        for marker in markers
+        if fnmatch.fnmatchcase(marker.name, point.function)
+        and fnmatch.fnmatchcase(marker.provider, point.provider or "*")
+        and world.is_of(marker.module, point.image)
+    ]
     for marker in same:
         yield evolve(
             point,
@@ -357,8 +374,14 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
     _missing(front, point, f"No code of {file}:{number}", [])
 
 
-def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, engine: str | None,
-           woken: Callable[[str], None]) -> Iterator[Attachment | Watchpoint]:
+def attach(
+    kprobes: Probed,
+    probe: TypedProbe,
+    program: Program,
+    clock: Any,
+    engine: str | None,
+    woken: Callable[[str], None],
+) -> Iterator[Attachment | Watchpoint]:
     """Attach a block's program to all attach points of the block in the guest, one by one.
 
     Args:
@@ -395,13 +418,21 @@ def attach(kprobes: Probed, probe: TypedProbe, program: Program, clock: Any, eng
 
 
 def _is_breakpoint(kprobes: Probed, point: Point) -> bool:
-    """Tell whether a watchpoint is a probe instead: one of execution, where no accesses are seen.
+    """Tell whether a watchpoint is a probe instead: one of execution, where no accesses are
+    seen.
     """
     return point.access == "x" and kprobes.machine.watching is None
 
 
-def _watch(kprobes: Probed, point: Point, program: Program, clock: Any, engine: str | None,
-           woken: Callable[[str], None], number: int) -> Watchpoint:
+def _watch(
+    kprobes: Probed,
+    point: Point,
+    program: Program,
+    clock: Any,
+    engine: str | None,
+    woken: Callable[[str], None],
+    number: int,
+) -> Watchpoint:
     """Set a watchpoint whose handler runs a program at accesses to memory, and return it.
 
     Args:

@@ -59,9 +59,17 @@ _REFUSED: Final = {
     "rawtracepoint": "raw tracepoints are places in Linux's kernel that its own build declares",
     "software": "software events are counted by Linux's kernel",
     "hardware": "hardware events are counted by the performance counters of a processor",
-    "iter": "iterators walk through objects of Linux's kernel"}
-_UNITS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
-                 "d": 86400 * 10**9}
+    "iter": "iterators walk through objects of Linux's kernel",
+}
+_UNITS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+}
 _OFFSET: Final = re.compile(r"(.*?)\+(0[xX][0-9a-fA-F]+|[0-9]+)", re.DOTALL)
 _DURATION: Final = re.compile(r"([0-9]+)(ns|us|ms|s|m|h|d)")
 
@@ -147,8 +155,11 @@ def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
         )
         return []
     if kind in _REFUSED:
-        found.error(f"{kind} probes have no meaning in this guest: {_REFUSED[kind]}", point.span,
-                    "probe the function that the event stands for, with kprobe or uprobe")
+        found.error(
+            f"{kind} probes have no meaning in this guest: {_REFUSED[kind]}",
+            point.span,
+            "probe the function that the event stands for, with kprobe or uprobe",
+        )
         return []
     text = ":".join([kind, *parts[1:]])
     made = _READERS[kind](evolve(Point(kind=kind, span=point.span, text=text)), parts[1:], found)
@@ -355,7 +366,15 @@ def _watchpoint(point: Point, words: list[str], found: Diagnostics) -> Point | N
 
 
 _READERS: Final = {
-    "begin": _plain, "end": _plain, "self": _self, "test": _named, "bench": _named,
+    "begin": _plain,
+    "end": _plain,
+    "self": _self,
+    "test": _named,
+    "bench": _named,
     **dict.fromkeys(("kprobe", "kretprobe", "uprobe", "uretprobe", "fentry", "fexit"), _function),
-    "usdt": _marker, "interval": _timer, "profile": _timer,
-    "watchpoint": _watchpoint, "asyncwatchpoint": _watchpoint}
+    "usdt": _marker,
+    "interval": _timer,
+    "profile": _timer,
+    "watchpoint": _watchpoint,
+    "asyncwatchpoint": _watchpoint,
+}

@@ -25,7 +25,8 @@ def literal(value: int) -> Integer:
 
 
 def settled(type: ValueType) -> ValueType:
-    """Return a type without Flexible: the sign of its literals does not depend on others any more.
+    """Return a type without Flexible: the sign of its literals does not depend on others any
+    more.
     """
     if isinstance(type, Flexible):
         return Integer(type.bits, type.signed)
@@ -151,7 +152,8 @@ _AGGREGATES = {
 
 
 def base_name(kind: ValueType) -> str:
-    """Return a type's name for messages, without the types that it consists of: "int", "pointer".
+    """Return a type's name for messages, without the types that it consists of: "int",
+    "pointer".
     """
     names = {
         types.String: "string",

@@ -10,7 +10,8 @@ from .source import Diagnostics, ScriptError, Span
 _LAYOUT: Final = re.compile(r"(?:[ \t\r\n\f\v]+|//[^\n]*|/\*.*?(?:\*/|\Z))*", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _NUMBER: Final = re.compile(
-    r"0[xX][0-9a-fA-F_]*|[0-9][0-9_]*(?:[eE][0-9_]*)?(?:[num]s|[smhd]|[uU][lL]?[lL]?|[lL][lL]?)?")
+    r"0[xX][0-9a-fA-F_]*|[0-9][0-9_]*(?:[eE][0-9_]*)?(?:[num]s|[smhd]|[uU][lL]?[lL]?|[lL][lL]?)?"
+)
 _PARTS: Final = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?:[eE]([0-9]+))?([a-zA-Z]*)")
 _UNITS: Final = {
     "": 1,
@@ -136,7 +137,7 @@ class Scanner:
 
     def peek(self, ahead: int = 0) -> str:
         """Return a character; "" behind the end."""
-        return self.text[self.at + ahead:self.at + ahead + 1]
+        return self.text[self.at + ahead : self.at + ahead + 1]
 
     @property
     def ended(self) -> bool:

@@ -275,8 +275,16 @@ class Script:
         symbols = guest.describe if guest is not None else values.nowhere
         sources = guest.sources if guest is not None else values.unknown
         since = time.time_ns() - time.monotonic_ns() if self._clock() is time.monotonic_ns else 0
-        return values.Decoder(self.settings, self._world.bits, self._world.order, symbols,
-                              self._compiled.storage.texts, strftime, since, sources)
+        return values.Decoder(
+            self.settings,
+            self._world.bits,
+            self._world.order,
+            symbols,
+            self._compiled.storage.texts,
+            strftime,
+            since,
+            sources,
+        )
 
     # --- running it
 
@@ -421,7 +429,7 @@ class Script:
         Args:
             text: what the program printed to be heard; it is not used.
         """
-        tick = self._compiled.variables.block.view[TICK:TICK + 1]
+        tick = self._compiled.variables.block.view[TICK : TICK + 1]
         if self._pace is not None:
             tick[0] = 0
         self.poll()
@@ -434,8 +442,11 @@ class Script:
     @property
     def alone(self) -> bool:
         """True where the script has begin, end and self probes only."""
-        return all(point.kind in ("begin", "end", "self") for probe, _ in self._compiled.programs
-                   for point in probe.points)
+        return all(
+            point.kind in ("begin", "end", "self")
+            for probe, _ in self._compiled.programs
+            for point in probe.points
+        )
 
     def _fire_due(self) -> None:
         """Run the programs of timers whose time has come by the script's clock, once each."""
@@ -452,14 +463,15 @@ class Script:
         self._due = [now + point.period for point, _ in self._timers]
 
     def _set_timers(self) -> None:
-        """Set the timers' times, and have programs in the guest call Python at intervals if needed.
+        """Set the timers' times, and have programs in the guest call Python at intervals if
+        needed.
         """
         self._wind_timers()
         if self._kprobes is None or not compiler.speaks(
             [probe for probe, _ in self._compiled.programs]
         ):
             return
-        tick = self._compiled.variables.block.view[TICK:TICK + 1]
+        tick = self._compiled.variables.block.view[TICK : TICK + 1]
         if self._clock() is not time.monotonic_ns:  # another clock: only a look at it tells
             tick[0] = bool(self._timers)
             return
@@ -526,7 +538,8 @@ class Script:
 
     @property
     def errors(self) -> str:
-        """The text that the script has written to standard error, where no other output was given.
+        """The text that the script has written to standard error, where no other output was
+        given.
         """
         return self._errors.getvalue()
 

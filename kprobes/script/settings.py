@@ -150,7 +150,9 @@ def _value(name: str, value: str | int | bool) -> object:
                 f"Invalid value for license. Found: {value}. Valid values: {', '.join(choices)}."
             )
         if value.lower() not in known:
-            return _Wrong(f"{name}: Invalid value for {name}: valid values are "
-                          f"{', '.join(choices[:-1])}, and {choices[-1]}.")
+            return _Wrong(
+                f"{name}: Invalid value for {name}: valid values are "
+                f"{', '.join(choices[:-1])}, and {choices[-1]}."
+            )
         return known[value.lower()]
     return value

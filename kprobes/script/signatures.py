@@ -92,7 +92,8 @@ def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
 
 
 def _args(inference: Inference, node: tree.Name) -> ValueType | None:
-    """Return the structure that `args` is; an error of `node` in `inference` where it is not known.
+    """Return the structure that `args` is; an error of `node` in `inference` where it is not
+    known.
     """
     found = inference.probe.arguments
     if found is None:
@@ -225,7 +226,8 @@ PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
     "is_array": lambda kind: isinstance(kind, types.Array),
     "is_integer": lambda kind: isinstance(kind, Integer),
     "is_unsigned_integer": lambda kind: isinstance(kind, Integer) and not kind.signed,
-    "is_literal": lambda kind: False}
+    "is_literal": lambda kind: False,
+}
 
 
 # --- aggregates
@@ -233,10 +235,15 @@ PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
 #: Function -> what its arguments after the number are called where they are no literals.
 _LITERALS: Final = {
     "hist": ("bits value, need integer literal",),
-    "lhist": ("min value (must be non-negative literal)",
-              "max value (must be non-negative literal)", "step value"),
-    "tseries": ("interval_ns value (must be non-negative literal)",
-                "num_intervals value (must be non-negative literal)"),
+    "lhist": (
+        "min value (must be non-negative literal)",
+        "max value (must be non-negative literal)",
+        "step value",
+    ),
+    "tseries": (
+        "interval_ns value (must be non-negative literal)",
+        "num_intervals value (must be non-negative literal)",
+    ),
 }
 
 
@@ -316,8 +323,10 @@ def _linear(
     if low > high:
         wrong.append(f"lhist() min must be less than max (provided min {low} and max {high})")
     elif high - low < step:
-        wrong.append("lhist() step is too large for the given range (provided step "
-                     f"{step} for range {high - low})")
+        wrong.append(
+            "lhist() step is too large for the given range (provided step "
+            f"{step} for range {high - low})"
+        )
     if not wrong and high >= 1 << 31:
         wrong.append("lhist() limits have 31 bits here")
     for text in wrong:
@@ -342,8 +351,12 @@ def _series(
     if interval <= 0:
         inference.error(f"tseries() interval_ns must be >= 1 ({interval} provided)", node)
     elif not 1 <= count <= 1000000:
-        inference.error(f"tseries() num_intervals must be >= 1 ({count} provided)" if count < 1 else
-                        f"tseries() num_intervals must be < 1000000 ({count} provided)", node)
+        inference.error(
+            f"tseries() num_intervals must be >= 1 ({count} provided)"
+            if count < 1
+            else f"tseries() num_intervals must be < 1000000 ({count} provided)",
+            node,
+        )
     elif how is not None and aggregation not in ("avg", "max", "min", "sum"):
         inference.error(
             "tseries() expects one of the following aggregation functions: avg, max, min, sum "
@@ -364,6 +377,7 @@ def _series(
 
 
 # --- functions
+
 
 def _nothing(inference: Inference, node: tree.Call) -> ValueType:
     """Walk through the arguments of the call `node` of a function that gives no value.
@@ -558,8 +572,11 @@ def _register(inference: Inference, node: tree.Call) -> ValueType | None:
         return None
     register = first.value.decode("utf-8", "replace")
     if inference.world.register(register) is None and inference.final:
-        inference.error(f"'{register}' is not a valid register on this architecture", node,
-                        *did_you_mean(register, inference.world.registers()))
+        inference.error(
+            f"'{register}' is not a valid register on this architecture",
+            node,
+            *did_you_mean(register, inference.world.registers()),
+        )
     return _U64
 
 
@@ -727,8 +744,10 @@ def _texts(
         most: arguments at most.
         result: the type that it gives.
     """
+
     def check(inference: Inference, node: tree.Call) -> ValueType | None:
-        """Check the arguments of the call `node`, note errors in `inference`, and return `result`.
+        """Check the arguments of the call `node`, note errors in `inference`, and return
+        `result`.
         """
         if not _counted(inference, node, least, most):
             return None
@@ -748,6 +767,7 @@ def _texts(
                     argument,
                 )
         return result
+
     return check
 
 
@@ -855,20 +875,26 @@ def _numbers(
         most: the most arguments.
         result: the type that the function gives.
     """
+
     def check(inference: Inference, node: tree.Call) -> ValueType | None:
-        """Check the arguments of the call `node`, note errors in `inference`, and return `result`.
+        """Check the arguments of the call `node`, note errors in `inference`, and return
+        `result`.
         """
         if not _counted(inference, node, least, most):
             return None
         for argument in node.arguments:
             kind = inference.type(argument)
-            if kind is not None and not isinstance(kind, (types.Pointer, types.String)) \
-                    and inference.as_integer(kind, argument) is None:
+            if (
+                kind is not None
+                and not isinstance(kind, (types.Pointer, types.String))
+                and inference.as_integer(kind, argument) is None
+            ):
                 inference.error(
                     f"{node.name}() only supports integer arguments ({name_of(kind)} provided)",
                     argument,
                 )
         return result
+
     return check
 
 
@@ -903,7 +929,8 @@ def _assert(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _fail(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Note an error with the message of the call `node` of fail() in `inference`, in the last walk.
+    """Note an error with the message of the call `node` of fail() in `inference`, in the last
+    walk.
     """
     if inference.final:
         text = node.arguments[0] if node.arguments else None
@@ -992,8 +1019,11 @@ def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
         if not isinstance(which, tree.Name) or which.name not in CLOCKS:
-            inference.error(f"Invalid timestamp mode: {getattr(which, 'name', '?')}", node,
-                            *did_you_mean(getattr(which, "name", ""), CLOCKS))
+            inference.error(
+                f"Invalid timestamp mode: {getattr(which, 'name', '?')}",
+                node,
+                *did_you_mean(getattr(which, "name", ""), CLOCKS),
+            )
     return _U64
 
 
@@ -1018,6 +1048,7 @@ def _refused(reason: str) -> Callable[[Inference, tree.Call], ValueType | None]:
 
     def refuse(inference: Inference, node: tree.Call) -> None:
         inference.error(f"{node.name}() is not supported here: {reason}", node)
+
     return refuse
 
 

@@ -58,13 +58,13 @@ class Source:
     def excerpt(self, span: Span) -> list[str]:
         """Return the source lines of a part, with a line of marks under a single one."""
         lines = self.text.split("\n")
-        shown = lines[span.line - 1:span.end_line]
+        shown = lines[span.line - 1 : span.end_line]
         if span.line != span.end_line:
             return [line.replace("\t", TAB) for line in shown]
         if not shown:
             return []
-        before = shown[0][:span.column - 1]
-        inside = shown[0][span.column - 1:span.end_column - 1]
+        before = shown[0][: span.column - 1]
+        inside = shown[0][span.column - 1 : span.end_column - 1]
         marks = " " * len(before.replace("\t", TAB)) + "~" * max(1, len(inside.replace("\t", TAB)))
         return [shown[0].replace("\t", TAB), marks]
 
@@ -175,7 +175,8 @@ class Diagnostics:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return a hint with the known name that is nearest to `name`, as a list; empty: none is near.
+    """Return a hint with the known name that is nearest to `name`, as a list; empty: none is
+    near.
     """
     near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
     return (f"did you mean {near[0]}?",) if near else ()

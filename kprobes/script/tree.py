@@ -27,6 +27,7 @@ class Node:
 
 # --- types as written
 
+
 @define(eq=False, kw_only=True)
 class TypeName(Node):
     """A type as written.
@@ -45,6 +46,7 @@ class TypeName(Node):
 
 
 # --- expressions
+
 
 @define(eq=False, kw_only=True)
 class Expression(Node):
@@ -250,6 +252,7 @@ class Block(Expression):
 
 # --- statements
 
+
 @define(eq=False, kw_only=True)
 class Statement(Node):
     """The base of all statements."""
@@ -339,6 +342,7 @@ class Jump(Statement):
 
 
 # --- the whole
+
 
 @define(eq=False, kw_only=True)
 class AttachPoint(Node):

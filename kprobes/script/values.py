@@ -87,7 +87,7 @@ class Decoder:
             word: bytes of a pointer.
         """
         if isinstance(type, (types.Integer, types.Enumeration)):
-            return int.from_bytes(raw[:type.bits // 8], order, signed=type.signed)
+            return int.from_bytes(raw[: type.bits // 8], order, signed=type.signed)
         if isinstance(type, types.Boolean):
             return raw[0] != 0
         if isinstance(type, types.Pointer):
@@ -117,12 +117,15 @@ class Decoder:
                 for n in range(type.count)
             ]
         if isinstance(type, types.Buffer):
-            return raw[8:8 + min(_word(raw), type.size)]
+            return raw[8 : 8 + min(_word(raw), type.size)]
         if isinstance(type, types.Symbol):
             return self._symbol(_word(raw))
         if isinstance(type, types.Stack):
-            return tuple(frame for n in range(min(_word(raw), type.limit))
-                         for frame in self._frames_of(type, _word(raw, 8 + 8 * n), n > 0))
+            return tuple(
+                frame
+                for n in range(min(_word(raw), type.limit))
+                for frame in self._frames_of(type, _word(raw, 8 + 8 * n), n > 0)
+            )
         if isinstance(type, types.Text):
             return self._text(type, raw)
         if isinstance(type, types.Aggregate):
@@ -137,7 +140,7 @@ class Decoder:
             raw: its bytes in memory.
             word: not used.
         """
-        raw = raw[:type.size]
+        raw = raw[: type.size]
         text, nul, _ = raw.partition(b"\0")
         cut = not nul and len(raw) == type.size
         if (
@@ -163,7 +166,7 @@ class Decoder:
             raw: the structure's bytes.
         """
         word = self.bits // 8
-        part = raw[one.offset:one.offset + layout.held(one.type, word)]
+        part = raw[one.offset : one.offset + layout.held(one.type, word)]
         if one.bit_size is None:
             return self._value(one.type, part, self.order, word)
         number = int.from_bytes(part, self.order)  # type: ignore[arg-type]
@@ -193,8 +196,11 @@ class Decoder:
         if key not in self._frames:
             name, offset, image = self.symbols(address)
             known = self.sources(address - returns) if sourced else ()
-            inlined = [types.StackFrame(address, function, 0, image, source, True)
-                       for function, source, within in known if within]
+            inlined = [
+                types.StackFrame(address, function, 0, image, source, True)
+                for function, source, within in known
+                if within
+            ]
             own = known[-1][1] if known else ""
             self._frames[key] = (*inlined, types.StackFrame(address, name, offset, image, own))
         return self._frames[key]
@@ -249,7 +255,7 @@ class Decoder:
         found = dict[int, int]()
         since = 0 if self.settings.dummy_ts_map else self.since
         for at in range(0, len(words), 4):
-            number, total, count, moment = words[at:at + 4]
+            number, total, count, moment = words[at : at + 4]
             if not number:
                 continue
             value = _signed(total, type.signed)
@@ -273,7 +279,7 @@ def hashable(value: Any) -> Any:
 
 def _word(raw: bytes, at: int = 0) -> int:
     """Return the word at an offset."""
-    return int.from_bytes(raw[at:at + 8], sys.byteorder)
+    return int.from_bytes(raw[at : at + 8], sys.byteorder)
 
 
 def _signed(number: int, signed: bool) -> int:

@@ -67,8 +67,15 @@ class Bench:
         self._watch = Watchdog(self.machine)
         self._kprobes = Kprobes(self.machine)
         self._scenery = Scenery(self.machine, self._kprobes, seed)
-        self._judge = Judge(self._scenery, self._arch, self.file, self.tally,
-                            self._measure_pad(min(self._arch.traps.end)), self.data, self._contents)
+        self._judge = Judge(
+            self._scenery,
+            self._arch,
+            self.file,
+            self.tally,
+            self._measure_pad(min(self._arch.traps.end)),
+            self.data,
+            self._contents,
+        )
         self._map_own_pages()
 
     @staticmethod
@@ -103,8 +110,15 @@ class Bench:
         """
         return self._arch.decode(code + self._scenery.pads(mode, 32), self.home | mode)
 
-    def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *,
-              all_flags: bool = True) -> list[Difference]:
+    def check(
+        self,
+        code: bytes,
+        mode: int = 0,
+        states: int = 4,
+        where: str = "",
+        *,
+        all_flags: bool = True,
+    ) -> list[Difference]:
         """Run an instruction in random states without a probe and with one, and list the
         differences.
 
@@ -127,8 +141,12 @@ class Bench:
         where = where or code.hex()
         self._scenery.place(code, mode, noise=False)
         insn = self.decode(code, mode)
-        if (insn.data and insn.operand is not None and insn.operand < insn.addr + insn.size
-            and insn.addr < insn.operand + insn.data):
+        if (
+            insn.data
+            and insn.operand is not None
+            and insn.operand < insn.addr + insn.size
+            and insn.addr < insn.operand + insn.data
+        ):
             return []  # registering a probe there is refused
         states_ = [] if insn.reject else self._make_states(insn, rng, states, all_flags)
         if insn.simulate is None or all(s.target in (None, insn.next | insn.mode) for s in states_):
@@ -269,14 +287,14 @@ class Bench:
     ) -> list[StartState]:
         """Return start states for an instruction that stands in the scenery.
 
-        States in which it reads its own bytes or the library's pages, or branches into its own bytes, are
-        left out.
+        States in which it reads its own bytes or the library's pages, or branches into its own
+        bytes, are left out.
 
         Args:
             insn: the instruction.
             rng: source of the random values.
-            count: random states to try; where the instruction is simulated, twice as many, and one for each
-                special value of each register that it reads.
+            count: random states to try; where the instruction is simulated, twice as many, and one
+                for each special value of each register that it reads.
             all_flags: add combinations of the condition flags where the instruction reads them.
         """
         self._usual()
@@ -411,8 +429,9 @@ class Bench:
         seeing = self._run(state, slot, None)
         with self._kprobes._text.bare():
             unseeing = self._run(state, slot, None)
-        return (bool(self._judge.compare(seeing, unseeing, insn, ""))
-                and not self._judge.compare(plain, unseeing, insn, ""))
+        return bool(self._judge.compare(seeing, unseeing, insn, "")) and not self._judge.compare(
+            plain, unseeing, insn, ""
+        )
 
     def _is_loop(self, state: StartState) -> bool:
         """Return True for a branch to itself."""
@@ -427,7 +446,9 @@ class Bench:
         self._scenery.repair()
 
     def _measure_pad(self, mode: int) -> tuple[str, int, int | None]:
-        """Return how a landing pad's fault shows: (access, pc relative to the trap, interrupt number)."""
+        """Return how a landing pad's fault shows: (access, pc relative to the trap, interrupt
+        number).
+        """
         self._scenery.place(b"", mode, noise=False)
         self.machine.regs.go(self.home | mode)
         try:

@@ -84,7 +84,10 @@ def _traps(arch: Arch, rng: random.Random) -> Iterator[str]:
         if not 0 < len(code) <= length:
             yield f"probe trap {code.hex()} does not fit an instruction of {length} bytes"
         if not any(_decode(arch, code, mode).reject for mode in modes):
-            yield f"probe trap {code.hex()} is not refused by decode: a breakpoint may be put over a breakpoint"
+            yield (
+                f"probe trap {code.hex()} is not refused by decode: a breakpoint may be put "
+                "over a breakpoint"
+            )
     for mode, code in arch.traps.end.items():
         if mode & ~arch.pointers.mode_bits:
             yield f"end trap of mode {mode}, which is not in mode_bits"
@@ -265,11 +268,15 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
     if insn.target is not None and insn.target & ~arch.pointers.mode_bits != to:
         yield f"a jump from {frm:#x} to {to:#x} decodes as {insn.name} to {insn.target:#x}"
     if insn.reject or (insn.simulate is None and insn.target is None):
-        yield f"decode does not see that {code.hex()} is a jump ({insn.name}: {insn.reject or 'straight line'})"
+        yield (
+            f"decode does not see that {code.hex()} is a jump ({insn.name}: "
+            f"{insn.reject or 'straight line'})"
+        )
 
 
 def _that_jumps(arch: Arch, code: bytes, frm: int, mode: int) -> Insn:
-    """Return the first instruction of `code` at `frm`; of a bundle the last one, which is the jump.
+    """Return the first instruction of `code` at `frm`; of a bundle the last one, which is the
+    jump.
     """
     insn = arch.decode(code, frm | mode)
     while arch.bundles is not None and insn.next < frm + arch.bundles.size:

@@ -36,10 +36,14 @@ def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
         except KprobeError:
             continue
         after = insn.next | insn.mode
-        kept = (after in (regs[name] for name in regs.names if name != arch.regs.pc)
-                or after in (regs.stack(n) for n in (-1, 0)))
+        kept = after in (regs[name] for name in regs.names if name != arch.regs.pc) or after in (
+            regs.stack(n) for n in (-1, 0)
+        )
         if target != after and kept:
-            yield f"{insn.name} {insn.raw.hex()} keeps its next address and does not say that it links"
+            yield (
+                f"{insn.name} {insn.raw.hex()} keeps its next address and does not say that "
+                "it links"
+            )
             return
 
 
@@ -74,11 +78,17 @@ def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
         except KprobeError:
             continue
         if goes_on and not insn.falls_through:
-            yield f"{insn.name} {insn.raw.hex()} goes on to its next address, and says that it never falls through"
+            yield (
+                f"{insn.name} {insn.raw.hex()} goes on to its next address, and says that it "
+                "never falls through"
+            )
             return
         going_on |= {insn.name} if goes_on else set()
         often[insn.name] += (
             insn.falls_through and jump is not None and insn.next < insn.addr + jump.size
         )
-    yield from (f"{name} never goes on to its next address; does it fall through?" for name in often
-                if often[name] > 20 and name not in going_on)
+    yield from (
+        f"{name} never goes on to its next address; does it fall through?"
+        for name in often
+        if often[name] > 20 and name not in going_on
+    )

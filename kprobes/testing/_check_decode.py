@@ -32,8 +32,11 @@ def row_names(arch: Arch) -> list[str]:
     """Return the names of the rows that `arch.decode` works with, whatever their class: what has a
     name, a simulate and a reject.
     """
-    rows = [t for t in _reachable(arch.decode) if all(hasattr(type(t), word)
-                                                      for word in ("name", "simulate", "reject"))]
+    rows = [
+        t
+        for t in _reachable(arch.decode)
+        if all(hasattr(type(t), word) for word in ("name", "simulate", "reject"))
+    ]
     return sorted({row.name for row in rows if not isinstance(row, Insn)})
 
 
@@ -82,7 +85,10 @@ def check_tables(arch: Arch, rng: random.Random) -> Iterator[str]:
             if not any(table.find(word) is row for word in words) and not _found_at_all(
                 table, row, rng
             ):
-                yield f"row {row.name} {row.picture!r} is never found: others hide it, or its condition never holds"
+                yield (
+                    f"row {row.name} {row.picture!r} is never found: others hide it, or its "
+                    "condition never holds"
+                )
             for word in words[:4]:
                 if _rebuilt(row, word) != word & _drawn(row):
                     yield f"row {row.name}: the fields of {word:#x} do not put it together again"
@@ -127,7 +133,10 @@ def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
             for size in range(insn.size):
                 short = arch.decode(code[:size], home(arch) | mode)
                 if not insn.reject and not short.reject:
-                    yield f"{code[:size].hex() or 'no bytes'}, a part of {insn.raw.hex()} ({insn.name}), is not refused"
+                    yield (
+                        f"{code[:size].hex() or 'no bytes'}, a part of {insn.raw.hex()} "
+                        f"({insn.name}), is not refused"
+                    )
                     return
 
 
@@ -138,8 +147,12 @@ def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
             rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1)))
         )
         mode = rng.choice(tuple(arch.traps.end))
-        addr = (rng.getrandbits(arch.bits) if n % 4 == 0
-                else home(arch)) & -arch.insn_align & ~arch.pointers.mode_bits & arch.mask
+        addr = (
+            (rng.getrandbits(arch.bits) if n % 4 == 0 else home(arch))
+            & -arch.insn_align
+            & ~arch.pointers.mode_bits
+            & arch.mask
+        )
         try:
             insn = arch.decode(code, addr | mode)
         except Exception as error:

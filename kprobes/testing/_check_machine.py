@@ -47,8 +47,15 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
         machine = make()
         try:
             problems += [f"{check.__name__.strip('_')}: {text}" for text in check(Scene(machine))]
-        except (KprobeError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError,
-                AssertionError) as error:
+        except (
+            KprobeError,
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            AssertionError,
+        ) as error:
             problems.append(f"{check.__name__.strip('_')}: raises {type(error).__name__}: {error}")
         finally:
             getattr(machine, "close", lambda: None)()
@@ -74,8 +81,10 @@ def _memory(s: Scene) -> Iterator[str]:
 def _unmapped(s: Scene) -> Iterator[str]:
     """Check that accesses to unmapped memory raise GuestFault with the address and the access."""
     nowhere = s.nowhere()
-    accesses: dict[str, Callable[[], Any]] = {"read": lambda: s.machine.read(nowhere, 4),
-                                              "write": lambda: s.machine.write(nowhere, b"1234")}
+    accesses: dict[str, Callable[[], Any]] = {
+        "read": lambda: s.machine.read(nowhere, 4),
+        "write": lambda: s.machine.write(nowhere, b"1234"),
+    }
     for name, act in accesses.items():
         try:
             act()
@@ -131,7 +140,8 @@ def _trap_pc(s: Scene) -> Iterator[str]:
         s.run(addr)
     if s.listener.traps != [s.a, s.b, s.page] or seen != s.listener.traps:
         yield (
-            f"traps at {list(map(hex, (s.a, s.b, s.page)))} are reported at {list(map(hex, s.listener.traps))}, pc "
+            f"traps at {list(map(hex, (s.a, s.b, s.page)))} are reported at "
+            f"{list(map(hex, s.listener.traps))}, pc "
             f"register {list(map(hex, seen))}"
         )
 
@@ -189,7 +199,10 @@ def _patches(s: Scene) -> Iterator[str]:
             s.listener.traps.clear()
             s.run(s.a)
             if s.listener.traps != [target]:
-                yield f"a jump to {target:#x}, put over code that has run, goes to {list(map(hex, s.listener.traps))}"
+                yield (
+                    f"a jump to {target:#x}, put over code that has run, goes to "
+                    f"{list(map(hex, s.listener.traps))}"
+                )
 
     def patch_and_go(regs: Regs) -> None:
         s.machine.patch(s.a, jump.encode(s.a, s.c))
@@ -199,11 +212,14 @@ def _patches(s: Scene) -> Iterator[str]:
     s.listener.traps.clear()
     s.run(s.a)
     if s.listener.traps != [s.b, s.c]:
-        yield f"a patch made in a report takes no effect at once: {list(map(hex, s.listener.traps))}"
+        yield (
+            f"a patch made in a report takes no effect at once: {list(map(hex, s.listener.traps))}"
+        )
 
 
 def _calls(s: Scene) -> Iterator[str]:
-    """Check a call area: calls there are reported in place, and moved only where the sink says so.
+    """Check a call area: calls there are reported in place, and moved only where the sink says
+    so.
     """
     sites = s.machine.call_sites
     if s.arch.jump is None or sites is None or not sites.jumps(None, 0):
@@ -221,13 +237,18 @@ def _calls(s: Scene) -> Iterator[str]:
     s.listener.at = {s.b: s.home, s.c: s.home}
     s.run(area)
     if (seen, s.listener.traps) != ([area], [s.b]):
-        yield (f"a service at {area:#x} runs at {list(map(hex, seen))}, then the guest goes to "
-               f"{list(map(hex, s.listener.traps))}")
+        yield (
+            f"a service at {area:#x} runs at {list(map(hex, seen))}, then the guest goes to "
+            f"{list(map(hex, s.listener.traps))}"
+        )
     s.listener.services[area] = s.go(s.c)
     s.listener.traps.clear()
     s.run(area)
     if s.listener.traps != [s.c]:
-        yield f"a service that moves the guest: it goes to {list(map(hex, s.listener.traps))}, not {s.c:#x}"
+        yield (
+            f"a service that moves the guest: it goes to {list(map(hex, s.listener.traps))}, "
+            f"not {s.c:#x}"
+        )
     sites.unmap_calls(area)
 
 
@@ -261,5 +282,16 @@ def _fetch_fault(s: Scene) -> Iterator[str]:
 
 
 #: what check_machine() does, each on a machine of its own
-CHECKS = (_memory, _pages, _unmapped, _trap_pc, _moves, _registers_come_back, _patches, _calls,
-          _not_ours, _fetch_fault, *RUNS)
+CHECKS = (
+    _memory,
+    _pages,
+    _unmapped,
+    _trap_pc,
+    _moves,
+    _registers_come_back,
+    _patches,
+    _calls,
+    _not_ours,
+    _fetch_fault,
+    *RUNS,
+)

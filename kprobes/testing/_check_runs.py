@@ -64,7 +64,10 @@ def nesting(s: Scene) -> Iterator[str]:
     s.listener.at = {s.a: nested, s.b: s.home}
     s.run(s.a)
     if s.listener.traps != [s.a, s.b] or pcs != [s.a]:
-        yield f"a nested run: traps {list(map(hex, s.listener.traps))}, pc afterwards {list(map(hex, pcs))}"
+        yield (
+            f"a nested run: traps {list(map(hex, s.listener.traps))}, pc afterwards "
+            f"{list(map(hex, pcs))}"
+        )
     s.listener.at[s.b] = lambda regs: (_ for _ in ()).throw(_MarkError("inner"))
     caught: list[bool] = []
 

@@ -94,8 +94,10 @@ def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Di
     """
     if plain == probed:
         return []
-    start = next((i for i, (a, b) in enumerate(zip(plain, probed, strict=False)) if a != b),
-                 min(len(plain), len(probed)))
+    start = next(
+        (i for i, (a, b) in enumerate(zip(plain, probed, strict=False)) if a != b),
+        min(len(plain), len(probed)),
+    )
     end = start + 1
     while end < min(len(plain), len(probed), start + 16) and plain[end] != probed[end]:
         end += 1

@@ -51,8 +51,16 @@ class Tally:
 class Judge:
     """Compares what two runs left behind, and what handlers saw with what they should have seen."""
 
-    def __init__(self, scenery: Scenery, arch: Arch, file: CaseFile, tally: Tally,
-                 pad_fault: tuple[str, int, int | None], data: int, contents: bytes) -> None:
+    def __init__(
+        self,
+        scenery: Scenery,
+        arch: Arch,
+        file: CaseFile,
+        tally: Tally,
+        pad_fault: tuple[str, int, int | None],
+        data: int,
+        contents: bytes,
+    ) -> None:
         """
         Args:
             scenery: the code around the instruction.
@@ -72,13 +80,17 @@ class Judge:
         self._contents = contents
 
     def aliased(self, plain: Shot, probed: Shot) -> bool:
-        """Return True where the probed run failed at a read or write at which the plain run did not,
-        and one of the top 12 bits of the address is set: the engine drops these bits, so that it
-        finds memory where the CPU would find none.
+        """Return True where the probed run failed at a read or write at which the plain run did
+        not, and one of the top 12 bits of the address is set: the engine drops these bits, so that
+        it finds memory where the CPU would find none.
         """
         fault = probed.end.fault
-        return (fault is not None and fault != plain.end.fault and fault[1] in ("read", "write")
-                and (fault[3] or 0) >> 52 > 0)
+        return (
+            fault is not None
+            and fault != plain.end.fault
+            and fault[1] in ("read", "write")
+            and (fault[3] or 0) >> 52 > 0
+        )
 
     def compare(self, plain: Shot, probed: Shot, insn: Insn, where: str) -> list[Difference]:
         """List the differences between two runs in how they ended, in registers, in data and in
@@ -97,8 +109,10 @@ class Judge:
         out += compare_bytes(
             self._data, plain.data or self._contents, probed.data or self._contents, where
         )
-        code, after = (self._scenery.without_insn(shot.code or self._scenery.image, insn.size)
-                       for shot in (plain, probed))
+        code, after = (
+            self._scenery.without_insn(shot.code or self._scenery.image, insn.size)
+            for shot in (plain, probed)
+        )
         out += compare_bytes(BASE, code, after, where)
         return out
 
@@ -123,12 +137,24 @@ class Judge:
         self._tally.posts += len(seen.posts)
         out = []
         if seen.pres != [self._scenery.home]:
-            out.append(Difference("pre_handler", f"should run once at {self._scenery.home:#x}",
-                                  f"ran at {list(map(hex, seen.pres))}", where))
+            out.append(
+                Difference(
+                    "pre_handler",
+                    f"should run once at {self._scenery.home:#x}",
+                    f"ran at {list(map(hex, seen.pres))}",
+                    where,
+                )
+            )
         posts = [landed] if post and landed is not None else []
         if seen.posts != posts and not (post and self._noticed_late(plain)):
-            out.append(Difference("post_handler", f"should run at {list(map(hex, posts))}",
-                                  f"ran at {list(map(hex, seen.posts))}", where))
+            out.append(
+                Difference(
+                    "post_handler",
+                    f"should run at {list(map(hex, posts))}",
+                    f"ran at {list(map(hex, seen.posts))}",
+                    where,
+                )
+            )
         if seen.values is not None:
             expected = {**state.before, self._arch.regs.pc: self._scenery.home}
             out += compare_registers(

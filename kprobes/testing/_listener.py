@@ -54,7 +54,6 @@ class ToldSink:
     def ended(self) -> None:
         self.runs.append("ended")
 
-
     def exact(self, on: bool) -> None: ...
 
     def abandon(self, regs: Regs, pc: int) -> None: ...

@@ -32,7 +32,8 @@ class _Paper:
 
 
 def paper_regs(arch: Arch) -> Regs:
-    """Return registers of no machine: all zero, with a stack pointer, and memory at every address.
+    """Return registers of no machine: all zero, with a stack pointer, and memory at every
+    address.
     """
     values = dict.fromkeys(arch.regs.names, 0)
     values[arch.regs.sp] = 0x80000 if arch.bits > 16 else 0x8000
@@ -41,5 +42,8 @@ def paper_regs(arch: Arch) -> Regs:
     def writer(name: str) -> Callable[[int], None]:
         return lambda value: values.__setitem__(name, value & masks[name])
 
-    return Regs(_Paper(arch), {name: partial(values.__getitem__, name) for name in values},
-                {name: writer(name) for name in values})
+    return Regs(
+        _Paper(arch),
+        {name: partial(values.__getitem__, name) for name in values},
+        {name: writer(name) for name in values},
+    )

@@ -103,4 +103,5 @@ def _show(value: str | Callable[[Regs], Any], regs: Regs) -> str:
         return str(value(regs))
     if value.startswith("arg") and value[3:].isdigit():
         return f"{value}={regs.arg(int(value[3:])):#x}"
-    return f"{value}={getattr(regs, value) if value in ('pc', 'sp', 'return_value') else regs[value]:#x}"
+    number = getattr(regs, value) if value in ("pc", "sp", "return_value") else regs[value]
+    return f"{value}={number:#x}"

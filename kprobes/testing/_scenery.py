@@ -158,8 +158,8 @@ class Scenery:
             target: address that the branch leads to, mode bits included.
 
         Returns:
-            True where the branch can be tested; False where no trap can stand: the mode has none, it is not
-            aligned, crosses the end, or is too near to the instruction.
+            True where the branch can be tested; False where no trap can stand: the mode has none,
+            it is not aligned, crosses the end, or is too near to the instruction.
         """
         mode = target & self._arch.pointers.mode_bits
         trap, at, home = self._arch.traps.end.get(mode), target - mode - BASE, self.home - BASE
@@ -209,8 +209,9 @@ class Scenery:
             end: address behind it and its delay slot.
             target: where the branch goes; None: not known.
         """
-        return (target is not None and (addr < target & ~self._arch.pointers.mode_bits < end
-                                        or self.is_own(target, target + 1)))
+        return target is not None and (
+            addr < target & ~self._arch.pointers.mode_bits < end or self.is_own(target, target + 1)
+        )
 
     def is_own(self, start: int, end: int) -> bool:
         """Return True where [start, end) touches the library's pages."""

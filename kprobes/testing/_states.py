@@ -240,8 +240,10 @@ class States:
         ]
         if 1 << len(bits) > MAX_FLAG_STATES:
             return [self._random_flags(rng) for _ in range(MAX_FLAG_STATES)]
-        return [self._flag_values({bit for n, bit in enumerate(bits) if pattern >> n & 1})
-                for pattern in range(1 << len(bits))]
+        return [
+            self._flag_values({bit for n, bit in enumerate(bits) if pattern >> n & 1})
+            for pattern in range(1 << len(bits))
+        ]
 
     def _flag_values(self, on: set[tuple[str, int]]) -> dict[str, int]:
         """Return the value of each register with condition flags (name -> value): other bits as
@@ -260,8 +262,10 @@ class States:
         """Return the value of each register with condition flags (name -> value): these random,
         other bits as usual.
         """
-        return {name: usual & ~self._flags[name] | rng.getrandbits(64) & self._flags[name]
-                for name, usual in self._usual.items()}
+        return {
+            name: usual & ~self._flags[name] | rng.getrandbits(64) & self._flags[name]
+            for name, usual in self._usual.items()
+        }
 
     def _value(self, rng: random.Random, width: int, landing: bool) -> int:
         """Return a random value for a register: of 16 draws seven are a pointer into the data, one

@@ -55,8 +55,10 @@ def regions(machine: Any) -> list[tuple[int, int]]:
     if isinstance(machine, UnicornMachine):
         memory = machine.parts.memory
         home, place = memory.windows.home, memory.windows.place
-        return [(home + start, home + end) if place(home + start) == start else (start, end)
-                for start, end in memory.regions()]
+        return [
+            (home + start, home + end) if place(home + start) == start else (start, end)
+            for start, end in memory.regions()
+        ]
     if hasattr(machine, "uc"):
         return sorted((start, end + 1) for start, end, _ in machine.uc.mem_regions())
     if hasattr(machine, "regions"):
@@ -143,14 +145,20 @@ class Comparison:
         """
         own = self._own()
         read = self.kprobes._text.read
-        return {(a, b): read(a, b - a) for a, b in regions(self.machine)
-                if not any(start <= a < end for start, end in own)}
+        return {
+            (a, b): read(a, b - a)
+            for a, b in regions(self.machine)
+            if not any(start <= a < end for start, end in own)
+        }
 
     def _compare_memory(self, where: str) -> list[Difference]:
         """List the differences between memory now and after the run without probes."""
         now = self._memory()
-        out = ([] if now.keys() == self._after.memory.keys()
-               else [Difference("mappings", _show(self._after.memory), _show(now), where)])
+        out = (
+            []
+            if now.keys() == self._after.memory.keys()
+            else [Difference("mappings", _show(self._after.memory), _show(now), where)]
+        )
         for (start, end), plain in self._after.memory.items():
             if (start, end) in now:
                 used = self._used(start, end)
@@ -236,8 +244,11 @@ class Comparison:
             if covered.isdisjoint(range(start + at, start + at + PAGE)):
                 self.machine.write(start + at, new)
                 continue
-            for n in (n for n, byte in enumerate(new) if old[n : n + 1] != bytes([byte])
-                      and start + at + n not in covered):
+            for n in (
+                n
+                for n, byte in enumerate(new)
+                if old[n : n + 1] != bytes([byte]) and start + at + n not in covered
+            ):
                 self.machine.write(start + at + n, new[n : n + 1])
 
 
@@ -273,8 +284,11 @@ def functions(machine: Any) -> list[Symbol]:
     """Return the main image's functions that have a size, one symbol for each address; not their
     descriptors, where there are such.
     """
-    found = {s.address: s for s in machine.symbols if s.kind == "func" and s.size and not s.module
-             and machine.executable(s.address)}
+    found = {
+        s.address: s
+        for s in machine.symbols
+        if s.kind == "func" and s.size and not s.module and machine.executable(s.address)
+    }
     return [found[address] for address in sorted(found)]
 
 
@@ -307,8 +321,11 @@ def kprobes_everywhere(
     kprobes: Kprobes, symbols: Iterable[Symbol], pre_handler: Any = None
 ) -> list[Probe]:
     """Return a kprobe for every instruction of these functions that may be probed."""
-    return [Kprobe(addr=address, pre_handler=pre_handler) for symbol in symbols
-            for address in instructions(kprobes, symbol)]
+    return [
+        Kprobe(addr=address, pre_handler=pre_handler)
+        for symbol in symbols
+        for address in instructions(kprobes, symbol)
+    ]
 
 
 def kretprobes_everywhere(

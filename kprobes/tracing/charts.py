@@ -68,8 +68,10 @@ def _tree(label: str, unit: str, stacks: Stacks, before: Stacks | None) -> dict[
     was = list[int]()
     last: tuple[str, ...] = ()
     for frames in sorted({*stacks, *(before or ())}):
-        same = next((n for n, (a, b) in enumerate(zip(frames, last, strict=False)) if a != b),
-                    min(len(frames), len(last)))
+        same = next(
+            (n for n, (a, b) in enumerate(zip(frames, last, strict=False)) if a != b),
+            min(len(frames), len(last)),
+        )
         for n in range(same, len(frames)):
             name.append(names.number(frames[n]))
             depth.append(n)
@@ -90,8 +92,12 @@ def _tree(label: str, unit: str, stacks: Stacks, before: Stacks | None) -> dict[
     return found if before is None else found | {"before": was}
 
 
-def graph_data(unit: str, own: Mapping[str, int], weight: Mapping[str, int],
-               edges: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+def graph_data(
+    unit: str,
+    own: Mapping[str, int],
+    weight: Mapping[str, int],
+    edges: Mapping[tuple[str, str], int],
+) -> dict[str, Any]:
     """Return the data that scripts/callgraph.js draws: the functions that weigh most, and the calls
     between these.
 

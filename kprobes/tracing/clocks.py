@@ -35,8 +35,10 @@ def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], i
         return _own(clock)
     if clock == INSTRUCTION_CLOCK:
         if machine.clock is None:
-            raise Unsupported("this machine does not count instructions",
-                              hint='use clock="host", or a function that gives ns')
+            raise Unsupported(
+                "this machine does not count instructions",
+                hint='use clock="host", or a function that gives ns',
+            )
         return machine.clock
     if clock not in CLOCKS:
         raise BadArgument(
@@ -49,6 +51,7 @@ def _own(clock: Callable[[], Any]) -> Callable[[], int]:
     """Return the user's clock with a check: it raises BadArgument for a time that records have no
     room for.
     """
+
     def now() -> int:
         """Return the clock's time. Raises BadArgument if it is no unsigned integer of 64 bits."""
         time = clock()

@@ -63,8 +63,9 @@ def need(name: str, extra: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        raise Unsupported(f"{name.partition('.')[0]} is not installed",
-                          hint=f"pip install 'kprobes[{extra}]'") from error
+        raise Unsupported(
+            f"{name.partition('.')[0]} is not installed", hint=f"pip install 'kprobes[{extra}]'"
+        ) from error
 
 
 def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[str]]:
@@ -133,9 +134,14 @@ def batches_of_ring(
     addresses = {address for stack in seen for address in stack}
     for first in range(0, many, ROWS):
         addresses |= _Columns(infos, ring, first, min(ROWS, many - first)).callers()
-    facts = {"version": VERSION, "events": [info.as_json() for info in infos], "lost": ring.lost,
-             "clock": clock, "names": {str(address): names(address) for address in addresses},
-             "lines": {str(address): line for address in looked_up if (line := lines(address))}}
+    facts = {
+        "version": VERSION,
+        "events": [info.as_json() for info in infos],
+        "lost": ring.lost,
+        "clock": clock,
+        "names": {str(address): names(address) for address in addresses},
+        "lines": {str(address): line for address in looked_up if (line := lines(address))},
+    }
     columns = _Columns(infos, ring, 0, 0).columns(
         {name: array[:0] for name, (_, array) in wholes.items()}
     )
@@ -271,11 +277,13 @@ class _Columns:
         """
         categories = {value: n for n, value in enumerate(dict.fromkeys(values))}
         numbers: Any = self.np.array([categories[value] for value in values], self.np.int32)
-        return self.pa.DictionaryArray.from_arrays(self.pa.array(numbers[indices]),
-                                                   self.pa.array([*categories], self.pa.string()))
+        return self.pa.DictionaryArray.from_arrays(
+            self.pa.array(numbers[indices]), self.pa.array([*categories], self.pa.string())
+        )
 
     def _task(self) -> pyarrow.Array:
-        """Return the column of tasks: integers where all tasks are, else their texts as categories.
+        """Return the column of tasks: integers where all tasks are, else their texts as
+        categories.
         """
         np = self.np
         tasks = self.ring.tasks
@@ -481,12 +489,22 @@ def load(path: str | os.PathLike[str]) -> tuple[TableSource, Mapping[int, str], 
         table.validate(full=True)
         return TableSource.of(table)
     except (
-        pyarrow.ArrowException, KeyError, TypeError, ValueError, AttributeError, OSError
+        pyarrow.ArrowException,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OSError,
     ) as error:
-        reason = (error.strerror if isinstance(error, OSError) and error.strerror
-                  else "is no trace of kprobes, or damaged")
-        raise ImageError(f"{os.fspath(path)}: {reason}",
-                         hint="give a file that Trace.save() or `kprobes record` wrote") from error
+        reason = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else "is no trace of kprobes, or damaged"
+        )
+        raise ImageError(
+            f"{os.fspath(path)}: {reason}",
+            hint="give a file that Trace.save() or `kprobes record` wrote",
+        ) from error
 
 
 def _one_category_each(table: pyarrow.Table) -> pyarrow.Table:
@@ -553,8 +571,14 @@ class _Lists:
 class TableSource:
     """The records of an Arrow table, as a source that a Trace reads."""
 
-    def __init__(self, table: pyarrow.Table, infos: Sequence[EventInfo], lost: int, clock: str,
-                 version: int = VERSION) -> None:
+    def __init__(
+        self,
+        table: pyarrow.Table,
+        infos: Sequence[EventInfo],
+        lost: int,
+        clock: str,
+        version: int = VERSION,
+    ) -> None:
         """
         Args:
             table: the records.
@@ -726,8 +750,11 @@ class TableSource:
             event: the event's number.
             places: an array of the indices of its records in the batch.
         """
-        callers = ([caller or 0 for caller in columns.of("caller", places)]
-                   if self.infos[event].kind != "p" and "caller" in columns else [0] * len(places))
+        callers = (
+            [caller or 0 for caller in columns.of("caller", places)]
+            if self.infos[event].kind != "p" and "caller" in columns
+            else [0] * len(places)
+        )
         stacks = (
             [tuple(stack or ()) for stack in columns.of("stack", places)]
             if "stack" in columns

@@ -41,8 +41,14 @@ class Programs:
             reads its records.
     """
 
-    def __init__(self, k: EventOwner, ring: Ring, clock: str, events: Sequence[Event],
-                 filters: Sequence[Filter | None]) -> None:
+    def __init__(
+        self,
+        k: EventOwner,
+        ring: Ring,
+        clock: str,
+        events: Sequence[Event],
+        filters: Sequence[Filter | None],
+    ) -> None:
         """Compile what can be compiled; nothing is attached yet.
 
         Args:
@@ -57,8 +63,12 @@ class Programs:
         self._clock = clock
         timed = ring.clock is not None
         self._attached: list[Attached] = []
-        able = [n for n, event in enumerate(events) if event.kind != "w"
-                and not any(arg.type.style in ("string", "f") for arg in event.args)]
+        able = [
+            n
+            for n, event in enumerate(events)
+            if event.kind != "w"
+            and not any(arg.type.style in ("string", "f") for arg in event.args)
+        ]
         #: bytes of a record, all the same: where they are the ring's own, what was recorded is
         #: copied in one piece
         self._size = max([ring.size, *(RecordLayout(events[n], timed).size for n in able)])
@@ -95,6 +105,7 @@ class Programs:
         machine = self._k.machine
         key = (event.kind, shape(event))
         if key not in self._known:
+
             def make() -> EventProgram:
                 """Compile the program."""
                 return compiled(
@@ -153,6 +164,7 @@ class Programs:
             put(
                 seq, 0, 0, values, caller, (), struct.unpack_from("=Q", data, at)[0] if at else None
             )
+
         return take
 
     def arm(self, event: Event, number: int) -> Probe | None:
@@ -192,7 +204,8 @@ class Programs:
         return len(data) == self._size and _HEAD.unpack_from(data)[1] in self._take
 
     def drain(self) -> None:
-        """Move what programs and the machine have recorded from the buffer into the trace's ring.
+        """Move what programs and the machine have recorded from the buffer into the trace's
+        ring.
         """
         self.buffer.settle()
         if self._copied and not self.buffer.ring.copies:

@@ -159,9 +159,11 @@ class Coverage:
 
     def _wants(self, address: int) -> bool:
         """Return True where the block at an address is to be counted."""
-        if self._modules and not any(start <= address < end and fnmatchcase(name, glob)
-                                     for name, (start, end) in self._machine.modules.items()
-                                     for glob in self._modules):
+        if self._modules and not any(
+            start <= address < end and fnmatchcase(name, glob)
+            for name, (start, end) in self._machine.modules.items()
+            for glob in self._modules
+        ):
             return False
         if not self._functions:
             return True
@@ -228,8 +230,12 @@ class Coverage:
         """Set all counts to zero. Blocks stay known: new() does not return them again."""
         self._counts.reset()
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None,
-             sources: str | os.PathLike[str] = ".") -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        sources: str | os.PathLike[str] = ".",
+    ) -> None:
         """Write a file: drcov (version 2), lcov or html (lines and functions of files with line
         tables) or afl (the bitmap).
 

@@ -73,6 +73,7 @@ class ExecutionCounts:
 
 # --- drcov
 
+
 def drcov(
     blocks: Iterable[Block], images: Iterable[Module], regions: Sequence[tuple[int, int]], page: int
 ) -> bytes:
@@ -112,8 +113,9 @@ def drcov(
     return head.encode() + b"".join(rows)
 
 
-def _modules(blocks: Iterable[Block], images: list[Module], regions: Sequence[tuple[int, int]],
-             page: int) -> Iterator[Module]:
+def _modules(
+    blocks: Iterable[Block], images: list[Module], regions: Sequence[tuple[int, int]], page: int
+) -> Iterator[Module]:
     """Yield the modules of a drcov file: the images, and the memory that holds blocks of no image.
 
     Memory is cut into modules of at most REACH bytes, since a block's offset in its module is 32
@@ -150,6 +152,7 @@ def _modules(blocks: Iterable[Block], images: list[Module], regions: Sequence[tu
 
 
 # --- source files
+
 
 @define
 class SourceCoverage:
@@ -214,8 +217,11 @@ def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
         info = dwarf(file)
         for unit in info.iter_CUs() if info is not None and info.has_debug_info else ():
             program = info.line_program_for_CU(unit)
-            states = ([entry.state for entry in program.get_entries() if entry.state is not None]
-                      if program is not None else [])
+            states = (
+                [entry.state for entry in program.get_entries() if entry.state is not None]
+                if program is not None
+                else []
+            )
             names = _Names(unit, program)
             for state, following in pairwise(states):
                 if not state.end_sequence and state.line and following.address > state.address:
@@ -248,6 +254,7 @@ class _Names:
 
 
 # --- lcov
+
 
 def lcov(sources: dict[str, SourceCoverage]) -> bytes:
     """Return the contents of an lcov tracefile: executed lines, and functions with their lines.
@@ -354,8 +361,10 @@ def _rows(source: SourceCoverage, text: list[str]) -> Iterator[str]:
         count = source.lines.get(line)
         kind = "" if count is None else f' class="{"hit" if count else "missed"}"'
         words = text[line - 1] if text else ""
-        yield (f"<tr{kind}><td>{line}</td><td>{'' if count is None else count}</td>"
-               f'<td class="text"><pre>{_text(words)}</pre></td></tr>\n')
+        yield (
+            f"<tr{kind}><td>{line}</td><td>{'' if count is None else count}</td>"
+            f'<td class="text"><pre>{_text(words)}</pre></td></tr>\n'
+        )
 
 
 def _read(path: Path) -> list[str]:

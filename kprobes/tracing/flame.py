@@ -47,8 +47,14 @@ def flame_graph(stacks: Mapping[tuple[str, ...], int], unit: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 '
         f'{WIDTH} {height}" font-family="monospace" font-size="12">\n'
     )
-    return head + "".join(_box(frame, height - ROW * (depth + 1), x, width, root.weight, unit)
-                          for frame, depth, x, width in drawn) + "</svg>\n"
+    return (
+        head
+        + "".join(
+            _box(frame, height - ROW * (depth + 1), x, width, root.weight, unit)
+            for frame, depth, x, width in drawn
+        )
+        + "</svg>\n"
+    )
 
 
 def _boxes(root: FlameFrame) -> Iterator[tuple[FlameFrame, int, float, float]]:

@@ -212,9 +212,15 @@ class CallTree:
         own, weight, _ = of_stacks(stacks)
         edges = Counter((call.name, inner.name) for call in self for inner in call.calls)
         flame = flame_data([(f"{self._unit.capitalize()} by stack", self._unit, stacks, None)])
-        views = [View(key="flame", title="Flame graph", chart="flame", data=flame),
-                 View(key="callgraph", title="Call graph", chart="callgraph",
-                      data=graph_data(self._unit, own, weight, edges))]
+        views = [
+            View(key="flame", title="Flame graph", chart="flame", data=flame),
+            View(
+                key="callgraph",
+                title="Call graph",
+                chart="callgraph",
+                data=graph_data(self._unit, own, weight, edges),
+            ),
+        ]
         lost = [f"{self.missed:,} calls could not be recorded."] * bool(self.missed)
         skipped = [f"{len(self.skipped):,} functions could not be probed."] * bool(self.skipped)
         return page(
@@ -246,8 +252,14 @@ def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:
         shown = ", ".join("(fault)" if arg is None else f"{arg:#x}" for arg in call.args)
         result = "" if call.result is None else f" = {call.result:#x}"
         head = f"{indent}{call.name.translate(CONTROLS)}({shown})"
-        column, blank = ((f"{'' if call.instructions is None else call.instructions:>{COLUMN}} | ",
-                          f"{'':{COLUMN}} | ") if counted else ("", ""))
+        column, blank = (
+            (
+                f"{'' if call.instructions is None else call.instructions:>{COLUMN}} | ",
+                f"{'':{COLUMN}} | ",
+            )
+            if counted
+            else ("", "")
+        )
         if call.calls:
             yield f"{blank}{head} {{\n"
             todo += [f"{column}{indent}}}{result}\n", *reversed(call.calls)]
@@ -291,8 +303,10 @@ class Graph:
         self._depth = depth
         self._clock = k.machine.clock if instructions else None
         if instructions and self._clock is None:
-            raise Unsupported("this machine does not count instructions",
-                              hint="leave out instructions=True, or use a UnicornMachine")
+            raise Unsupported(
+                "this machine does not count instructions",
+                hint="leave out instructions=True, or use a UnicornMachine",
+            )
         self.tree = self._tree = CallTree(instructions)
         self._begun: dict[int, int] = {}  # id of a call that has not returned -> what the clock was
         self._counts = False
@@ -384,6 +398,7 @@ class Graph:
             if clock is not None:
                 self._begun[id(call)] = clock() - 1  # it has counted the one at the entry already
             return 0
+
         return entered
 
     def _left(self, ri: Any, frame: int) -> bool:

@@ -46,7 +46,8 @@ NO_RETURN = -1
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
-    """Write the page of a trace, with all pictures that it has something for. `format` is not used.
+    """Write the page of a trace, with all pictures that it has something for. `format` is not
+    used.
     """
     file.write(page_of(trace))
 
@@ -301,8 +302,10 @@ class _Calls:
         """
         part = marks.batch.parts[number]
         info = self._trace.events[part.event]
-        lines = [f"{field.name}={field.type.show(values[n])}"
-                 for field, values in zip(info.fields, part.values, strict=True)]
+        lines = [
+            f"{field.name}={field.type.show(values[n])}"
+            for field, values in zip(info.fields, part.values, strict=True)
+        ]
         if info.kind != "p":
             lines.append(
                 f"{'by' if info.kind == 'w' else 'returns to'}={self._trace.name(part.callers[n])}"
@@ -390,8 +393,10 @@ class _Calls:
             range(len(slices.task)),
             key=lambda n: (slices.task[n], slices.depth[n], slices.start[n]),
         )
-        columns = {name: [getattr(slices, name)[n] for n in order]
-                   for name in ("task", "depth", "name", "start", "length", "args", "kind")}
+        columns = {
+            name: [getattr(slices, name)[n] for n in order]
+            for name in ("task", "depth", "name", "start", "length", "args", "kind")
+        }
         columns |= {name: self._scaled(columns[name]) for name in ("start", "length")}
         begin, end = self._scaled((self.begin, self.end))
         data = {

@@ -81,8 +81,10 @@ class EventInfo:
             name: text.translate(CONTROLS) if isinstance(text, str) else text
             for name, text in facts.items()
         }
-        fields = tuple(Field(name=field["name"].translate(CONTROLS), type=Type(**field["type"]))
-                       for field in facts["fields"])
+        fields = tuple(
+            Field(name=field["name"].translate(CONTROLS), type=Type(**field["type"]))
+            for field in facts["fields"]
+        )
         return cls(**{**facts, "fields": fields})
 
     @property
@@ -101,5 +103,9 @@ class EventInfo:
 
     def arguments(self, values: Sequence[Value]) -> str:
         """Return the values as ftrace shows them: ` a=0x1 b=2`, "" where there are none."""
-        return "".join([f" {field.name}={field.type.show(value)}"
-                        for field, value in zip(self.fields, values, strict=True)])
+        return "".join(
+            [
+                f" {field.name}={field.type.show(value)}"
+                for field, value in zip(self.fields, values, strict=True)
+            ]
+        )

@@ -39,7 +39,8 @@ def column(name: str, values: Sequence[Any]) -> tuple[pyarrow.Field, pyarrow.Arr
 
 
 def _array(values: Sequence[Any]) -> pyarrow.Array | None:
-    """Return the values as an array of the one type of Arrow's that fits all; None: there is none.
+    """Return the values as an array of the one type of Arrow's that fits all; None: there is
+    none.
     """
     import pyarrow
 
@@ -77,8 +78,7 @@ def _is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def _structures(values: Sequence[Any],
-                present: Sequence[dict[str, Any]]) -> pyarrow.Array | None:
+def _structures(values: Sequence[Any], present: Sequence[dict[str, Any]]) -> pyarrow.Array | None:
     """Return a column of structures, with a field for each member.
 
     Args:
@@ -94,15 +94,18 @@ def _structures(values: Sequence[Any],
     names = [*present[0]]
     if not names or not all(map(_is_unicode, names)) or any([*value] != names for value in present):
         return None
-    columns = [column(name, [None if value is None else value[name] for value in values])
-               for name in names]
+    columns = [
+        column(name, [None if value is None else value[name] for value in values]) for name in names
+    ]
     missing = pyarrow.array([value is None for value in values])
-    return pyarrow.StructArray.from_arrays([array for _, array in columns],
-                                           fields=[field for field, _ in columns], mask=missing)
+    return pyarrow.StructArray.from_arrays(
+        [array for _, array in columns], fields=[field for field, _ in columns], mask=missing
+    )
 
 
 def _lists(values: Sequence[Any]) -> pyarrow.Array:
-    """Return tuples (None for what is missing) as an array of lists; their elements are a column().
+    """Return tuples (None for what is missing) as an array of lists; their elements are a
+    column().
     """
     import pyarrow
 
@@ -111,8 +114,9 @@ def _lists(values: Sequence[Any]) -> pyarrow.Array:
     # a list begins at its offset, and where that is missing, so is the list
     gone = [*(value is None for value in values), False]
     offsets = [None if missing else end for end, missing in zip(ends, gone, strict=True)]
-    return pyarrow.ListArray.from_arrays(pyarrow.array(offsets, pyarrow.int32()), items,
-                                         type=pyarrow.list_(field))
+    return pyarrow.ListArray.from_arrays(
+        pyarrow.array(offsets, pyarrow.int32()), items, type=pyarrow.list_(field)
+    )
 
 
 def kept(values: Sequence[Any], field: pyarrow.Field) -> list[Any]:

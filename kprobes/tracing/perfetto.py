@@ -86,11 +86,22 @@ def write(trace: Trace, file: IO[bytes], format: str) -> None:
     """
     writer = _PacketWriter(trace)
     spans = Spans(trace)
-    file.write(_message(PACKET, _message(DESCRIPTOR, _number(UUID, PID) + _message(
-        PROCESS, _number(PROCESS_PID, PID) + _message(PROCESS_NAME, b"guest")))))
+    file.write(
+        _message(
+            PACKET,
+            _message(
+                DESCRIPTOR,
+                _number(UUID, PID)
+                + _message(PROCESS, _number(PROCESS_PID, PID) + _message(PROCESS_NAME, b"guest")),
+            ),
+        )
+    )
     for n, task in enumerate(spans.tasks, 1):
-        thread = (_number(THREAD_PID, PID) + _number(THREAD_TID, n)
-                  + _message(THREAD_NAME, task_name(task).encode(errors="backslashreplace")))
+        thread = (
+            _number(THREAD_PID, PID)
+            + _number(THREAD_TID, n)
+            + _message(THREAD_NAME, task_name(task).encode(errors="backslashreplace"))
+        )
         file.write(
             _message(
                 PACKET,
@@ -132,8 +143,10 @@ def _message(field: int, data: bytes) -> bytes:
 def _annotation(value: Any) -> bytes:
     """Return the fields of an annotation that tell a value of any type."""
     if isinstance(value, dict):
-        members = [_message(MEMBER, name.encode(errors="backslashreplace")) + _annotation(each)
-                   for name, each in value.items()]
+        members = [
+            _message(MEMBER, name.encode(errors="backslashreplace")) + _annotation(each)
+            for name, each in value.items()
+        ]
         return b"".join([_message(DICTIONARY, member) for member in members])
     if isinstance(value, tuple):
         return b"".join([_message(ARRAY, _annotation(each)) for each in value])
@@ -201,8 +214,11 @@ class _PacketWriter:
         before: Any = np.array([place for place, _ in marks.left], np.int64)
         #: of each record, its place among the packets
         placed = np.arange(count) + np.searchsorted(before, np.arange(count), side="right")
-        groups = [(placed[at], rows) for phase, part, which in marks.parts()
-                  for at, rows in self._part(times, tasks, phase, part, which)]
+        groups = [
+            (placed[at], rows)
+            for phase, part, which in marks.parts()
+            for at, rows in self._part(times, tasks, phase, part, which)
+        ]
         if len(before):
             ends = [
                 self._packet(END, times[[place]], np.array([task], np.uint64), [])
@@ -313,8 +329,13 @@ class _PacketWriter:
             more: further fields of the event.
         """
         np = self._np
-        event = [_number(CATEGORY_ID, 1), _number(TYPE, TYPES[phase]), _varint(TRACK << 3),
-                 self._varints(tasks + np.uint64(PID + 1), 5), *more]
+        event = [
+            _number(CATEGORY_ID, 1),
+            _number(TYPE, TYPES[phase]),
+            _varint(TRACK << 3),
+            self._varints(tasks + np.uint64(PID + 1), 5),
+            *more,
+        ]
         head = _number(SEQUENCE_ID, SEQUENCE) + _number(FLAGS, NEEDED)
         packet = [
             _varint(TIMESTAMP << 3),

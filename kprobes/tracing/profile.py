@@ -81,8 +81,10 @@ def write_folded(stacks: Folded, file: IO[str], format: str, unit: str) -> None:
         shown[tuple([frame.translate(CONTROLS) for frame in frames])] += weight
     stacks = shown
     if format == "folded":
-        file.writelines(f"{';'.join(frame.replace(';', ':') for frame in frames)} {weight}\n"
-                        for frames, weight in sorted(stacks.items()))
+        file.writelines(
+            f"{';'.join(frame.replace(';', ':') for frame in frames)} {weight}\n"
+            for frames, weight in sorted(stacks.items())
+        )
     elif format == "speedscope":
         json.dump(speedscope(stacks, unit), file)
         file.write("\n")

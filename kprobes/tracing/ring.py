@@ -35,8 +35,16 @@ class Put(Protocol):
     the time of now.
     """
 
-    def __call__(self, seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0,
-                 stack: Sequence[int] = (), time: int | None = None) -> None: ...
+    def __call__(
+        self,
+        seq: int,
+        cpu: int,
+        task: Any,
+        values: Sequence[Value],
+        caller: int = 0,
+        stack: Sequence[int] = (),
+        time: int | None = None,
+    ) -> None: ...
 
 
 class Layout:
@@ -105,8 +113,10 @@ class Layout:
         faults = sum(raw[self.head + word] << 64 * word for word in range(self.words))
         at = self.head + self.words
         for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
-            each = tuple(None if elements and faults >> bit + 1 + i & 1 else raw[at + i]
-                         for i in range(max(elements, 1)))
+            each = tuple(
+                None if elements and faults >> bit + 1 + i & 1 else raw[at + i]
+                for i in range(max(elements, 1))
+            )
             at += len(each)
             if faults >> bit & 1:
                 out[n] = None
@@ -306,13 +316,23 @@ class Ring:
             if returns:
                 head = (*head, caller)
             try:
-                pack(self.buffer, at, seq, event, cpu, index, *head, *zeros,
-                     *(values if plain else [values[n] for n in numbers]))
+                pack(
+                    self.buffer,
+                    at,
+                    seq,
+                    event,
+                    cpu,
+                    index,
+                    *head,
+                    *zeros,
+                    *(values if plain else [values[n] for n in numbers]),
+                )
             except struct.error:  # something else than numbers: an array, a fault
                 pack(self.buffer, at, seq, event, cpu, index, *head, *layout.flat(values))
             if beside:
                 self.aside(at // size, values, stack)
             self.at = at + size
+
         return put
 
     def extend(self, rows: bytes) -> None:
@@ -323,7 +343,7 @@ class Ring:
         while rest:
             at = self.at if self.at < self.end else self.turn()
             many = min(len(rest), self.end - at)
-            self.buffer[at:at + many] = rest[:many]
+            self.buffer[at : at + many] = rest[:many]
             self.at, rest = at + many, rest[many:]
 
     def aside(self, place: int, values: Sequence[Value], stack: Sequence[int]) -> None:
@@ -347,7 +367,8 @@ class Ring:
 
     @property
     def written(self) -> int:
-        """Number of records that were put here since the last clear(), overwritten ones included.
+        """Number of records that were put here since the last clear(), overwritten ones
+        included.
         """
         return self.laps * self.records + self.at // self.size
 
@@ -360,7 +381,8 @@ class Ring:
         return min(self.written, self.records)
 
     def place(self, n: int) -> int:
-        """Return the place of the n-th oldest record: its number counted from the buffer's start.
+        """Return the place of the n-th oldest record: its number counted from the buffer's
+        start.
         """
         first = self.at // self.size if self.laps else 0
         return (first + n) % max(len(self), 1)
@@ -409,7 +431,7 @@ class Ring:
         rows = self.buffer[start * self.size : end * self.size]
         wide = self.size // 8
         events = rows.cast("H")[4 :: 4 * wide].tolist()
-        times = rows.cast("Q")[2 :: wide].tolist() if self.clock is not None else [0] * len(events)
+        times = rows.cast("Q")[2::wide].tolist() if self.clock is not None else [0] * len(events)
         found: dict[int, list[int]] = {}
         for place, event in enumerate(events):
             found.setdefault(event, []).append(place)
@@ -438,7 +460,7 @@ class Ring:
 
         def column(word: int, letter: Letter = "Q") -> list[int]:
             """The words that stand at one place of the records."""
-            values = rows.cast(letter)[word :: wide].tolist()
+            values = rows.cast(letter)[word::wide].tolist()
             return values if len(values) == len(places) else [values[place] for place in places]
 
         stacks = [self.stacks[start + place] for place in places] if self.stacked else ()

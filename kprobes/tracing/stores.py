@@ -71,12 +71,15 @@ class IntoRing:
         if not layout.plain or ring.worded or ring.stacked:
             return [*before, slow]
         head = ", now" * layout.clock + ", back" * layout.returns + ", 0" * layout.words
-        return [*before, "at = ring.at if ring.at < ring.end else ring.turn()",
-                "try:",
-                f"    pack(ring.buffer, at, number, {cookie}, {cpu}, known[who]{head}, {values})",
-                f"    ring.at = at + {ring.size}",
-                "except (error, KeyError):",  # a fault; a task that is new
-                f"    {slow}"]
+        return [
+            *before,
+            "at = ring.at if ring.at < ring.end else ring.turn()",
+            "try:",
+            f"    pack(ring.buffer, at, number, {cookie}, {cpu}, known[who]{head}, {values})",
+            f"    ring.at = at + {ring.size}",
+            "except (error, KeyError):",  # a fault; a task that is new
+            f"    {slow}",
+        ]
 
 
 class Told:

@@ -189,7 +189,8 @@ class _FtraceLines(_Lines):
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace, task_column)
         self._stacks = _Known(
-            lambda stack: "".join([f" => {trace.name(address)}\n" for address in stack]))
+            lambda stack: "".join([f" => {trace.name(address)}\n" for address in stack])
+        )
         self._places: dict[int, _Known] = {}
 
     def head(self) -> str:

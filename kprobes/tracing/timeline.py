@@ -101,8 +101,11 @@ class Spans:
         for n, info in enumerate(trace.events):
             first.setdefault((info.kind, info.address), n)
         #: number of the event that begins a function's spans -> that of the one which ends them
-        self.spans = {n: first["r", address] for (kind, address), n in first.items()
-                      if kind == "p" and ("r", address) in first}
+        self.spans = {
+            n: first["r", address]
+            for (kind, address), n in first.items()
+            if kind == "p" and ("r", address) in first
+        }
         self._ends = set(self.spans.values())
         self._phases = [INSTANT] * len(trace.events)
         for n in self._ends:
@@ -192,8 +195,10 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
     heads: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "guest"}}
     ]
-    heads += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": n, "args": {"name": task_name(t)}}
-              for n, t in enumerate(spans.tasks, 1)]
+    heads += [
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": n, "args": {"name": task_name(t)}}
+        for n, t in enumerate(spans.tasks, 1)
+    ]
     file.write(",\n".join(map(json.dumps, heads)))
     for marks in spans:
         file.write(rows.text(marks))
@@ -229,8 +234,11 @@ class _Rows:
                 places = [places[n] for n in which]
                 columns = [[column[n] for n in which] for column in columns]
             since = [times[place] - start for place in places]
-            heads = ([time // 1000 for time in since], [time % 1000 for time in since],
-                     [tasks[place] + 1 for place in places])
+            heads = (
+                [time // 1000 for time in since],
+                [time % 1000 for time in since],
+                [tasks[place] + 1 for place in places],
+            )
             for place, filled in zip(places, zip(*heads, *columns, strict=True), strict=True):
                 rows[place] = row % filled
         return "".join(marks.ordered(rows, self.end))
@@ -321,7 +329,7 @@ def _template(info: EventInfo, phase: str, arguments: str) -> str:
     args = f'{{"return": {{{arguments}}}}}' if phase == END else f"{{{arguments}}}"
     scope = ', "s": "t"' if phase == INSTANT else ""
     return (
-        ',\n'
+        ",\n"
         f'{{"ph": "{phase}", "name": {name}, "cat": "kprobes", "ts": %d.%03d, "pid": 1, "tid": %d, '
         f'"args": {args}{scope}}}'
     )

@@ -354,8 +354,11 @@ class Trace:
         from .columns import load
 
         source, names, lines = load(path)
-        return cls(source, lambda address: names.get(address, f"{address:#x}"),
-                   lines=lambda address: lines.get(address, ""))
+        return cls(
+            source,
+            lambda address: names.get(address, f"{address:#x}"),
+            lines=lambda address: lines.get(address, ""),
+        )
 
     def picture(self, *pictures: str, before: Trace | None = None) -> Picture:
         """Return a page with pictures of the trace, which notebooks show and export() writes as

@@ -418,8 +418,12 @@ class CallsUnderWay:
             calls = self.of(regs.task)
             if calls:
                 sp, shown = regs.sp, self._shown(regs)
-                self._set_aside(calls, lambda i, ri, sp=sp, shown=shown:  # type: ignore[misc]
-                                self._gone(ri, sp) or (ri.frame == sp and not shown))
+                self._set_aside(
+                    calls,
+                    lambda i, ri, sp=sp, shown=shown: (  # type: ignore[misc]
+                        self._gone(ri, sp) or (ri.frame == sp and not shown)
+                    ),
+                )
 
     def _shown(self, regs: Regs) -> bool:
         """Return True if a followed function may be running that has used no stack yet.

@@ -58,8 +58,12 @@ class Displaced:
             insn: a branch.
             home: the address that `pc` stands for.
         """
-        return (insn.delay_slot and home == insn.addr and bool(insn.body)
-                and self._rooms.machine.read(pc, len(insn.body)) == insn.body)
+        return (
+            insn.delay_slot
+            and home == insn.addr
+            and bool(insn.body)
+            and self._rooms.machine.read(pc, len(insn.body)) == insn.body
+        )
 
     def stops(self, pc: int) -> bool:
         """Return True if a breakpoint of the core's stands at `pc`."""

@@ -98,8 +98,14 @@ class Exits:
             else:
                 self._go_on(regs, regs.sp, ri.frame, ri.ret_addr)
 
-        return UsualReturn(probe=rp, handler=rp.handler, pool=rp._pool, held=rp._held,
-                           asked=rp.entry_handler is not None, rest=rest)
+        return UsualReturn(
+            probe=rp,
+            handler=rp.handler,
+            pool=rp._pool,
+            held=rp._held,
+            asked=rp.entry_handler is not None,
+            rest=rest,
+        )
 
     def _usual_of_several(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
         """Return a description of the returns of several return probes' calls, for the machine.
@@ -151,8 +157,14 @@ class Exits:
             assert ri is not None
             self._go_on(regs, regs.sp, ri.frame, ri.ret_addr)
 
-        return UsualReturn(probe=first, handler=handler, pool=first._pool, held=first._held,
-                           asked=first.entry_handler is not None, rest=rest)
+        return UsualReturn(
+            probe=first,
+            handler=handler,
+            pool=first._pool,
+            held=first._held,
+            asked=first.entry_handler is not None,
+            rest=rest,
+        )
 
     def _go_on(self, regs: Regs, sp: int, frame: int, target: int | None) -> None:
         """Let the code at the trampoline return, or the guest go where a handler has sent it.

@@ -83,7 +83,8 @@ class Handlers:
         self.hits.pause(False)
 
     def abandon(self, cb: ControlBlock) -> None:
-        """Give up a hit whose displaced instruction the guest has left, without reaching its end.
+        """Give up a hit whose displaced instruction the guest has left, without reaching its
+        end.
         """
         while cb.state in (HIT_SS, REENTER):
             cb.step(DONE)

@@ -65,8 +65,11 @@ class Returns:
         """
         arch: Arch = self._machine.arch
         if arch.linkage is None:
-            raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(),
-                              hint="probe the return instructions")
+            raise Unsupported(
+                f"{arch.name} has no linkage, so no return probes",
+                symbol=rp.place(),
+                hint="probe the return instructions",
+            )
         if not self.calls.trampoline:
             self._make_trampoline(arch.linkage, near)
         rp._most = rp._maxactive if rp._maxactive > 0 else self.ceiling

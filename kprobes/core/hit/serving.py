@@ -13,7 +13,8 @@ from .handlers import Handlers
 
 
 class Serving:
-    """Decides who serves a call site. Asked whenever the probes of an optimized probepoint change.
+    """Decides who serves a call site. Asked whenever the probes of an optimized probepoint
+    change.
     """
 
     def __init__(

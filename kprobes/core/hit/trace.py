@@ -74,8 +74,10 @@ class Stacks:
         self._make_unwinder = make_unwinder
         self._machine = machine
         walking = machine.stack_walking if machine.cpus == 1 else None
-        self._walk = None if walking is None else walking.begin(
-            calls, machine.symbols, self._look, above, points
+        self._walk = (
+            None
+            if walking is None
+            else walking.begin(calls, machine.symbols, self._look, above, points)
         )
         self._files: object = None
         self._changes = -1
@@ -177,7 +179,7 @@ class _StackWalk:
         Args:
             ended: True where the walk has found the outermost caller.
         """
-        found = self._found[:self._limit]
+        found = self._found[: self._limit]
         whole = ended and len(found) == len(self._found)
         return Stack(found, not whole and not self._is_outermost(found))
 
@@ -193,8 +195,9 @@ class _StackWalk:
         """
         # a guest function that Python has called returns there: it is the outermost one
         end = self._machine.exit_address & ~self._arch.pointers.mode_bits
-        return self._unwinder.walk(self._regs, self._seen_through, self._found, self._limit, end,
-                                   entered_from)
+        return self._unwinder.walk(
+            self._regs, self._seen_through, self._found, self._limit, end, entered_from
+        )
 
     def _by_followed_calls(self) -> Followed | None:
         """Append the return addresses of followed calls, as long as each is the next caller.
@@ -220,7 +223,8 @@ class _StackWalk:
         function = self._machine.symbols.covering(last if len(self._found) == 1 else last - 1)
         return function is not None and any(
             entered is not None and entered.address == function.address
-            for entered in map(self._machine.symbols.covering, call.entries))
+            for entered in map(self._machine.symbols.covering, call.entries)
+        )
 
     def _by_pointers(self, above: Followed | None) -> bool:
         """Append the return addresses that frame pointers lead to.
@@ -296,5 +300,6 @@ class _StackWalk:
         if not found:
             return False
         last, end = found[-1], self._machine.exit_address
-        return ((end != 0 and last == end & ~self._arch.pointers.mode_bits)
-                or self._unwinder.begins_program(last - (len(found) > 1)))
+        return (
+            end != 0 and last == end & ~self._arch.pointers.mode_bits
+        ) or self._unwinder.begins_program(last - (len(found) > 1))

@@ -203,7 +203,8 @@ class TrapDriver:
         return self._displaced.waits(self.blocks[regs.cpu], regs)
 
     def leave(self, regs: Regs, pc: int) -> None:
-        """Give up the hit whose displaced instruction is at `pc`: the guest leaves it unexecuted.
+        """Give up the hit whose displaced instruction is at `pc`: the guest leaves it
+        unexecuted.
         """
         cb, displaced = self.blocks[regs.cpu], self._displaced.at(pc)
         if displaced is not None and cb.point is displaced[0] and cb.state in (HIT_SS, REENTER):
@@ -219,8 +220,11 @@ class TrapDriver:
             return
         machine = self._rooms.machine
         for cb, regs in zip(self.blocks, machine.cpu_regs, strict=True):
-            pc = (regs.live_pc() if target is None or regs is not machine.regs
-                  else target & ~self._rooms.arch.pointers.mode_bits)
+            pc = (
+                regs.live_pc()
+                if target is None or regs is not machine.regs
+                else target & ~self._rooms.arch.pointers.mode_bits
+            )
             if cb.state is not IDLE and not self._displaced.ours(pc):
                 self._handlers.abandon(cb)
 

@@ -106,8 +106,7 @@ class Executed:
             by = self.by(addr)
             if by is not None:
                 return (
-                    f"the instruction at {by:#x} executes the one at {addr:#x}, "
-                    "inside the region"
+                    f"the instruction at {by:#x} executes the one at {addr:#x}, inside the region"
                 )
         return ""
 

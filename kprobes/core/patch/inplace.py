@@ -51,7 +51,8 @@ class InPlace:
         return Detour(call=insn.addr, buffer=None, jump=insn.raw, size=insn.size)
 
     def unfit(self, point: Probepoint) -> bool:
-        """Return True if a probepoint is served in place and has got a handler that is no program.
+        """Return True if a probepoint is served in place and has got a handler that is no
+        program.
         """
         return point in self.points and bool(point.active) and not point.programs
 

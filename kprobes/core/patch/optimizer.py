@@ -78,8 +78,11 @@ class Optimizer:
             del self._unqueue[point]
         elif not wants and point.state is Arming.OPTIMIZING:
             self._dequeue(point)
-        elif (not wants and point.state is Arming.OPTIMIZED
-              and (point.has_post or point.reluctant or not point.may_jump)):
+        elif (
+            not wants
+            and point.state is Arming.OPTIMIZED
+            and (point.has_post or point.reluctant or not point.may_jump)
+        ):
             self.force(point)
         elif not wants and point.state is Arming.OPTIMIZED:
             point.unqueue()
@@ -134,9 +137,7 @@ class Optimizer:
         arch = self._rooms.arch
         if arch.jump is None:
             return []
-        return self._rooms.sites.between(
-            addr - self._rooms.buffers.size, arch.last_of(addr) + 1
-        )
+        return self._rooms.sites.between(addr - self._rooms.buffers.size, arch.last_of(addr) + 1)
 
     def _covering(self, addr: int) -> list[Probepoint]:
         """Return the optimized probepoints that have `addr` inside the text they cover."""
@@ -237,7 +238,8 @@ class Optimizer:
         return True
 
     def move(self) -> None:
-        """Put breakpoints where probes are served in place: they become jumps at their next hits.
+        """Put breakpoints where probes are served in place: they become jumps at their next
+        hits.
         """
         self._again([*self._in_place.points])
 

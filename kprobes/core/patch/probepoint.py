@@ -28,7 +28,7 @@ def _without(probes: tuple[Probe, ...], probe: Probe) -> tuple[Probe, ...]:
         at = probes.index(probe)
     except ValueError:
         return probes
-    return probes[:at] + probes[at + 1:]
+    return probes[:at] + probes[at + 1 :]
 
 
 class Wanting:
@@ -316,7 +316,8 @@ class Probepoint:
 
     @property
     def _behind(self) -> int:
-        """Address behind the text that the breakpoint stands for: the instruction, or its bundle.
+        """Address behind the text that the breakpoint stands for: the instruction, or its
+        bundle.
         """
         arch = self._rooms.arch
         return self.insn.next if arch.bundles is None else arch.last_of(self.address) + 1
@@ -412,7 +413,8 @@ class Probepoint:
     # --- the out-of-line copy
 
     def _take_slot(self) -> None:
-        """Take a slot and write the body into it; one that a jump back reaches from, if possible.
+        """Take a slot and write the body into it; one that a jump back reaches from, if
+        possible.
         """
         rooms = self._rooms
         insn = self.insn

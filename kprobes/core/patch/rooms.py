@@ -145,4 +145,3 @@ def _buffer_size(arch: Arch) -> int:
 def _eight(size: int) -> int:
     """Return the next multiple of 8."""
     return -(-size // 8) * 8
-

@@ -75,7 +75,8 @@ class Survey:
         self.executed = Executed(arch, self._bytes, executable, symbols)
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
-        """Return the original instruction at an address; an Insn with `reject` where there is none.
+        """Return the original instruction at an address; an Insn with `reject` where there is
+        none.
         """
         return self._arch.decode(
             self._bytes(self._arch.text_of(addr), 2 * self._arch.max_insn), addr | mode
@@ -215,8 +216,11 @@ class Survey:
             )
         self._check_data(walk, addr, addr + 1)
         if walk.stopped:
-            return NotAnInstruction(f"cannot be reached: {walk.stopped}", address=addr,
-                                    hint="data in the function? add a symbol at the code after it")
+            return NotAnInstruction(
+                f"cannot be reached: {walk.stopped}",
+                address=addr,
+                hint="data in the function? add a symbol at the code after it",
+            )
         inside = next((a for a in range(addr - 1, walk.start - 1, -1) if walk.mark(a)), walk.start)
         insn = self.decode(inside, walk.mode)
         around = f"the {insn.size}-byte instruction {insn.raw.hex(' ')} at {inside:#x}"

@@ -330,7 +330,8 @@ class Text:
             del self._former[next(iter(self._former))]
 
     def _note(self, patch: Patch) -> None:
-        """Note that the core has written a patch's bytes: check() must not take that for a change.
+        """Note that the core has written a patch's bytes: check() must not take that for a
+        change.
         """
         size = self._machine.page_size
         for page in {patch.addr & -size, patch.addr + len(patch.new) - 1 & -size}:
@@ -442,8 +443,10 @@ class Text:
         patch = self._patches.get(addr)
         if patch is None or self._outlived(patch):
             return patch is not None
-        if any(former.stands_in(self._machine.read(addr, len(former.new)))
-               for former in self._former.get(addr, {}).values()):
+        if any(
+            former.stands_in(self._machine.read(addr, len(former.new)))
+            for former in self._former.get(addr, {}).values()
+        ):
             return False
         return self._beneath(patch, self._machine.read(addr, len(patch.new))) != patch.old
 

@@ -126,7 +126,8 @@ class Walk:
         self._begin()
 
     def _begin(self) -> None:
-        """Start a round: forget all that the last one has noted but for what it was repeated for.
+        """Start a round: forget all that the last one has noted but for what it was repeated
+        for.
         """
         self.marks = bytearray(len(self.code))
         self.pos = self.start
@@ -296,7 +297,8 @@ class Walk:
                 self._take(insn)
 
     def _data_end(self, addr: int) -> int:
-        """Return the end of data that a symbol or a reader marks at an address; 0: there is none.
+        """Return the end of data that a symbol or a reader marks at an address; 0: there is
+        none.
         """
         end = self._source.data_end(addr)
         if not end and addr in self.literals:

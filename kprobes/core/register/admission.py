@@ -50,8 +50,12 @@ class Admission:
         if not self._machine.executable(place.address) or (
             place.symbol is not None and place.symbol.kind == "object"
         ):
-            raise NotText("is not executable guest text", address=place.address, symbol=symbol,
-                          hint="kprobes sit on instructions")
+            raise NotText(
+                "is not executable guest text",
+                address=place.address,
+                symbol=symbol,
+                hint="kprobes sit on instructions",
+            )
         return self._survey.at(place.address, place.mode, place.symbol)
 
     def check_kind(self, probe: Probe, place: Location, beside: tuple[Probe, ...]) -> None:
@@ -78,8 +82,12 @@ class Admission:
                 hint="use a kprobe, or the function's own symbol",
             )
         if isinstance(probe, Jprobe) and any(isinstance(p, Jprobe) for p in beside):
-            raise JprobeExists("has a jprobe already", address=place.address, symbol=probe.place(),
-                               hint="unregister that one first")
+            raise JprobeExists(
+                "has a jprobe already",
+                address=place.address,
+                symbol=probe.place(),
+                hint="unregister that one first",
+            )
         if isinstance(probe, Kretprobe) and not 0 <= probe.data_size <= MAX_DATA_SIZE:
             raise TooBig(
                 f"data_size {probe.data_size} is not in 0..{MAX_DATA_SIZE}",

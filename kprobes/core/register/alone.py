@@ -37,8 +37,10 @@ def alone(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
             MachineBusy: another thread holds it.
         """
         if not self.busy.acquire(False):
-            raise MachineBusy("another thread runs this machine, or changes its probes",
-                              hint="wait until it has finished, or change them in a handler")
+            raise MachineBusy(
+                "another thread runs this machine, or changes its probes",
+                hint="wait until it has finished, or change them in a handler",
+            )
         try:
             return method(self, *args, **named)
         finally:

@@ -77,8 +77,12 @@ class Blacklist:
         """
         key, name = self._key(what)
         if key not in self._entries:
-            raise BadLocation("is not on the blacklist", address=key[0], symbol=name or None,
-                              hint="iterate over k.blacklist to see what is")
+            raise BadLocation(
+                "is not on the blacklist",
+                address=key[0],
+                symbol=name or None,
+                hint="iterate over k.blacklist to see what is",
+            )
         del self._entries[key]
 
     def _key(self, what: str | tuple[int, int]) -> tuple[tuple[int, int], str]:

@@ -51,8 +51,11 @@ def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Re
         _check_function(locate(machine, text, None, entry, 0), machine)
         return _guest_mirror(machine, entry)
     if not callable(entry):
-        raise BadLocation("a jprobe needs entry=", symbol=jp.place(),
-                          hint="pass a Python function, or a guest symbol or address")
+        raise BadLocation(
+            "a jprobe needs entry=",
+            symbol=jp.place(),
+            hint="pass a Python function, or a guest symbol or address",
+        )
     return _python_mirror(entry, machine)
 
 
@@ -68,11 +71,17 @@ def _check_function(place: Location, machine: Machine) -> None:
         NotFunctionEntry: it is inside a function.
     """
     if not machine.executable(place.address):
-        raise NotText("a mirror must be guest code", address=place.address,
-                      hint="pass a guest function, or a Python one")
+        raise NotText(
+            "a mirror must be guest code",
+            address=place.address,
+            hint="pass a guest function, or a Python one",
+        )
     if not place.entry:
-        raise NotFunctionEntry("a mirror must be a function", address=place.address,
-                               hint="pass the function's own address or symbol")
+        raise NotFunctionEntry(
+            "a mirror must be a function",
+            address=place.address,
+            hint="pass the function's own address or symbol",
+        )
 
 
 def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int]:
@@ -267,8 +276,10 @@ def _converter(annotation: Any, arch: Arch) -> Convert | None:
         isinstance(annotation, type)
         and issubclass(annotation, ctypes.Structure | ctypes.Union | ctypes.Array)
     ):
-        raise Unsupported(f"{annotation.__name__} is not passed as an integer is",
-                          hint="take its words, or a pointer to it as c_void_p")
+        raise Unsupported(
+            f"{annotation.__name__} is not passed as an integer is",
+            hint="take its words, or a pointer to it as c_void_p",
+        )
     return None
 
 

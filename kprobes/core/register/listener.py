@@ -96,7 +96,8 @@ class Listener:
         self._driver.handlers.settle()
 
     def copied(self, pc: int) -> str:
-        """Say which patch the guest has copied with its text, and has failed for at `pc`; "": none.
+        """Say which patch the guest has copied with its text, and has failed for at `pc`; "":
+        none.
         """
         return copied_patch(self.rooms, pc)
 
@@ -192,6 +193,8 @@ class Listener:
             AlreadyRegistered: a hit is under way.
         """
         if not self._driver.at_rest:
-            raise AlreadyRegistered("the Kprobes that this machine has is being closed",
-                                    hint="make another one when the handler has returned")
+            raise AlreadyRegistered(
+                "the Kprobes that this machine has is being closed",
+                hint="make another one when the handler has returned",
+            )
         self._let_go()

@@ -54,9 +54,14 @@ def locate(
         UnknownSymbol, AmbiguousSymbol: the symbol does not name one place.
     """
     if (symbol_name is None) == (addr is None):
-        raise BadLocation("both symbol_name and addr are given" if addr is not None
-                          else "neither symbol_name nor addr is given",
-                          symbol=symbol_name, address=addr, hint="give exactly one of them")
+        raise BadLocation(
+            "both symbol_name and addr are given"
+            if addr is not None
+            else "neither symbol_name nor addr is given",
+            symbol=symbol_name,
+            address=addr,
+            hint="give exactly one of them",
+        )
     if symbol_name is not None:
         if not isinstance(symbol_name, str):
             raise BadLocation(

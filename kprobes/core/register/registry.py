@@ -277,7 +277,8 @@ class Registry:
     # --- memory
 
     def _changed(self, point: Probepoint) -> None:
-        """Have hits served and memory patched as the probes at a point now want, as they changed.
+        """Have hits served and memory patched as the probes at a point now want, as they
+        changed.
         """
         if point.detour is not None:
             self.driver.serving.serve(point)
@@ -336,7 +337,8 @@ class Registry:
 
     @alone
     def collect(self) -> None:
-        """Take out jumps and free slots that are not needed any more, outside of a hit; then warn.
+        """Take out jumps and free slots that are not needed any more, outside of a hit; then
+        warn.
         """
         if self.driver.at_rest:
             self._drain()

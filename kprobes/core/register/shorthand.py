@@ -34,8 +34,11 @@ class Shorthand(Generic[P]):
 
     def __call__(self, handler: Any) -> Any:
         if getattr(self.probe, self._role) is not None:
-            raise BadLocation(f"{self._role} is given twice", symbol=self.probe.place(),
-                              hint="decorate, or pass it as an argument")
+            raise BadLocation(
+                f"{self._role} is given twice",
+                symbol=self.probe.place(),
+                hint="decorate, or pass it as an argument",
+            )
         setattr(self.probe, self._role, handler)
         self._k.register(self.probe)
         handler.probe = self.probe

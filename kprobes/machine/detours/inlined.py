@@ -48,7 +48,7 @@ def _body(arch: Arch, returns: bytes, text: bytes) -> bytes:
         return b""
     at, body = 0, b""
     while at < end:
-        insn = arch.decode(text[at:at + 2 * arch.max_insn].ljust(2 * arch.max_insn, b"\0"), at)
+        insn = arch.decode(text[at : at + 2 * arch.max_insn].ljust(2 * arch.max_insn, b"\0"), at)
         code = insn.raw
         if code == returns and arch.jump is not None and arch.jump.size == len(code):
             code = arch.jump.encode(at, end)

@@ -41,8 +41,15 @@ def model(
         symbols: name -> address, or (address, size in bytes), of code.
         cpus: number of CPUs.
     """
-    machine = PaperMachine(code, base=base, symbols=symbols, cpus=cpus,
-                           arch=get("ia64"), execute=_execute, breaks=_breaks)
+    machine = PaperMachine(
+        code,
+        base=base,
+        symbols=symbols,
+        cpus=cpus,
+        arch=get("ia64"),
+        execute=_execute,
+        breaks=_breaks,
+    )
     for regs in machine.cpu_regs:
         regs["pr"], regs["cfm"], regs["ar_bsp"], regs.sp = 1, 8, BACKING_STORE, STACK
     return machine

@@ -74,8 +74,13 @@ class StubBreakpoints:
         self._beneath: dict[int, bytes] = {}
         self.hardware: set[int] = set()
 
-    def of(self, arch: Arch, symbols: Symbols, scratch: tuple[int, int] | None,
-           unwritable: Callable[[], Spans]) -> None:
+    def of(
+        self,
+        arch: Arch,
+        symbols: Symbols,
+        scratch: tuple[int, int] | None,
+        unwritable: Callable[[], Spans],
+    ) -> None:
         """Take what must be known of the guest.
 
         Args:
@@ -163,7 +168,8 @@ class StubBreakpoints:
             self._insert(addr, kind)
 
     def shown(self, start: int, end: int) -> bool:
-        """Return True if the stub shows breakpoints in [start, end): a write would overwrite them.
+        """Return True if the stub shows breakpoints in [start, end): a write would overwrite
+        them.
         """
         return any(
             addr < end and start < addr + len(plain) for addr, plain in self._beneath.items()
@@ -175,7 +181,7 @@ class StubBreakpoints:
         for addr, plain in self._beneath.items():
             lo, hi = max(addr, start), min(addr + len(plain), start + len(data))
             if lo < hi:
-                out[lo - start:hi - start] = plain[lo - addr:hi - addr]
+                out[lo - start : hi - start] = plain[lo - addr : hi - addr]
         return bytes(out)
 
     def _insert(self, addr: int, kind: int) -> None:
@@ -228,8 +234,11 @@ class StubBreakpoints:
             if said
             else "nothing: memory is not written, or it does not know how"
         )
-        return NoBreakpoint(f"the stub does not insert a breakpoint: it says {words}", address=addr,
-                            hint="use a stub that does")
+        return NoBreakpoint(
+            f"the stub does not insert a breakpoint: it says {words}",
+            address=addr,
+            hint="use a stub that does",
+        )
 
     def _in_flash(self, addr: int) -> bool:
         """Return True if the stub knows an address to be in flash or ROM."""
@@ -263,7 +272,8 @@ class StubBreakpoints:
         return b"%s,%x,%x" % (command, addr, kind)
 
     def _find_out(self) -> None:
-        """Find out whether the stub shows its breakpoints in memory, once there is memory to try.
+        """Find out whether the stub shows its breakpoints in memory, once there is memory to
+        try.
         """
         if self._try_at is None:
             return

@@ -52,8 +52,13 @@ class GuestCalls:
         self._arch = arch
         self._symbols = symbols
 
-    def run(self, start: int | str | None, until: int | str | None, timeout: float | None,
-            max_insns: int | None) -> None:
+    def run(
+        self,
+        start: int | str | None,
+        until: int | str | None,
+        timeout: float | None,
+        max_insns: int | None,
+    ) -> None:
         """Run the guest to an address, a stop() or the program's end.
 
         Args:
@@ -66,8 +71,13 @@ class GuestCalls:
         with self._control.alone():
             self._run(start, until, timeout, max_insns)
 
-    def _run(self, start: int | str | None, until: int | str | None, timeout: float | None,
-             max_insns: int | None) -> None:
+    def _run(
+        self,
+        start: int | str | None,
+        until: int | str | None,
+        timeout: float | None,
+        max_insns: int | None,
+    ) -> None:
         """Run the guest to an address, a stop() or the program's end, while this thread has the
         machine.
 

@@ -60,8 +60,12 @@ class DeferredText:
                 out[at - addr] = byte
         return bytes(out)
 
-    def take_all(self, stops: Iterable[int], jump_at: Callable[[int], bytes],
-                 read: Callable[[int, int], bytes]) -> list[tuple[int, bytes]]:
+    def take_all(
+        self,
+        stops: Iterable[int],
+        jump_at: Callable[[int], bytes],
+        read: Callable[[int, int], bytes],
+    ) -> list[tuple[int, bytes]]:
         """Return the changes, which are kept no more. The guest is about to go on.
 
         Args:

@@ -92,8 +92,10 @@ def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
         word: bytes of a word.
         order: byte order of a word, "little" or "big".
     """
-    words = [int.from_bytes(data[at:at + word], order)  # type: ignore[arg-type]
-             for at in range(0, len(data) - len(data) % (2 * word), word)]
+    words = [
+        int.from_bytes(data[at : at + word], order)  # type: ignore[arg-type]
+        for at in range(0, len(data) - len(data) % (2 * word), word)
+    ]
     return dict(zip(words[::2], words[1::2], strict=True))
 
 
@@ -222,7 +224,8 @@ class Loads:
         return tuple(new)
 
     def _enter(self, image: Image, bias: int, module: str) -> None:
-        """Note that a file is loaded, and enter its symbols; arguments as RemoteFile's attributes.
+        """Note that a file is loaded, and enter its symbols; arguments as RemoteFile's
+        attributes.
         """
         self._loaded.append(RemoteFile(image, bias, module))
         self._loaded[-1].tell(self._symbols)
@@ -255,8 +258,11 @@ class Loads:
     @property
     def spans(self) -> list[tuple[int, int]]:
         """Return (start, end) of every segment."""
-        return [(loaded.bias + s.addr, loaded.bias + s.addr + s.memsz) for loaded in self._loaded
-                for s in loaded.image.segments]
+        return [
+            (loaded.bias + s.addr, loaded.bias + s.addr + s.memsz)
+            for loaded in self._loaded
+            for s in loaded.image.segments
+        ]
 
     def regions(self) -> list[tuple[int, int]]:
         """Return (start, end) of what is known to be mapped: segments, and the top of the stack by

@@ -52,7 +52,7 @@ class HostReads:
         try:
             block = regs.arg(0)
             raw = machine.read(block, 24)
-            at, to, size = (int.from_bytes(raw[n:n + 8], order) for n in (0, 8, 16))
+            at, to, size = (int.from_bytes(raw[n : n + 8], order) for n in (0, 8, 16))
             if size <= MOST:
                 machine.write(to, machine.read(at, size))
                 machine.write(block + 24, bytes(8))

@@ -81,7 +81,8 @@ class InjectedCode:
 
     @property
     def in_kernel(self) -> bool:
-        """Return True where the current thread is in a kernel: in the upper half of the addresses.
+        """Return True where the current thread is in a kernel: in the upper half of the
+        addresses.
         """
         return bool(self._regs.pc >> self._arch.bits - 1)
 
@@ -148,8 +149,10 @@ class InjectedCode:
                 if self._regs.pc in (end, end + len(trap)):
                     return
                 self._control.keep(stop)
-            raise RemoteError("a call of the guest's system does not return",
-                              hint="the guest is stopped; try again elsewhere")
+            raise RemoteError(
+                "a call of the guest's system does not return",
+                hint="the guest is stopped; try again elsewhere",
+            )
         finally:
             if self._there and not trap:
                 self._target.stops.remove(end)

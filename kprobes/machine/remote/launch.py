@@ -99,11 +99,17 @@ class QemuMachine(RemoteMachine):
         )
         with child.ended_by_errors():
             target = child.target(timeout, facts.takes_pc, READS.get(version(qemu), 0), linux.trap)
-            machine = cls(target, found, image=image, threads=threads,
-                          sysroot=None if sysroot is None else os.fspath(sysroot),
-                          interrupt=Interrupt(lambda: os.kill(child.process.pid, signal.SIGTRAP),
-                                              frozenset((signal.SIGTRAP,))),
-                          status=child.status)
+            machine = cls(
+                target,
+                found,
+                image=image,
+                threads=threads,
+                sysroot=None if sysroot is None else os.fspath(sysroot),
+                interrupt=Interrupt(
+                    lambda: os.kill(child.process.pid, signal.SIGTRAP), frozenset((signal.SIGTRAP,))
+                ),
+                status=child.status,
+            )
         machine._child = child
         machine.to_entry()
         machine.watch_children()
@@ -176,8 +182,13 @@ class Child:
         process: the subprocess.
     """
 
-    def __init__(self, command: Callable[[str], list[str]], env: Mapping[str, str], stdin: Stream,
-                 stdout: Stream) -> None:
+    def __init__(
+        self,
+        command: Callable[[str], list[str]],
+        env: Mapping[str, str],
+        stdin: Stream,
+        stdout: Stream,
+    ) -> None:
         """Start it.
 
         Args:
@@ -196,13 +207,20 @@ class Child:
             self.process = subprocess.Popen(command(self._socket), env=dict(env), **streams)
         # there is nothing else that is wrong
         except (AttributeError, OverflowError, TypeError, ValueError) as error:
-            raise BadArgument(f"stdin is {shown(stdin)}, stdout is {shown(stdout)}: {error}",
-                              hint="pass what subprocess takes") from None
+            raise BadArgument(
+                f"stdin is {shown(stdin)}, stdout is {shown(stdout)}: {error}",
+                hint="pass what subprocess takes",
+            ) from None
         # where end() is not called, and where Python ends
         self._kill = weakref.finalize(self, self.process.kill)
 
-    def target(self, timeout: float, takes_pc: bool = False, reads: int = 0,
-               traps: tuple[int, int] | None = None) -> RemoteTarget:
+    def target(
+        self,
+        timeout: float,
+        takes_pc: bool = False,
+        reads: int = 0,
+        traps: tuple[int, int] | None = None,
+    ) -> RemoteTarget:
         """Connect to the stub of this QEMU, and return it.
 
         Args:

@@ -92,8 +92,12 @@ class RemoteMachine(Described):
     mmio = staticmethod(
         refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine")
     )
-    watch_at = staticmethod(refuses("this machine does not report accesses to memory",
-                                    "put a probe where it is written, or use a UnicornMachine"))
+    watch_at = staticmethod(
+        refuses(
+            "this machine does not report accesses to memory",
+            "put a probe where it is written, or use a UnicornMachine",
+        )
+    )
     count_blocks = staticmethod(
         refuses(
             "this machine does not tell which blocks of code are executed",
@@ -361,7 +365,7 @@ class RemoteMachine(Described):
     @property
     def cpu_regs(self) -> list[Regs]:
         """Registers of every CPU: of every thread that has stopped in a hit."""
-        return self._threads.regs[:self.cpus]
+        return self._threads.regs[: self.cpus]
 
     @property
     def exit_status(self) -> int | None:
@@ -387,7 +391,8 @@ class RemoteMachine(Described):
             self._memory.patch(addr, code)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Return bytes up to the first NUL, at most `limit`. GuestFault: there is no such memory.
+        """Return bytes up to the first NUL, at most `limit`. GuestFault: there is no such
+        memory.
         """
         return read_cstr(self, addr, limit)
 
@@ -451,7 +456,8 @@ class RemoteMachine(Described):
         self._pages.unmap(page, there=self._there)
 
     def alloc(self, size: int) -> int:
-        """Hand out `size` bytes of guest memory, and return their address. NoMemory: there is none.
+        """Hand out `size` bytes of guest memory, and return their address. NoMemory: there is
+        none.
         """
         return self._pages.alloc(size)
 
@@ -462,7 +468,8 @@ class RemoteMachine(Described):
     # --- what the core asks for
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to a sink; None: to none. AlreadyRegistered: another one receives them.
+        """Deliver reports to a sink; None: to none. AlreadyRegistered: another one receives
+        them.
         """
         if sink is not None and self._control.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
@@ -498,8 +505,13 @@ class RemoteMachine(Described):
         with self._sites.running(self._control.depth):
             self._calls.run(start, until, timeout, max_insns)
 
-    def call(self, function: str | int, *args: Argument, timeout: float | None = None,
-             max_insns: int | None = None) -> int:
+    def call(
+        self,
+        function: str | int,
+        *args: Argument,
+        timeout: float | None = None,
+        max_insns: int | None = None,
+    ) -> int:
         """Call guest code in the current thread and return its integer result; registers are put
         back afterwards.
 
@@ -536,7 +548,8 @@ class RemoteMachine(Described):
 
     @property
     def exit_address(self) -> int:
-        """Address to which the outermost function of a guest call returns; 0 before the first call.
+        """Address to which the outermost function of a guest call returns; 0 before the first
+        call.
         """
         return self._exit
 

@@ -90,8 +90,11 @@ class RemoteMemory:
             GuestFault: there is no such memory, or it is flash or ROM.
         """
         self._reaching(addr, lambda: self._target.write(addr, data))
-        if self._system and self._code(addr) and self._reaching(
-                addr, lambda: self._target.read(addr, len(data))) != data:
+        if (
+            self._system
+            and self._code(addr)
+            and self._reaching(addr, lambda: self._target.read(addr, len(data))) != data
+        ):
             raise GuestFault(
                 "memory stays as it is when it is written: flash, or ROM",
                 address=addr,
@@ -138,7 +141,7 @@ class RemoteMemory:
         if there == code:
             block.pop(addr, None)
         else:
-            block[addr] = (code, there[:len(code)])
+            block[addr] = (code, there[: len(code)])
 
     def _leads(self, addr: int, code: bytes) -> bool:
         """Return True for a jump to pages of the library's."""
@@ -160,7 +163,7 @@ class RemoteMemory:
         for place, (shown, _) in self._near(addr, len(data)):
             lo, hi = max(place, addr), min(place + len(shown), addr + len(data))
             if lo < hi:
-                out[lo - addr:hi - addr] = shown[lo - place:hi - place]
+                out[lo - addr : hi - addr] = shown[lo - place : hi - place]
         return bytes(out)
 
     def _reaching(self, addr: int, access: Callable[[], T]) -> T:

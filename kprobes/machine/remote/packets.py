@@ -39,7 +39,7 @@ def checksum(payload: bytes) -> bytes:
     """
     total = 0
     for at in range(0, len(payload), 256):
-        total += adler32(payload[at:at + 256], 0)
+        total += adler32(payload[at : at + 256], 0)
     return b"%02x" % (total & 0xFF)
 
 
@@ -194,8 +194,10 @@ class Connection:
             MachineBusy: another thread has it.
         """
         if not self.busy.acquire(False):
-            raise MachineBusy("another thread runs this machine, or changes its probes",
-                              hint="wait until it has finished")
+            raise MachineBusy(
+                "another thread runs this machine, or changes its probes",
+                hint="wait until it has finished",
+            )
 
     def _ask_all(self, payloads: list[bytes]) -> list[bytes]:
         """Send packets, and return their answers in order. Several go out together, up to TOGETHER
@@ -207,12 +209,12 @@ class Connection:
         answers: list[bytes] = []
         while len(answers) < len(payloads):
             count, size = 0, 0
-            for payload in payloads[len(answers):]:
+            for payload in payloads[len(answers) :]:
                 size += len(payload) + FRAMING
                 if count and size > TOGETHER:
                     break
                 count += 1
-            some = payloads[len(answers):len(answers) + count]
+            some = payloads[len(answers) : len(answers) + count]
             if count > 1 and self.reads >= TOGETHER:
                 self._send_whole(b"".join(map(frame, some)), count)
             else:
@@ -293,8 +295,8 @@ class Connection:
             if len(self._buffer) - start > LONGEST:
                 self._fail("the stub sends a packet without end")
             return None
-        payload, told = bytes(self._buffer[start + 1:end]), bytes(self._buffer[end + 1:end + 3])
-        del self._buffer[:end + 3]
+        payload, told = bytes(self._buffer[start + 1 : end]), bytes(self._buffer[end + 1 : end + 3])
+        del self._buffer[: end + 3]
         return payload, told.lower() == checksum(payload)
 
     def _fill(self, deadline: float | None, own_limit: bool) -> None:

@@ -70,7 +70,7 @@ class StubRegisterFile:
             self._target.choose(self.thread)
             data = self._target.register(slot.number)
         else:
-            data = self._fetch()[place:place + slot.size]
+            data = self._fetch()[place : place + slot.size]
         known = self._single[name] = int.from_bytes(data, self._order)
         return known
 
@@ -104,11 +104,15 @@ class StubRegisterFile:
             RemoteError: no thread is this CPU, or one that runs: the value would be lost.
         """
         if self.away:
-            raise RemoteError("the thread that is this CPU runs: its registers cannot be set",
-                              hint="set them in a handler that it comes to")
+            raise RemoteError(
+                "the thread that is this CPU runs: its registers cannot be set",
+                hint="set them in a handler that it comes to",
+            )
         if self.thread is None:
-            raise RemoteError("no thread of the guest is this CPU: it has no registers to be set",
-                              hint="threads become CPUs when they stop in a hit")
+            raise RemoteError(
+                "no thread of the guest is this CPU: it has no registers to be set",
+                hint="threads become CPUs when they stop in a hit",
+            )
 
     def put(self, name: str, value: int) -> None:
         """Set a register, which is written before the guest runs on.
@@ -213,7 +217,7 @@ class StubRegisterFile:
                 raise RemoteError(
                     f"the stub does not write {name}", hint="leave that register alone"
                 )
-            together[place:place + self._slots[name].size] = self._bytes(name)
+            together[place : place + self._slots[name].size] = self._bytes(name)
         self._target.set_all_registers(bytes(together))
 
 
@@ -257,8 +261,10 @@ def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
     ):
         theirs = parts.get(name, Part(name)).name
         if theirs not in slots:
-            raise RemoteError(f"the stub shows no {theirs}, so it does not run {arch.name}",
-                              hint="pass the arch= that it runs")
+            raise RemoteError(
+                f"the stub shows no {theirs}, so it does not run {arch.name}",
+                hint="pass the arch= that it runs",
+            )
     return slots
 
 

@@ -97,8 +97,11 @@ class ReturnAddresses:
             below: bytes that are searched below its youngest call then.
         """
         arch = self._arch
-        calls = [(call.frame, call.link) for call in reversed(followed)
-                 if call.link != trampoline and not call.aside]
+        calls = [
+            (call.frame, call.link)
+            for call in reversed(followed)
+            if call.link != trampoline and not call.aside
+        ]
         if not calls or arch.linkage is None:
             return PutBack([], {})
         bias = arch.linkage.bias
@@ -114,8 +117,13 @@ class ReturnAddresses:
         sp = calls[0][0] - below * arch.callers if regs is None else regs.sp
         found = list(self._places_of(wrong.to_bytes(word, arch.order.value), sp, calls[-1][0]))
         targets = self._targets(found, calls, bool(registers))
-        return PutBack([(at, (target - bias & arch.mask).to_bytes(word, arch.order.value))
-                        for at, target in zip(found, targets, strict=True)], registers)
+        return PutBack(
+            [
+                (at, (target - bias & arch.mask).to_bytes(word, arch.order.value))
+                for at, target in zip(found, targets, strict=True)
+            ],
+            registers,
+        )
 
     def _targets(
         self, found: list[int], calls: list[tuple[int, int]], in_register: bool
@@ -162,4 +170,6 @@ class ReturnAddresses:
         reach = min(max((last - sp) * way, 0) + self._room, DEEPEST) & -size
         low = sp & -size if way > 0 else sp - reach & -size
         stack = self._read(low, reach)
-        yield from (low + at for at in range(0, reach, size)[::way] if stack[at:at + size] == word)
+        yield from (
+            low + at for at in range(0, reach, size)[::way] if stack[at : at + size] == word
+        )

@@ -150,8 +150,10 @@ class RunControl:
         if max_insns is not None:
             self._lock.check_countable()
         if self.depth >= DEEPEST:
-            raise ReentryError(f"{DEEPEST} guest runs are nested",
-                               hint="a handler's guest call leads back to that handler")
+            raise ReentryError(
+                f"{DEEPEST} guest runs are nested",
+                hint="a handler's guest call leads back to that handler",
+            )
         if start is not None:
             self._threads.start(self._lock.way(start))
         if self.sink is not None:
@@ -243,8 +245,12 @@ class RunControl:
             # a stop, and runs on nevertheless
             slot = self._by_hardware or self._in_slot(pc)
             stop = self._advance(deadline, alone, step=max_insns is not None or slot)
-            if (max_insns is not None and stop.kind == "signal" and self._regs.pc != end
-                    and self._branches.at(self._regs.pc, before=pc)):
+            if (
+                max_insns is not None
+                and stop.kind == "signal"
+                and self._regs.pc != end
+                and self._branches.at(self._regs.pc, before=pc)
+            ):
                 stop = self._advance(deadline, alone, step=True)
             done += (
                 max_insns is not None
@@ -509,8 +515,14 @@ class RunControl:
             home = self._regs.pc
             if self._branches.leave(home, lambda: self.errand(self._threads.name, step=True)):
                 self._threads.move(home)
-            raise GuestFault(fault.text, address=fault.address, pc=home, access=fault.access,
-                             symbol=self._symbols.describe(home), number=stop.code)
+            raise GuestFault(
+                fault.text,
+                address=fault.address,
+                pc=home,
+                access=fault.access,
+                symbol=self._symbols.describe(home),
+                number=stop.code,
+            )
         self._deliver(stop)
 
     def _deliver(self, stop: StopReply) -> None:

@@ -51,8 +51,10 @@ class ProcessPages:
         known = row(arch, Linux)
         calls = known.memory if known is not None else None
         if calls is None:
-            raise Unsupported(f"nobody has said how a process of {arch.name} asks for memory",
-                              hint="pass scratch=(start, size)")
+            raise Unsupported(
+                f"nobody has said how a process of {arch.name} asks for memory",
+                hint="pass scratch=(start, size)",
+            )
         self._arch = arch
         self._calls = calls
         self._execute = execute
@@ -105,8 +107,14 @@ class ProcessPages:
 class AreaPages:
     """Memory that is set aside: pages of [start, start + size), handed out and taken back."""
 
-    def __init__(self, start: int, size: int, page: int, read: Callable[[int, int], bytes],
-                 write: Callable[[int, bytes], None]) -> None:
+    def __init__(
+        self,
+        start: int,
+        size: int,
+        page: int,
+        read: Callable[[int, int], bytes],
+        write: Callable[[int, bytes], None],
+    ) -> None:
         """Take an area that the user has set aside.
 
         Args:
@@ -150,8 +158,11 @@ class AreaPages:
         other = bytes(byte ^ 0xFF for byte in self._read(page, 4))
         self._write(page, other)
         if self._read(page, 4) != other:
-            raise NoMemory("the scratch area stays as it is when it is written", address=page,
-                           hint="pass one in memory that is neither flash nor ROM")
+            raise NoMemory(
+                "the scratch area stays as it is when it is written",
+                address=page,
+                hint="pass one in memory that is neither flash nor ROM",
+            )
         self._tried.add(page)
 
     def unmap(self, addr: int, size: int) -> None:
@@ -201,8 +212,10 @@ class KernelPages:
         """Have the kernel allocate executable memory, and return its address."""
         ways = [(name, args) for name, args in ALLOCATORS if name in self._symbols]
         if not ways or PROTECT not in self._symbols:
-            raise Unsupported("a whole machine has nobody to ask for executable memory",
-                              hint="pass scratch=(start, size), or symbols of a Linux kernel")
+            raise Unsupported(
+                "a whole machine has nobody to ask for executable memory",
+                hint="pass scratch=(start, size), or symbols of a Linux kernel",
+            )
         if not self._injected.in_kernel:
             raise Unsupported(
                 "a kernel gives memory only to code that runs in it",

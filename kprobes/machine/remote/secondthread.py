@@ -56,8 +56,9 @@ class SecondThread:
         flags: int = self._regs[linux.memory.args[linux.clone_flags]]
         return flags & (VM | VFORK) == VM
 
-    def catch(self, step: Callable[[str], StopReply],
-              keep: Callable[[StopReply], bool]) -> tuple[int, int, bytes]:
+    def catch(
+        self, step: Callable[[str], StopReply], keep: Callable[[StopReply], bool]
+    ) -> tuple[int, int, bytes]:
         """Let the call be made, and catch both threads behind it. The caller is the current thread.
 
         Args:
@@ -84,8 +85,10 @@ class SecondThread:
             stop = step(thread)
             if not keep(stop) and self._regs.pc == at:
                 return at, mode, was
-        raise RemoteError("the process makes its second thread without end",
-                          hint="the machine is gone: start another")
+        raise RemoteError(
+            "the process makes its second thread without end",
+            hint="the machine is gone: start another",
+        )
 
     @property
     def _regs(self) -> Any:

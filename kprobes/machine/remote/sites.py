@@ -349,8 +349,11 @@ class CallSites:
             self._patch(place, code + jump.encode(place + len(code), onward))
             leading = jump.encode(addr, place)
         except OutOfReach as error:
-            raise NoMemory("no room within reach for the code of a detour", address=addr,
-                           hint="unmap something, or give the probe optimize=False") from error
+            raise NoMemory(
+                "no room within reach for the code of a detour",
+                address=addr,
+                hint="unmap something, or give the probe optimize=False",
+            ) from error
         self._running[addr], self._plain[addr] = (programs, programs[0].runs), plain
         self._patch(addr, leading)
 
@@ -434,8 +437,14 @@ class CallSites:
             size: bytes.
         """
         size = -(-size // 16) * 16
-        found = next((n for n, (start, end) in enumerate(self._room) if end - start >= size
-                      and self._reaches(near, start & -self.call_area)), None)
+        found = next(
+            (
+                n
+                for n, (start, end) in enumerate(self._room)
+                if end - start >= size and self._reaches(near, start & -self.call_area)
+            ),
+            None,
+        )
         if found is None:
             page = self._map_page(near)
             self._room.append((page, page + self.call_area))

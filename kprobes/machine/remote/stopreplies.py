@@ -62,15 +62,21 @@ def stop_of(answer: bytes) -> StopReply:
     if found is None and _REGISTERS.fullmatch(answer):
         raise RemoteError(AT_ONCE, hint=KEPT_APART)
     if found is None:
-        raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
-                          hint="this is no stub that can be used")
+        raise RemoteError(
+            f"the stub's answer is no reason to stop: {answer[:40]!r}",
+            hint="this is no stub that can be used",
+        )
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
     thread, child, call = (find.search(found[3]) for find in (_OF_THREAD, _CHILD, _BEFORE))
     returned = b"syscall_return:" in found[3]
     code = 0 if returned else int(found[2], 16)
-    return StopReply(kind, code, thread[1].decode() if thread and kind == "signal" else "",
-                call=None if call is None else int(call[1], 16),
-                child=child[2].decode() if child else "",
-                borrows=child is not None and child[1] == b"v",
-                returned=returned,
-                alone=_ALONE.search(found[3]) is not None)
+    return StopReply(
+        kind,
+        code,
+        thread[1].decode() if thread and kind == "signal" else "",
+        call=None if call is None else int(call[1], 16),
+        child=child[2].decode() if child else "",
+        borrows=child is not None and child[1] == b"v",
+        returned=returned,
+        alone=_ALONE.search(found[3]) is not None,
+    )

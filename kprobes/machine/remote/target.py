@@ -37,8 +37,13 @@ class RemoteTarget:
         resumes_threads: True where it can resume a thread alone (vCont).
     """
 
-    def __init__(self, connection: Connection, takes_pc: bool = False, reads: int = 0,
-                 traps: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        takes_pc: bool = False,
+        reads: int = 0,
+        traps: tuple[int, int] | None = None,
+    ) -> None:
         """Ask the stub what it can do.
 
         Args:
@@ -145,8 +150,9 @@ class RemoteTarget:
             # stubs declare no such prefix
             root = ElementTree.fromstring(text.replace(b"<xi:include", b"<include"))
         except ElementTree.ParseError as error:
-            raise RemoteError(f"the stub's target description: {error}",
-                              hint="pass arch=, or use another stub") from None
+            raise RemoteError(
+                f"the stub's target description: {error}", hint="pass arch=, or use another stub"
+            ) from None
         for element in root.iter():
             if element.tag.endswith("include"):
                 yield from self._elements(
@@ -193,8 +199,10 @@ class RemoteTarget:
     def registers(self, numbers: list[int]) -> list[bytes]:
         """Return several registers, asked for at once."""
         answers = self.link.ask_all([b"p%x" % number for number in numbers])
-        return [b"" if _refused(answer) else self._bytes(answer.replace(b"x", b"0"), "a register")
-                for answer in answers]
+        return [
+            b"" if _refused(answer) else self._bytes(answer.replace(b"x", b"0"), "a register")
+            for answer in answers
+        ]
 
     def set_registers(self, values: list[tuple[int, bytes]]) -> list[bool]:
         """Write registers, all at once.
@@ -249,7 +257,7 @@ class RemoteTarget:
                 self.write(addr, data)
             return
         for at in range(0, len(data), CHUNK // 2):
-            piece = data[at:at + CHUNK // 2]
+            piece = data[at : at + CHUNK // 2]
             if self.link.ask(b"M%x,%x:%s" % (addr + at, len(piece), piece.hex().encode())) != b"OK":
                 raise GuestFault(
                     "memory is not mapped, or the stub may not write there",
@@ -453,7 +461,8 @@ class RemoteTarget:
         self._asked = False
 
     def _stopped(self, answer: bytes) -> StopReply:
-        """Return what a stop reply says. Any other answer closes the connection: it is out of step.
+        """Return what a stop reply says. Any other answer closes the connection: it is out of
+        step.
         """
         said, stop = self._said
         if stop is not None and said == answer:

@@ -220,7 +220,8 @@ class ThreadLock:
 
     @property
     def trap(self) -> bytes:
-        """The trap that ends code executed for the library; b"": a breakpoint of the stub's does.
+        """The trap that ends code executed for the library; b"": a breakpoint of the stub's
+        does.
         """
         return self.trampolines.trap if self.several else b""
 
@@ -254,8 +255,11 @@ class ThreadLock:
 
     def _entries(self, names: frozenset[str]) -> set[int]:
         """Return the entries of functions of these names: addresses that every call comes to."""
-        entries = [self._arch.pointers.code_address(symbol.address, self._guest.read)
-                   for symbol in self._guest.symbols if symbol.name in names]
+        entries = [
+            self._arch.pointers.code_address(symbol.address, self._guest.read)
+            for symbol in self._guest.symbols
+            if symbol.name in names
+        ]
         return {entry.addr + max(entry.entries) for entry in entries}
 
     def begin(self, sink: Sink | None, stepping: bool) -> None:
@@ -274,8 +278,9 @@ class ThreadLock:
         self._remove_breakpoints()
         self._take_turns(sink)
 
-    def second(self, sink: Sink | None, step: Callable[[str], StopReply],
-               keep: Callable[[StopReply], bool]) -> None:
+    def second(
+        self, sink: Sink | None, step: Callable[[str], StopReply], keep: Callable[[StopReply], bool]
+    ) -> None:
         """Make threads take turns: the current one stands before the call that makes the second.
 
         After an exception the machine is gone: the threads wait where the call ends.

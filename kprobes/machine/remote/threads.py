@@ -59,16 +59,14 @@ class RemoteThreads:
         self._arch = arch
         self.slots = slots
         self.cpus = len(names) or most
-        self._files = [
-            StubRegisterFile(target, arch, slots, where) for _ in range(self.cpus + 1)
-        ]
+        self._files = [StubRegisterFile(target, arch, slots, where) for _ in range(self.cpus + 1)]
         for file, name in zip(self._files, names, strict=False):
             file.thread = name
         self.regs = [
             Regs(machine, *accessors(file, slots, arch), cpu)
             for cpu, file in enumerate(self._files)
         ]
-        self._used = self._files[:len(names)]  # those that belong to a thread
+        self._used = self._files[: len(names)]  # those that belong to a thread
         self.current = 0
         self.apart = False
         parts = parts_of(arch, slots)
@@ -127,7 +125,7 @@ class RemoteThreads:
             file.away = self.apart and file.thread != thread
         if self._files[self.current].thread == thread and self.current < self.cpus:
             return self.regs[self.current]
-        cpus = self._files[:self.cpus]
+        cpus = self._files[: self.cpus]
         known = next((cpu for cpu, file in enumerate(cpus) if file.thread == thread), None)
         if known is None:
             known = next((cpu for cpu, file in enumerate(cpus) if file.thread is None), None)
@@ -212,7 +210,8 @@ class RemoteThreads:
         return True
 
     def _nullifies_next(self) -> bool:
-        """Return True where the next instruction of the current thread is nullified, and end that.
+        """Return True where the next instruction of the current thread is nullified, and end
+        that.
         """
         if self._nullified is None:
             return False
@@ -288,7 +287,7 @@ class RemoteThreads:
 
     def _reclaim(self) -> int:
         """Return the index of a CPU whose thread has ended, or that of no CPU where all live."""
-        for cpu, file in enumerate(self._files[:self.cpus]):
+        for cpu, file in enumerate(self._files[: self.cpus]):
             if self._target.link.ask(b"T%s" % (file.thread or "").encode()) != b"OK":
                 return cpu
         return self.cpus

@@ -20,8 +20,10 @@ def assemble(text: str, arch: str, base: int) -> bytes:
     if known is None or not known.keystone:
         raise Unsupported(f"no assembler for {arch}", hint="pass code as bytes")
     if not text.isascii():
-        raise ImageError("assembly does not parse: it is not ASCII",
-                         hint="pass code as bytes, or text of an assembler's")
+        raise ImageError(
+            "assembly does not parse: it is not ASCII",
+            hint="pass code as bytes, or text of an assembler's",
+        )
     ks = _keystone()
     kind, *modes = known.keystone
     try:
@@ -43,6 +45,8 @@ def _keystone() -> Any:
     try:
         import keystone
     except ImportError as error:
-        raise Unsupported(f"assembly text takes Keystone, which cannot be imported ({error})",
-                          hint="pip install 'kprobes[asm]', or pass code as bytes") from None
+        raise Unsupported(
+            f"assembly text takes Keystone, which cannot be imported ({error})",
+            hint="pip install 'kprobes[asm]', or pass code as bytes",
+        ) from None
     return keystone

@@ -210,7 +210,8 @@ class HookedBlockCounts:
         self._words[_END] = ctypes.addressof(table) + ctypes.sizeof(table)
 
     def _free(self, addr: int) -> int:
-        """Return the first word of the row that host code looks for first, of those that are free.
+        """Return the first word of the row that host code looks for first, of those that are
+        free.
         """
         at = (addr * _GOLDEN & _EMPTY) >> 32 & self._mask
         while self._table[4 * at + _ADDRESS] != _EMPTY:

@@ -80,8 +80,10 @@ class HostBlocks:
         if self._order == sys.byteorder:
             return view.cast("Q" if self._width == 8 else "I")
         word: Any = ctypes.c_uint64 if self._width == 8 else ctypes.c_uint32
-        return ((word.__ctype_be__ if self._order == "big"
-                 else word.__ctype_le__) * (len(view) // self._width)).from_buffer(view)
+        return (
+            (word.__ctype_be__ if self._order == "big" else word.__ctype_le__)
+            * (len(view) // self._width)
+        ).from_buffer(view)
 
     def add(self, block: HostBlock) -> None:
         """Know a block from now on."""
@@ -121,8 +123,11 @@ class HostBlocks:
         cut = [block for block in self.held if start < block.end and block.start < end]
         left = [block for block in self.held if block not in cut]
         for block in cut:
-            left.extend(self._part(block, low, high, not block.room)
-                        for low, high in ((block.start, start), (end, block.end)) if low < high)
+            left.extend(
+                self._part(block, low, high, not block.room)
+                for low, high in ((block.start, start), (end, block.end))
+                if low < high
+            )
         self.held[:] = left
         self.last = _NOWHERE
         self._sorted = None

@@ -123,8 +123,7 @@ class Bounds:
 
     @contextmanager
     def none_but_ours(self) -> Iterator[None]:
-        """Stop the guest before the first instruction outside of our pages, inside a with block.
-        """
+        """Stop the guest before the first instruction outside of our pages, inside a with block."""
         self._state.left.append(0)
         self._state.own_in_row = 0
         try:
@@ -200,8 +199,10 @@ class Bounds:
         if not self._hooks:
             self.installed += 1
             self._counting = self._counting or CODE(self._callback())
-            self._hooks = [self._cpu.engine.hook(const.UC_HOOK_CODE, self._counting, start, end)
-                           for start, end in self._hooked()]
+            self._hooks = [
+                self._cpu.engine.hook(const.UC_HOOK_CODE, self._counting, start, end)
+                for start, end in self._hooked()
+            ]
             self._state.hooked = True
             self._cpu.engine.retranslate()
 
@@ -213,8 +214,11 @@ class Bounds:
         """
         if self._cpu.guest.blocks.hooked_delay_slots:
             return [(1, 0)]
-        return [(start, end) for start, end in self._code()
-                if start == self._state.exit or not self._cpu.memory.own.has(start)]
+        return [
+            (start, end)
+            for start, end in self._code()
+            if start == self._state.exit or not self._cpu.memory.own.has(start)
+        ]
 
     def _code(self) -> list[tuple[int, int]]:
         """Return (start, end) of executable memory."""

@@ -220,8 +220,13 @@ class FunctionCalls:
             self._cpu.engine.discard(self._abandoned)
             self._abandoned = None
 
-    def run(self, start: int | str | None, until: int | str | None, timeout: float | None,
-            max_insns: int | None) -> None:
+    def run(
+        self,
+        start: int | str | None,
+        until: int | str | None,
+        timeout: float | None,
+        max_insns: int | None,
+    ) -> None:
         """Run the guest to an address, a stop(), or the return of the function that it starts in.
 
         Args:
@@ -238,8 +243,13 @@ class FunctionCalls:
             if outermost:
                 self._runner.finish()
 
-    def _run_from(self, start: int | str | None, until: int | str | None, timeout: float | None,
-                  max_insns: int | None) -> None:
+    def _run_from(
+        self,
+        start: int | str | None,
+        until: int | str | None,
+        timeout: float | None,
+        max_insns: int | None,
+    ) -> None:
         """Run the guest to an address, a stop() or a return, while this thread has the CPU.
 
         Args:
@@ -257,8 +267,11 @@ class FunctionCalls:
             stop = end & ~cpu.arch.pointers.mode_bits
             cpu.engine.drop_translations(stop, stop + cpu.arch.insn_align)
         if start is None:
-            target = (cpu.regs.target if cpu.regs.target is not None
-                      else cpu.arch.pointers.same_mode(cpu.regs, cpu.regs.pc))
+            target = (
+                cpu.regs.target
+                if cpu.regs.target is not None
+                else cpu.arch.pointers.same_mode(cpu.regs, cpu.regs.pc)
+            )
         else:
             target = self._functions.target(self._pointer(start))
             if isinstance(start, str):

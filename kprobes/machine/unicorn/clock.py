@@ -57,8 +57,10 @@ class InstructionClock:
             Unsupported: the engine cannot count.
         """
         if not self._memory.guest.blocks.hooked_delay_slots:
-            raise Unsupported(f"this engine cannot count {self._memory.arch.name} instructions",
-                              hint="use another clock")
+            raise Unsupported(
+                f"this engine cannot count {self._memory.arch.name} instructions",
+                hint="use another clock",
+            )
         self._users += 1
         if self._users == 1:
             self._memory.own_code.on_change(self._look)

@@ -38,8 +38,14 @@ Counted = Callable[[int, int, int, int], None]
 class InstructionComparisons:
     """Looks for comparisons in what the guest executes, until close()."""
 
-    def __init__(self, memory: GuestMemory, cells: Mapping[str, Cell], comparing: Comparing,
-                 edges: int, count: Counted) -> None:
+    def __init__(
+        self,
+        memory: GuestMemory,
+        cells: Mapping[str, Cell],
+        comparing: Comparing,
+        edges: int,
+        count: Counted,
+    ) -> None:
         """
         Args:
             memory: the guest's.

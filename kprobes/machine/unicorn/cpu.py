@@ -65,7 +65,8 @@ class UnicornCpu:
             self.engine.rewind = self.guest.contexts.rewind(self.engine)
 
     def _find_hooked_flags(self) -> Callable[[], int] | None:
-        """Return the reader of the flags behind a hooked instruction; None: the engine's are right.
+        """Return the reader of the flags behind a hooked instruction; None: the engine's are
+        right.
         """
         hooked = self.guest.faults.hooked_flags
         # where registers are not found the flags are as the engine says
@@ -89,7 +90,8 @@ class UnicornCpu:
         return self.guest.registers.number(name)
 
     def stay(self, pc: int) -> None:
-        """Have the guest stand at `pc`: where that is in a delay slot, its branch waits as before.
+        """Have the guest stand at `pc`: where that is in a delay slot, its branch waits as
+        before.
         """
         if self.pair is None:
             self.write_pc(self.arch.pointers.same_mode(self.regs, pc))
@@ -141,22 +143,37 @@ class UnicornCpu:
             for name in table.names
             if name not in self.guest.registers.hidden
         }
-        guest, windowed = self.guest, {name: number[name] for name in table.names
-                                       if name in self.guest.registers.windowed}
-        other = {table.flags, *guest.registers.moving, *windowed,
-                 *([] if guest.pc.plain or guest.pc.next else [table.pc])}
+        guest, windowed = (
+            self.guest,
+            {name: number[name] for name in table.names if name in self.guest.registers.windowed},
+        )
+        other = {
+            table.flags,
+            *guest.registers.moving,
+            *windowed,
+            *([] if guest.pc.plain or guest.pc.next else [table.pc]),
+        }
         plain = {name: number[name] for name in number if width[name] == bits and name not in other}
         self.cells = find_cells(engine, self.arch.name, plain, bits)
         self.windowed = find_windowed(
             engine, guest, self.arch.name, self.cells, plain, windowed, bits
         )
         # outside of a hook the engine's pc is written through the API
-        words = {name: cell for name, cell in (self.cells | self.windowed).items()
-                 if name != table.pc}
-        readers = {name: words[name].reader() if name in words
-                   else engine.reader(number[name], width[name]) for name in number}
-        writers = {name: words[name].writer() if name in words
-                   else engine.writer(number[name], width[name]) for name in number}
+        words = {
+            name: cell for name, cell in (self.cells | self.windowed).items() if name != table.pc
+        }
+        readers = {
+            name: words[name].reader()
+            if name in words
+            else engine.reader(number[name], width[name])
+            for name in number
+        }
+        writers = {
+            name: words[name].writer()
+            if name in words
+            else engine.writer(number[name], width[name])
+            for name in number
+        }
         for name, find in guest.registers.hidden.items():
             readers[name], writers[name] = find(engine)
         cells = {

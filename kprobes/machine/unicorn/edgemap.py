@@ -59,8 +59,14 @@ class EdgeMap:
     A counter goes from 255 to 1. The library's own code is not counted.
     """
 
-    def __init__(self, memory: GuestMemory, cells: Mapping[str, Cell],
-                 counters: ctypes.Array[ctypes.c_uint8], spans: Spans, comparisons: bool) -> None:
+    def __init__(
+        self,
+        memory: GuestMemory,
+        cells: Mapping[str, Cell],
+        counters: ctypes.Array[ctypes.c_uint8],
+        spans: Spans,
+        comparisons: bool,
+    ) -> None:
         """
         Args:
             memory: the guest's.
@@ -185,7 +191,8 @@ class EdgeMap:
         self._counters[number] = self._counters[number] % 255 + 1
 
     def _edge(self, _uc: int, address: int, _size: int, _user: int) -> None:
-        """Count the edge to a block in the map, where there is no host code: the engine's callback.
+        """Count the edge to a block in the map, where there is no host code: the engine's
+        callback.
         """
         self._words[_BLOCK], self._words[_ORDER] = address, 0
         if self._counts(address):
@@ -282,7 +289,7 @@ class LastBlocks:
             self._hook = None
             own = self._memory.own_code.ranges()
             kept = [at for at in self.addresses if not any(start <= at < end for start, end in own)]
-            self.addresses = kept[-self._most:]
+            self.addresses = kept[-self._most :]
 
 
 def _checked(spans: Spans) -> list[tuple[int, int]]:

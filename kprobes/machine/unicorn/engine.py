@@ -264,12 +264,18 @@ class Engine:
         first, last = _u64(), _u64()
 
         def run(begin: int, until: int) -> int:
-            """Run the guest from `begin` until `until`; return the engine's error number, 0: none.
+            """Run the guest from `begin` until `until`; return the engine's error number, 0:
+            none.
             """
             first.value = begin
             last.value = until
-            return _start(self.handle, first, last,  # type: ignore[no-any-return]
-                          _WITHOUT_TIMEOUT, _WITHOUT_COUNT)
+            return _start(  # type: ignore[no-any-return]
+                self.handle,
+                first,
+                last,
+                _WITHOUT_TIMEOUT,
+                _WITHOUT_COUNT,
+            )
 
         return run
 
@@ -314,8 +320,16 @@ class Engine:
 
     # --- hooks
 
-    def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None,
-             insn: int = 0, flags: int = 0) -> int:
+    def hook(
+        self,
+        kind: int,
+        callback: Any,
+        begin: int = 1,
+        end: int = 0,
+        data: int | None = None,
+        insn: int = 0,
+        flags: int = 0,
+    ) -> int:
         """Add a hook, and return its handle, which unhook() takes.
 
         Args:
@@ -439,11 +453,15 @@ def check(error: int) -> None:
 
 #: engine error number -> (access of a GuestFault, POSIX signal number)
 ERRORS = {
-    const.UC_ERR_READ_UNMAPPED: ("read", 11), const.UC_ERR_WRITE_UNMAPPED: ("write", 11),
+    const.UC_ERR_READ_UNMAPPED: ("read", 11),
+    const.UC_ERR_WRITE_UNMAPPED: ("write", 11),
     const.UC_ERR_FETCH_UNMAPPED: ("fetch", 11),
-    const.UC_ERR_READ_PROT: ("read", 11), const.UC_ERR_WRITE_PROT: ("write", 11),
+    const.UC_ERR_READ_PROT: ("read", 11),
+    const.UC_ERR_WRITE_PROT: ("write", 11),
     const.UC_ERR_FETCH_PROT: ("fetch", 11),
-    const.UC_ERR_READ_UNALIGNED: ("read", 7), const.UC_ERR_WRITE_UNALIGNED: ("write", 7),
+    const.UC_ERR_READ_UNALIGNED: ("read", 7),
+    const.UC_ERR_WRITE_UNALIGNED: ("write", 7),
     const.UC_ERR_FETCH_UNALIGNED: ("fetch", 7),
-    const.UC_ERR_INSN_INVALID: ("undefined", 4), const.UC_ERR_EXCEPTION: ("interrupt", 5),
+    const.UC_ERR_INSN_INVALID: ("undefined", 4),
+    const.UC_ERR_EXCEPTION: ("interrupt", 5),
 }

@@ -22,8 +22,13 @@ from .traps import HostServedTrap, ServedBreakpoints
 class HostHits:
     """Serves the usual hits of a machine. See machine._base.Hits."""
 
-    def __init__(self, shared: SharedHits, services: Services, calls: FollowedCalls,
-                 traps: ServedBreakpoints | None) -> None:
+    def __init__(
+        self,
+        shared: SharedHits,
+        services: Services,
+        calls: FollowedCalls,
+        traps: ServedBreakpoints | None,
+    ) -> None:
         self._shared = shared
         self._services = services
         self._calls = calls

@@ -306,7 +306,8 @@ class WayBack:
         self._make_table()
 
     def fits(self) -> bool:
-        """Return True while the blocks are what they were when this was made, in the same process.
+        """Return True while the blocks are what they were when this was made, in the same
+        process.
         """
         return self._mappings == self._pages.mappings and self._forks == _forks
 
@@ -404,7 +405,8 @@ def _address(function: Any) -> int:
 
 @cache
 def _counts_faults() -> bool:
-    """Return True if this system counts a page fault where a page is written first: tried on some.
+    """Return True if this system counts a page fault where a page is written first: tried on
+    some.
     """
     pages = 8
     memory = mmap.mmap(-1, pages * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -98,8 +98,10 @@ class PausedCpu:
         cpu.write_pc(cpu.arch.pointers.same_mode(regs, pc))
         interrupt, self._state.interrupt = self._state.interrupt, None
         if error or interrupt is not None:
-            raise Unsupported("the guest may not use its system registers now",
-                              hint="interrupts are taken in the mode that operating systems run in")
+            raise Unsupported(
+                "the guest may not use its system registers now",
+                hint="interrupts are taken in the mode that operating systems run in",
+            )
         return result
 
 
@@ -249,8 +251,10 @@ class Interrupts:
         if self._controller is None:
             make = self._arch.interrupts
             if make is None:
-                raise Unsupported(f"nothing is known of how {self._arch.name} takes interrupts",
-                                  hint="set registers, and run() from its handler")
+                raise Unsupported(
+                    f"nothing is known of how {self._arch.name} takes interrupts",
+                    hint="set registers, and run() from its handler",
+                )
             self._controller = make(self.cpu)
             if self._state.depth == 1:  # this run goes on in stretches
                 self._state.stop_for("interrupt")

@@ -99,8 +99,10 @@ class OwnPages(dict[int, int]):
         """Check that a range touches none of them. BadArgument: it does."""
         for start, end in self.items():
             if start < place + size and place < end:
-                raise BadArgument(f"[{start:#x}, {end:#x}) is the library's own memory",
-                                  hint="leave it out; it goes with the probes that need it")
+                raise BadArgument(
+                    f"[{start:#x}, {end:#x}) is the library's own memory",
+                    hint="leave it out; it goes with the probes that need it",
+                )
 
     def only(self, ranges: Iterable[tuple[int, int]], code: Callable[[int], bool]) -> None:
         """Replace all ranges but those of code.

@@ -98,7 +98,8 @@ class Loader:
             self.modules = then.copy()
 
     def place(self, image: Image, base: int | None, *, main: bool) -> Placed:
-        """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry.
+        """Map `image` and bind its imports; the main image also gets a stack, and pc at its
+        entry.
         """
         with collector_paused():
             return self._place(image, base, main)
@@ -299,8 +300,15 @@ class _Imports:
     An imported object that nobody has gets zeroed memory of its size.
     """
 
-    def __init__(self, memory: GuestMemory, symbols: Symbols, stubs: Stubs, image: Image, near: int,
-                 module: str) -> None:
+    def __init__(
+        self,
+        memory: GuestMemory,
+        symbols: Symbols,
+        stubs: Stubs,
+        image: Image,
+        near: int,
+        module: str,
+    ) -> None:
         self._memory = memory
         self._symbols = symbols
         self._stub_table = stubs
@@ -353,8 +361,11 @@ class _Imports:
         """
         symbol = self._symbols.find(name)
         if symbol is not None:
-            return (self.resolve_ifunc(symbol.address | symbol.mode) if symbol.kind == "ifunc"
-                    else symbol.address | symbol.mode)
+            return (
+                self.resolve_ifunc(symbol.address | symbol.mode)
+                if symbol.kind == "ifunc"
+                else symbol.address | symbol.mode
+            )
         wanted = self._image.imports.get(name)
         if name != TLSDESC and (wanted is None or wanted.weak):
             return None
@@ -392,7 +403,8 @@ class _Imports:
         return descriptor
 
     def resolve_ifunc(self, resolver: int) -> int:
-        """Return a stub that calls the resolver when it is first called, and goes where that says.
+        """Return a stub that calls the resolver when it is first called, and goes where that
+        says.
         """
         if resolver not in self._known:
             self._known[resolver] = self._stub()

@@ -197,8 +197,9 @@ class UnicornMachine(Described):
         return machine
 
     @classmethod
-    def from_code(cls, code: bytes | str, *, arch: str, base: int = 0x10000,
-                  symbols: SymbolList | None = None) -> UnicornMachine:
+    def from_code(
+        cls, code: bytes | str, *, arch: str, base: int = 0x10000, symbols: SymbolList | None = None
+    ) -> UnicornMachine:
         """Return a machine with raw code at `base`, where the guest stands.
 
         The guest may write there, as raw bytes may have data in them; probes cost more in such
@@ -384,8 +385,11 @@ class UnicornMachine(Described):
         self.parts.followed.close(TASKS, task is not None)
 
     # entries and returns read it: no call of Python
-    cpu_task = property(attrgetter("_cpu_task"), _choose_task,
-                        doc="regs -> identity of the running guest task; None: one task per CPU.")
+    cpu_task = property(
+        attrgetter("_cpu_task"),
+        _choose_task,
+        doc="regs -> identity of the running guest task; None: one task per CPU.",
+    )
 
     @property
     def interrupt_handler(self) -> Callable[[Regs, int], bool] | None:
@@ -488,8 +492,11 @@ class UnicornMachine(Described):
     @property
     def modules(self) -> dict[str, tuple[int, int]]:
         """Loaded images: name -> (start, end)."""
-        return {name: (min(start for start, _ in parts), max(start + size for start, size in parts))
-                for name, parts in self.parts.loader.modules.items() if parts}
+        return {
+            name: (min(start for start, _ in parts), max(start + size for start, size in parts))
+            for name, parts in self.parts.loader.modules.items()
+            if parts
+        }
 
     def regions(self) -> list[tuple[int, int]]:
         """Return what is mapped in guest memory, the library's own included: (start, end), by
@@ -512,8 +519,13 @@ class UnicornMachine(Described):
         """
         return self.parts.state.exit
 
-    def call(self, function: str | int, *args: Argument, timeout: float | None = None,
-             max_insns: int | None = None) -> int:
+    def call(
+        self,
+        function: str | int,
+        *args: Argument,
+        timeout: float | None = None,
+        max_insns: int | None = None,
+    ) -> int:
         """Call a guest function by the architecture's calling convention and return its integer
         result.
 
@@ -646,8 +658,13 @@ class UnicornMachine(Described):
         self.parts.memory.devices.add(self.parts.state, start, size, read, write)
 
     # --- images
-    def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None,
-                    name: str | None = None) -> str:
+    def load_module(
+        self,
+        file: str | os.PathLike[str] | bytes,
+        *,
+        base: int | None = None,
+        name: str | None = None,
+    ) -> str:
         """Load another image beside the main one.
 
         Its imports are bound to the symbols that are there by then.
@@ -693,8 +710,12 @@ class UnicornMachine(Described):
         """
         self.parts.stubs.bind(name, function)
 
-    def process(self, argv: Sequence[Text] = ("program",), env: Mapping[str, str] | None = None,
-                stdin: bytes = b"") -> None:
+    def process(
+        self,
+        argv: Sequence[Text] = ("program",),
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> None:
         """Make what is loaded a process as Linux starts one: run() then executes it from its entry.
 
         The initial stack gets an auxiliary vector, too; the thread pointer is set, and the
@@ -744,7 +765,8 @@ class UnicornMachine(Described):
 
     @property
     def system_calls(self) -> ServedSystemCalls:
-        """The system calls that serve_system_calls() serves: name -> function(regs, argument, ...).
+        """The system calls that serve_system_calls() serves: name -> function(regs, argument,
+        ...).
         """
         return self.parts.system_calls
 

@@ -80,8 +80,11 @@ class GuestMemory:
         self.engine.keep(self.blocks.held)
         self.block_table = BlockTable(self.blocks)
         segments, ends = guest.memory.segments, guest.blocks.ends
-        self.long_blocks = (None if bounded() or ends is None
-                            else LongBlocks(self.engine, ends, [start for start, _ in segments]))
+        self.long_blocks = (
+            None
+            if bounded() or ends is None
+            else LongBlocks(self.engine, ends, [start for start, _ in segments])
+        )
         self.hooked: set[int] = set()
         self.own = OwnPages()
         self.own_code = OwnCode()
@@ -91,8 +94,13 @@ class GuestMemory:
         self._beside_image = False
         if segments:
             self.engine.place = self.windows.place
-        self.devices = MmioDevices(self.engine, self.windows, self.page_size, arch.order.value,
-                               guest.memory.devices_swapped)
+        self.devices = MmioDevices(
+            self.engine,
+            self.windows,
+            self.page_size,
+            arch.order.value,
+            guest.memory.devices_swapped,
+        )
         self.written = 0
         self.reserved: list[tuple[int, int]] = []
         self._shared = shared
@@ -105,7 +113,8 @@ class GuestMemory:
         self._look_through = look
 
     def share(self) -> None:
-        """Note that others than the library have the engine from now on, and may write its memory.
+        """Note that others than the library have the engine from now on, and may write its
+        memory.
         """
         self._shared = True
 
@@ -147,8 +156,10 @@ class GuestMemory:
             if block is not None:
                 block.view[addr - block.start : addr - block.start + size] = data
         except (TypeError, ValueError):
-            raise BadArgument(f"cannot write a {type(data).__name__} at {addr!r}",
-                              hint="pass an integer and bytes") from None
+            raise BadArgument(
+                f"cannot write a {type(data).__name__} at {addr!r}",
+                hint="pass an integer and bytes",
+            ) from None
         look("addr", addr)
         if block is None and not self.devices.write(addr, data):
             self._check_mapped(addr, size, "write")
@@ -389,8 +400,10 @@ class GuestMemory:
         known = self.executable_pages.get(page)
         if known is None:
             place = self.windows.place(addr)
-            known = any(start <= place <= end and perms & const.UC_PROT_EXEC
-                        for start, end, perms in self.engine.regions())
+            known = any(
+                start <= place <= end and perms & const.UC_PROT_EXEC
+                for start, end, perms in self.engine.regions()
+            )
             self.executable_pages[page] = known
         return known
 
@@ -414,8 +427,13 @@ class GuestMemory:
             NoMemory: there is none.
         """
         window, bits = near - self.windows.place(near), self.arch.bits
-        taken = sorted([*self.regions(), *self.reserved,
-                        (self.windows.place(besides[0]), self.windows.place(besides[1]))])
+        taken = sorted(
+            [
+                *self.regions(),
+                *self.reserved,
+                (self.windows.place(besides[0]), self.windows.place(besides[1])),
+            ]
+        )
         return window + find_gap(
             taken, size, near - window, min(bits, SEGMENT) if window else bits, align
         )

@@ -83,8 +83,11 @@ def _known(guest: Guest, arch: Arch, mended: Mended) -> bool:
             engine.hook(const.UC_HOOK_MEM_READ, CALL(report))
         engine.start(BASE | min(arch.traps.end), BASE + len(mended.code))
         names = [name for name in arch.regs.names if name != arch.regs.pc]
-        registers = [engine.reader(guest.registers.number(name), arch.bits)() for name in names
-                     if name not in guest.registers.hidden]
+        registers = [
+            engine.reader(guest.registers.number(name), arch.bits)()
+            for name in names
+            if name not in guest.registers.hidden
+        ]
         seen.append(registers)
         if hooked and not accesses:
             return False

@@ -58,8 +58,16 @@ class Parts:
     no others.
     """
 
-    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, machine: Machine, symbols: Symbols,
-                 call: Callable[..., int], owned: bool) -> None:
+    def __init__(
+        self,
+        uc: unicorn.Uc,
+        arch: Arch,
+        guest: Guest,
+        machine: Machine,
+        symbols: Symbols,
+        call: Callable[..., int],
+        owned: bool,
+    ) -> None:
         """Make the parts of a machine, each with the other parts that it needs.
 
         Args:

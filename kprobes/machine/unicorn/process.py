@@ -176,8 +176,10 @@ class LinuxProcess:
             BadArgument: a text cannot be an argument, or all are too long for the stack.
         """
         if self._threads is None:
-            raise Unsupported(f"no process can be made on {self._cpu.arch.name}",
-                              hint="call functions, or set registers and run()")
+            raise Unsupported(
+                f"no process can be made on {self._cpu.arch.name}",
+                hint="call functions, or set registers and run()",
+            )
         texts = (
             [*map(_encoded, argv)],
             [_encoded(f"{name}={value}") for name, value in env.items()],
@@ -256,8 +258,10 @@ class LinuxProcess:
         m = self._cpu
         word, top = m.arch.bits // 8, self._furniture.stack_top
         if sum(map(len, argv)) + sum(map(len, env)) > STACK_SIZE // 4:
-            raise BadArgument("arguments and environment are too long for the stack",
-                              hint=f"{STACK_SIZE // 4:#x} bytes are a quarter of it")
+            raise BadArgument(
+                "arguments and environment are too long for the stack",
+                hint=f"{STACK_SIZE // 4:#x} bytes are a quarter of it",
+            )
 
         def put(text: bytes) -> int:
             """Write bytes below what is on the stack, and return their address."""
@@ -277,8 +281,13 @@ class LinuxProcess:
         starts = [[put(text + b"\0") for text in texts] for texts in (argv, env)]
         words = [len(argv), *starts[0], 0, *starts[1], 0, *self._auxiliary(threads, pointers)]
         sp = (top - (len(words) + threads.frame) * word) // 16 * 16
-        m.memory.write(sp, b"".join((value & m.arch.mask).to_bytes(word, m.arch.order.value)
-                                    for value in [0] * threads.frame + words))
+        m.memory.write(
+            sp,
+            b"".join(
+                (value & m.arch.mask).to_bytes(word, m.arch.order.value)
+                for value in [0] * threads.frame + words
+            ),
+        )
         return sp
 
     def _auxiliary(self, threads: ThreadStorage, pointers: dict[int, int]) -> Iterable[int]:
@@ -331,8 +340,11 @@ class LinuxProcess:
         if threads.register == "gs":
             self._give_entry()
         self.set_pointer(self.pointer)
-        for name, function in ((threads.call, self._address), (threads.read, self._read_pointer),
-                               (TLSDESC, self._described)):
+        for name, function in (
+            (threads.call, self._address),
+            (threads.read, self._read_pointer),
+            (TLSDESC, self._described),
+        ):
             self._stubs.bound.setdefault(name, function)
 
     def _give_entry(self) -> None:
@@ -384,8 +396,10 @@ class LinuxProcess:
         m = self._cpu
         table = m.engine.uc.reg_read(x86_const.UC_X86_REG_GDTR)[1]
         low, high = base & 0xFFFFFF, base >> 24
-        m.memory.write(table + (_TLS_SELECTOR & ~7),
-                       (0xCF_F3_000000_FFFF | low << 16 | high << 56).to_bytes(8, "little"))
+        m.memory.write(
+            table + (_TLS_SELECTOR & ~7),
+            (0xCF_F3_000000_FFFF | low << 16 | high << 56).to_bytes(8, "little"),
+        )
         m.engine.uc.reg_write(x86_const.UC_X86_REG_GS, 0)
         m.engine.uc.reg_write(x86_const.UC_X86_REG_GS, _TLS_SELECTOR)
 
@@ -408,7 +422,8 @@ class LinuxProcess:
 
     @staticmethod
     def _described(regs: Regs) -> int:
-        """Return the offset from the thread pointer that a TLS descriptor names in its second word.
+        """Return the offset from the thread pointer that a TLS descriptor names in its second
+        word.
         """
         word = regs.arch.bits // 8
         return int(regs.word(regs.arg(0) + word))

@@ -121,12 +121,18 @@ class Reports:
         self._served: Callable[[int], None] | None = None  # see Interrupts.served
         # where registers are not found a second exception is a double fault: nothing else is lost
         with suppress(Unsupported):
-            self._served = (None if self._guest.interrupts.served is None
-                            else self._guest.interrupts.served.find(self._engine)[1])
+            self._served = (
+                None
+                if self._guest.interrupts.served is None
+                else self._guest.interrupts.served.find(self._engine)[1]
+            )
         self._refused: Callable[[], int] | None = None  # see Interrupts.refused
         with suppress(Unsupported):
-            self._refused = (None if self._guest.interrupts.refused is None
-                             else self._guest.interrupts.refused(self._engine)[0])
+            self._refused = (
+                None
+                if self._guest.interrupts.refused is None
+                else self._guest.interrupts.refused(self._engine)[0]
+            )
         cpu.memory.on_unmap(self._unloading)
 
     def report_to(self, sink: Sink | None) -> None:
@@ -159,8 +165,11 @@ class Reports:
             number: of the interrupt; None: any.
         """
         guest, sink = self._guest, self._state.sink
-        return (sink is not None and number in (None, guest.breakpoint.number)
-                and sink.stops(self._cpu.read_pc() - guest.breakpoint.bias))
+        return (
+            sink is not None
+            and number in (None, guest.breakpoint.number)
+            and sink.stops(self._cpu.read_pc() - guest.breakpoint.bias)
+        )
 
     def stop_at(self, addr: int) -> None:
         """Have the breakpoint at an address reported. Most engines do so without being told."""

@@ -115,15 +115,19 @@ class Runner:
         if self._devices.accessed:
             self._refuse_devices()
         if self._state.runs_in == get_ident():
-            raise MachineBusy("the guest is in a run",
-                              hint="do it when that has ended: in a handler, call stop() first")
+            raise MachineBusy(
+                "the guest is in a run",
+                hint="do it when that has ended: in a handler, call stop() first",
+            )
         if not self.busy.acquire(False):
             self._refuse()
 
     def _refuse(self) -> NoReturn:
         """Raise the error for a thread that does not get the lock."""
-        raise MachineBusy("another thread runs this machine, or changes its probes",
-                          hint="wait until it has finished, or make a machine for each thread")
+        raise MachineBusy(
+            "another thread runs this machine, or changes its probes",
+            hint="wait until it has finished, or make a machine for each thread",
+        )
 
     def _refuse_devices(self) -> NoReturn:
         """Raise the error for a device's function that would run the guest."""
@@ -158,8 +162,10 @@ class Runner:
         """
         cpu, state = self._cpu, self._state
         if state.depth >= MAX_DEPTH:
-            raise ReentryError(f"{MAX_DEPTH} guest runs are nested",
-                               hint="a handler's guest call leads back to that handler")
+            raise ReentryError(
+                f"{MAX_DEPTH} guest runs are nested",
+                hint="a handler's guest call leads back to that handler",
+            )
         if state.depth == 0:
             state.raised = None
             if target & ~cpu.arch.pointers.mode_bits != state.skip:

@@ -423,7 +423,8 @@ class RunState:
             self.skip = pc
 
     def park(self, error: BaseException) -> None:
-        """Keep what a hook has raised inside the engine for the run to raise, and stop the engine.
+        """Keep what a hook has raised inside the engine for the run to raise, and stop the
+        engine.
         """
         if self.parked is None:
             self.parked = error

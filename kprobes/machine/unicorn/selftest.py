@@ -67,7 +67,8 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     seen: list[tuple[str, int, int]] = []
 
     def note(channel: str, number: int = 0) -> bool:
-        """Note a report of the breakpoint, and send the guest to the second one, or stop it there.
+        """Note a report of the breakpoint, and send the guest to the second one, or stop it
+        there.
         """
         seen.append((channel, number, read()))
         write(BASE + 0x2000 | mode)
@@ -306,8 +307,11 @@ def exception_verdict(guest: Guest) -> str:
         engine.start(BASE, 0)
         seen.append(read())
     expected = [guest.interrupts.served.number] * 2
-    return ("" if seen == [NONE, *expected] and numbers == expected
-            else f"the exception under way is {seen} at interrupts {numbers}")
+    return (
+        ""
+        if seen == [NONE, *expected] and numbers == expected
+        else f"the exception under way is {seen} at interrupts {numbers}"
+    )
 
 
 def hooked_flags_verdict(guest: Guest, arch: Arch) -> str:

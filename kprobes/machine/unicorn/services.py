@@ -39,7 +39,8 @@ class Services:
         regs, state, services, send = self._regs, self._state, self._state.services, self._sender()
 
         def on_direct() -> None:
-            """Call the service of the call site, and send the guest where it says. It never raises.
+            """Call the service of the call site, and send the guest where it says. It never
+            raises.
             """
             if state.disturbed or services is not state.services:
                 self.serve(address)
@@ -192,4 +193,3 @@ class Services:
             return False
         self._cpu.write_pc(target)
         return True
-

@@ -175,12 +175,17 @@ class Snapshots:
         """
         if self._known[0] != self._version or not self._owned:
             place = self._memory.windows.place
-            blocks = sorted((b for b in self._memory.blocks.held if place(b.start) == b.start),
-                            key=lambda block: block.start)
+            blocks = sorted(
+                (b for b in self._memory.blocks.held if place(b.start) == b.start),
+                key=lambda block: block.start,
+            )
             own = [b for b in blocks if self._memory.own.has(b.start) and not b.room]
             hidden = {b.start for b in own} | self._devices.places()
-            layout = [(start, end + 1, perms) for start, end, perms in self._memory.engine.regions()
-                      if start not in hidden]
+            layout = [
+                (start, end + 1, perms)
+                for start, end, perms in self._memory.engine.regions()
+                if start not in hidden
+            ]
             self._known = self._version, sorted(layout), [b for b in blocks if b not in own]
         return self._known[1], self._known[2]
 
@@ -431,7 +436,8 @@ class Snapshots:
                     guest.foreign[at] = cpu.engine.read(at, len(guest.foreign[at])) or b""
 
     def _exchange(self, addr: int, old: bytes, new: bytes) -> None:
-        """Replace `old` by `new`, unless the guest has overwritten it, or nothing is mapped there.
+        """Replace `old` by `new`, unless the guest has overwritten it, or nothing is mapped
+        there.
         """
         try:
             if self._memory.read(addr, len(old)) == old:
@@ -462,8 +468,11 @@ class Snapshots:
         ]
         for start, end, _, then, _ in changes:
             if then is not None and any(a < end and start < b for a, b in own):
-                raise NoMemory("the library's own pages are where guest memory was", address=start,
-                               hint="unregister the probes made since")
+                raise NoMemory(
+                    "the library's own pages are where guest memory was",
+                    address=start,
+                    hint="unregister the probes made since",
+                )
         self._devices.remove_all_but(guest.devices)
         for start, end, now, then, heap in changes:
             if now is not None and (then is None or heap):

@@ -204,7 +204,8 @@ class Starts:
         waiting = [(begin, pair[1])]
 
         def on_trap(_uc: int, _user: int) -> bool:
-            """Send the guest from the page of traps to its delay slot. False: it is another trap.
+            """Send the guest from the page of traps to its delay slot. False: it is another
+            trap.
             """
             if pair[0] != self._door or not waiting:
                 return False

@@ -106,8 +106,10 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
     def __setitem__(self, name: str, handler: Handler) -> None:
         if not callable(handler):
-            raise BadArgument(f"{handler!r} serves no system call",
-                              hint="give a function of the registers and arguments")
+            raise BadArgument(
+                f"{handler!r} serves no system call",
+                hint="give a function of the registers and arguments",
+            )
         self._own[name] = handler
 
     def __delitem__(self, name: str) -> None:
@@ -124,8 +126,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
     # --- serving
 
-    def serve(self, seed: int, stdin: Callable[[int], bytes],
-              otherwise: Callable[[Regs, int], bool] | None) -> Callable[[Regs, int], bool]:
+    def serve(
+        self,
+        seed: int,
+        stdin: Callable[[int], bytes],
+        otherwise: Callable[[Regs, int], bool] | None,
+    ) -> Callable[[Regs, int], bool]:
         """Return a handler of interrupts that serves system calls; it may be set as
         m.interrupt_handler.
 
@@ -146,8 +152,10 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         """
         convention = convention_of(self._cpu.arch.name)
         if convention is None:
-            raise Unsupported(f"Linux's system calls are not served on {self._cpu.arch.name}",
-                              hint="set m.interrupt_handler")
+            raise Unsupported(
+                f"Linux's system calls are not served on {self._cpu.arch.name}",
+                hint="set m.interrupt_handler",
+            )
         self._names = _names(convention.table, convention.private)
         self._process.bring_kernel_code()
         self._convention = convention
@@ -461,7 +469,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         )
         if not same or not self._process.path:
             return -ENOENT
-        target = self._process.path[:_signed(size)]
+        target = self._process.path[: _signed(size)]
         memory.write(address, target)
         return len(target)
 
@@ -710,8 +718,14 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         """
         memory = self._cpu.memory
         size = -(-size // memory.page_size) * memory.page_size
-        whole = next(((start, length) for start, length in self._maps.items()
-                      if start <= address and address + size <= start + length), None)
+        whole = next(
+            (
+                (start, length)
+                for start, length in self._maps.items()
+                if start <= address and address + size <= start + length
+            ),
+            None,
+        )
         if whole is None or not size or address % memory.page_size:
             return -EINVAL  # only what these calls have mapped
         start, length = whole
@@ -804,8 +818,10 @@ def _names(table: str, private: Mapping[int, str]) -> Callable[[int], str]:
     try:
         import system_calls
     except ImportError as error:
-        raise Unsupported(f"the list of Linux's system calls cannot be imported ({error})",
-                          hint="pip install 'kprobes[syscalls]'") from None
+        raise Unsupported(
+            f"the list of Linux's system calls cannot be imported ({error})",
+            hint="pip install 'kprobes[syscalls]'",
+        ) from None
     known = system_calls.syscalls()
     numbers = {}
     for name in known.names():

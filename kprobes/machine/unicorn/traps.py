@@ -149,8 +149,12 @@ class ServedBreakpoints:
         words that are known.
         """
         cell = cpu.cells.get(cpu.arch.regs.pc)
-        return (hostcode.available() and cpu.guest.breakpoint.channel == INTR and cell is not None
-                and cpu.mode_word(cell) != UNKNOWN_MODE)
+        return (
+            hostcode.available()
+            and cpu.guest.breakpoint.channel == INTR
+            and cell is not None
+            and cpu.mode_word(cell) != UNKNOWN_MODE
+        )
 
     def _set(self, name: str, value: int) -> None:
         self._words[self._places[name]] = value & _WORDS

@@ -107,8 +107,10 @@ class Watches:
         """
         state, engine = self._state, self._cpu.engine
         if state.depth:
-            raise MachineBusy("instructions are watched from between two runs on",
-                              hint="call watchpoint() before run() or call()")
+            raise MachineBusy(
+                "instructions are watched from between two runs on",
+                hint="call watchpoint() before run() or call()",
+            )
         place = self._cpu.memory.windows.place(start)
         ranges = self._hookable(start, place, size)
         twice = self._cpu.guest.blocks.reported_twice
@@ -229,8 +231,14 @@ class Watches:
         )
         self._cpu.engine.keep(words)
         self._cpu.engine.keep(marks)
-        return self._hooked(number, start, len(marks), "rw", hostcode.address("marked_access"),
-                            ctypes.addressof(words))
+        return self._hooked(
+            number,
+            start,
+            len(marks),
+            "rw",
+            hostcode.address("marked_access"),
+            ctypes.addressof(words),
+        )
 
     def _begin(self, start: int, report: Watched, park: Callable[[BaseException], None]) -> int:
         """Return the number of a watch that is about to begin.
@@ -278,9 +286,14 @@ class Watches:
         """
         m = self._cpu
         place = m.memory.windows.place(start)
-        hook = m.engine.hook(sum(KINDS[kind] for kind in access), function,
-                             # the engine goes by an access's first byte
-                             max(place - WIDEST + 1, 0), place + size - 1, data=data)
+        hook = m.engine.hook(
+            sum(KINDS[kind] for kind in access),
+            function,
+            # the engine goes by an access's first byte
+            max(place - WIDEST + 1, 0),
+            place + size - 1,
+            data=data,
+        )
         if not self._state.depth:  # code that was translated before reports only some
             m.engine.retranslate()
 
@@ -300,8 +313,10 @@ class Watches:
         """Return True where the guest may write, as far as the engine knows."""
         memory = self._cpu.memory
         place = memory.windows.place(addr)
-        return any(start <= place <= end and perms & const.UC_PROT_WRITE
-                   for start, end, perms in memory.engine.regions())
+        return any(
+            start <= place <= end and perms & const.UC_PROT_WRITE
+            for start, end, perms in memory.engine.regions()
+        )
 
     def _tidy(self) -> None:
         """Delete the hooks of watches that have ended, if the library's own engine is at rest."""

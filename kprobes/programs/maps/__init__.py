@@ -92,8 +92,10 @@ def create(spec: Spec) -> Map:
     kind = _TYPES.get(spec.type)
     if kind is None:
         known = ", ".join(sorted(MapType(t).name for t in _TYPES))
-        raise ProgramError(f"map {spec.name or '?'}: there are no maps of type {spec.type} here",
-                           hint=f"use one of {known}")
+        raise ProgramError(
+            f"map {spec.name or '?'}: there are no maps of type {spec.type} here",
+            hint=f"use one of {known}",
+        )
     return kind(spec)
 
 

@@ -83,6 +83,7 @@ class Codec(Protocol):
 
     def load(self, raw: bytes) -> Any:
         """Return what Python shows for bytes."""
+
     def store(self, value: Any) -> bytes:
         """Return the bytes of a value; raises anything where it has none."""
 
@@ -157,8 +158,10 @@ def stored(what: str, codec: Codec, value: Any) -> bytes:
     try:
         return codec.store(value)
     except Exception as error:
-        raise BadArgument(f"{what} is {shown(value)}: {getattr(error, 'reason', error)}",
-                          hint=getattr(error, "hint", "")) from None
+        raise BadArgument(
+            f"{what} is {shown(value)}: {getattr(error, 'reason', error)}",
+            hint=getattr(error, "hint", ""),
+        ) from None
 
 
 @checked()
@@ -329,8 +332,10 @@ class Map:
         look(f"map {self.name}: value", value, SORTS["Sequence"])
         values = [self._raw("value", self.value_codec, one) for one in value]
         if len(values) != self.cpus:
-            raise BadArgument(f"map {self.name}: {len(values)} values for {self.cpus} CPUs",
-                              hint="pass a list with one for each CPU")
+            raise BadArgument(
+                f"map {self.name}: {len(values)} values for {self.cpus} CPUs",
+                hint="pass a list with one for each CPU",
+            )
         return values
 
     def settle(self) -> None:
@@ -361,8 +366,10 @@ class Map:
             ProgramError: it would be larger than LIMIT.
         """
         if size > LIMIT:
-            raise self.refuse(f"takes {size:,} bytes of memory where {LIMIT:,} are the most",
-                              "make max_entries smaller")
+            raise self.refuse(
+                f"takes {size:,} bytes of memory where {LIMIT:,} are the most",
+                "make max_entries smaller",
+            )
         return Block(size, filled)
 
     def __repr__(self) -> str:

@@ -89,12 +89,12 @@ class Array(Map, MutableMapping[int, Any]):
     def _put(self, index: int, cpu: int, value: bytes) -> None:
         """Write the bytes of a value."""
         at = self._at(index, cpu)
-        self.block.view[at:at + self.value_size] = value
+        self.block.view[at : at + self.value_size] = value
 
     def _get(self, index: int, cpu: int) -> Any:
         """Return a value as Python shows it."""
         at = self._at(index, cpu)
-        return self.value_codec.load(bytes(self.block.view[at:at + self.value_size]))
+        return self.value_codec.load(bytes(self.block.view[at : at + self.value_size]))
 
     # ---- Python's side
 

@@ -78,7 +78,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         self.address = self.block.address
         whole = self.block.view
         self._head = whole[:HEADER].cast("Q")
-        self._index = whole[HEADER:HEADER + 4 * slots].cast("I")
+        self._index = whole[HEADER : HEADER + 4 * slots].cast("I")
         self._view = whole
         struct.pack_into(
             "8Q", whole, 0, 0, 0, 0, random.getrandbits(64), slots - 1, 0, HEADER, self.entries
@@ -172,7 +172,7 @@ class Hash(Map, MutableMapping[Any, Any]):
     def _key(self, entry: int) -> bytes:
         """Return the bytes of an entry's key, given by the entry's number."""
         at = self.entries + entry * self.entry_size + 8
-        return bytes(self._view[at:at + self.key_size])
+        return bytes(self._view[at : at + self.key_size])
 
     def _value(self, entry: int, cpu: int) -> int:
         """Return the offset in the map's memory of an entry's value.
@@ -197,7 +197,7 @@ class Hash(Map, MutableMapping[Any, Any]):
             value: the value's bytes.
         """
         at = self._value(entry, cpu)
-        self._view[at:at + self.value_size] = value
+        self._view[at : at + self.value_size] = value
 
     def _home(self, key: bytes) -> int:
         """Return the slot of the index where the search for a key begins."""
@@ -329,10 +329,11 @@ class Hash(Map, MutableMapping[Any, Any]):
             cpu: number of the CPU whose value it is, in a per-CPU table.
         """
         at = self._value(entry, cpu)
-        return bytes(self._view[at:at + self.value_size])
+        return bytes(self._view[at : at + self.value_size])
 
     def drop(self) -> None:
-        """Remove all entries, and add 1 to `lost`: a guest has written over its copy of the table.
+        """Remove all entries, and add 1 to `lost`: a guest has written over its copy of the
+        table.
         """
         self._view[:HEADER] = self.made
         self.clear()
@@ -355,7 +356,7 @@ class Hash(Map, MutableMapping[Any, Any]):
             cpu: number of the CPU whose value it is, in a per-CPU table.
         """
         at = self._value(entry, cpu)
-        return self.value_codec.load(bytes(self._view[at:at + self.value_size]))
+        return self.value_codec.load(bytes(self._view[at : at + self.value_size]))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raw = self._raw("key", self.key_codec, key)
@@ -364,8 +365,10 @@ class Hash(Map, MutableMapping[Any, Any]):
         if entry < 0:
             entry = self._insert(raw, slot)
         if entry < 0:
-            raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
-                              hint="delete some, or make max_entries larger")
+            raise BadArgument(
+                f"map {self.name}: all {self.max_entries} entries are in use",
+                hint="delete some, or make max_entries larger",
+            )
         for cpu, one in enumerate(values):
             self._put(entry, cpu, one)
 
@@ -376,7 +379,7 @@ class Hash(Map, MutableMapping[Any, Any]):
     def clear(self) -> None:
         """Remove all entries; new ones are put in the order of memory again."""
         self._head[COUNT] = self._head[FREE] = self._head[FRESH] = self._head[HAND] = 0
-        self._view[HEADER:HEADER + 4 * self.slots] = bytes(4 * self.slots)
+        self._view[HEADER : HEADER + 4 * self.slots] = bytes(4 * self.slots)
 
     def __iter__(self) -> Iterator[Any]:
         used = [entry for entry in range(self._head[FRESH]) if self._entry(entry)[1]]

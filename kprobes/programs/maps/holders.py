@@ -71,12 +71,16 @@ class Maps(Map, MutableMapping[Any, Map]):
                 f"map {self.name}: index {key}", hint=f"it has {self.max_entries} entries"
             )
         if raw not in self._held and len(self._held) >= self.max_entries:
-            raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
-                              hint="delete some, or make max_entries larger")
+            raise BadArgument(
+                f"map {self.name}: all {self.max_entries} entries are in use",
+                hint="delete some, or make max_entries larger",
+            )
         theirs = (value.type, value.key_size, value.value_size)
         if theirs != (self.inner.type, self.inner.key_size, self.inner.value_size):
-            raise BadArgument(f"map {self.name}: {value!r} is not like {self.inner!r}",
-                              hint="its maps are of one type, with keys and values of one size")
+            raise BadArgument(
+                f"map {self.name}: {value!r} is not like {self.inner!r}",
+                hint="its maps are of one type, with keys and values of one size",
+            )
         self._held[raw] = value
 
     def __delitem__(self, key: Any) -> None:
@@ -219,8 +223,10 @@ class Bloom(Map):
             BadArgument: the set is full, or the value does not fit the type of the map's values.
         """
         if self.push_elem(self._raw("value", self.value_codec, value)):
-            raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
-                              hint="make max_entries larger")
+            raise BadArgument(
+                f"map {self.name}: all {self.max_entries} entries are in use",
+                hint="make max_entries larger",
+            )
 
     def __contains__(self, value: Any) -> bool:
         return self.has(self._raw("value", self.value_codec, value))
@@ -244,7 +250,8 @@ class TaskStorage(Hash):
 
 
 class Nothing(Map):
-    """A map for what guests do not have, such as control groups: programs that use it are refused.
+    """A map for what guests do not have, such as control groups: programs that use it are
+    refused.
     """
 
     def __init__(self, spec: Spec) -> None:

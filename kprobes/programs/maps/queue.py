@@ -76,8 +76,10 @@ class Queue(Map):
             BadArgument: the map is full, or the value does not fit the type of the map's values.
         """
         if self.push_elem(self._raw("value", self.value_codec, value)):
-            raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
-                              hint="pop some, or make max_entries larger")
+            raise BadArgument(
+                f"map {self.name}: all {self.max_entries} entries are in use",
+                hint="pop some, or make max_entries larger",
+            )
 
     def pop(self) -> Any:
         """Remove the next value and return it as Python shows it.

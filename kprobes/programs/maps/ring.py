@@ -128,7 +128,8 @@ class Ring(Map):
         struct.pack_into("II", self._data, at, length & ~BUSY | (DISCARDED if discard else 0), cpu)
 
     def abandon(self) -> None:
-        """Discard the records that a failed run has reserved and neither submitted nor discarded.
+        """Discard the records that a failed run has reserved and neither submitted nor
+        discarded.
         """
         head = self._head
         at = max(head[CONSUMER], self.fence)
@@ -164,7 +165,7 @@ class Ring(Map):
         record = self.reserve(len(data), cpu)
         if record:
             at = record - self.address - HEADER
-            self._data[at:at + len(data)] = data
+            self._data[at : at + len(data)] = data
             self.commit(record)
         return bool(record)
 
@@ -206,7 +207,7 @@ class Ring(Map):
         while head[CONSUMER] < head[PRODUCER]:
             at = head[CONSUMER] & self.size - 1
             many = min(head[PRODUCER] - head[CONSUMER], self.size - at + step.size - 1) // step.size
-            out += chain.from_iterable(step.iter_unpack(self._data[at:at + many * step.size]))
+            out += chain.from_iterable(step.iter_unpack(self._data[at : at + many * step.size]))
             head[CONSUMER] += many * step.size
         return b"".join(out)
 
@@ -220,7 +221,7 @@ class Ring(Map):
             size = length & ~DISCARDED
             if size + 8 > head[PRODUCER] - head[CONSUMER]:  # a guest has written over it
                 return self.drop()
-            data = bytes(self._data[at + 8:at + 8 + size])
+            data = bytes(self._data[at + 8 : at + 8 + size])
             head[CONSUMER] += size + 15 & ~7
             if not length & DISCARDED:
                 yield data

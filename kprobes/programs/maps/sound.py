@@ -28,13 +28,15 @@ def sound(m: Hash) -> bool:
     head = struct.unpack_from("=8Q", view)
     old = struct.unpack_from("=8Q", m.made)
     fresh = head[FRESH]
-    if (any(head[n] != old[n] for n in range(8) if n not in _CHANGING)
-            or max(fresh, head[HAND] + 1) > m.max_entries):
+    if (
+        any(head[n] != old[n] for n in range(8) if n not in _CHANGING)
+        or max(fresh, head[HAND] + 1) > m.max_entries
+    ):
         return False
     row = struct.Struct(f"=II{(m.key_size + 7) // 8}Q{m.entry_size - m.value_at}x")
-    rows = list(row.iter_unpack(view[m.entries:m.entries + fresh * m.entry_size]))
+    rows = list(row.iter_unpack(view[m.entries : m.entries + fresh * m.entry_size]))
     used = [n for n, (_, state, *_) in enumerate(rows, 1) if state]
-    slots = view[HEADER:HEADER + 4 * m.slots].cast("I")
+    slots = view[HEADER : HEADER + 4 * m.slots].cast("I")
     return (
         len(used) == head[COUNT]
         and sorted(filter(None, slots)) == used

@@ -53,7 +53,7 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
         Returns:
             The number; EEXIST: another trace has it, and there is no such flag.
         """
-        trace = tuple(trace[:self.depth])
+        trace = tuple(trace[: self.depth])
         number = zlib.crc32(b"".join(a.to_bytes(8, "little") for a in trace)) % self._buckets
         there = self._traces.get(number)
         if there is not None and there != trace and not flags & (REUSE | FAST_COMPARE):

@@ -95,7 +95,7 @@ class Trie(Map, MutableMapping[Any, Any]):
             return EEXIST
         self._keys[entry] = key
         at = entry * self.stride
-        self.block.view[at:at + self.value_size] = value
+        self.block.view[at : at + self.value_size] = value
         return 0
 
     def delete_elem(self, key: bytes) -> int:
@@ -131,7 +131,7 @@ class Trie(Map, MutableMapping[Any, Any]):
     def _load(self, entry: int) -> Any:
         """Return the value of an entry, given by its number, as Python shows it."""
         at = entry * self.stride
-        return self.value_codec.load(bytes(self.block.view[at:at + self.value_size]))
+        return self.value_codec.load(bytes(self.block.view[at : at + self.value_size]))
 
     def longest(self, key: Any) -> Any:
         """Return the value of the longest prefix of a key, as programs find it.
@@ -157,11 +157,15 @@ class Trie(Map, MutableMapping[Any, Any]):
         raw = self._raw("key", self.key_codec, key)
         error = self.update_elem(raw, self._values(value)[0])
         if error in (ENOSPC, E2BIG):
-            raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
-                              hint="delete some, or make max_entries larger")
+            raise BadArgument(
+                f"map {self.name}: all {self.max_entries} entries are in use",
+                hint="delete some, or make max_entries larger",
+            )
         if error:
-            raise BadArgument(f"map {self.name}: a prefix of more bits than its data has",
-                              hint=f"{8 * (self.key_size - 4)} are the most")
+            raise BadArgument(
+                f"map {self.name}: a prefix of more bits than its data has",
+                hint=f"{8 * (self.key_size - 4)} are the most",
+            )
 
     def __delitem__(self, key: Any) -> None:
         if self.delete_elem(self._raw("key", self.key_codec, key)):

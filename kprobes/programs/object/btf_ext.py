@@ -27,7 +27,7 @@ class Ext:
         if not data:
             return
         head, _, _, lines, size = header(data, self._mark)
-        for section, record in self._records(data[head + lines:head + lines + size]):
+        for section, record in self._records(data[head + lines : head + lines + size]):
             at, file, text, where = record[:4]
             name = btf.text(file).removeprefix("./")
             self.lines.setdefault(section, {})[at] = CodeLine(
@@ -35,7 +35,7 @@ class Ext:
             )
         if head >= 32:
             start, size = struct.unpack_from(f"{self._mark}II", data, 24)
-            for section, record in self._records(data[head + start:head + start + size]):
+            for section, record in self._records(data[head + start : head + start + size]):
                 at, number, text, kind = record[:4]
                 made = _relocation(btf, number, btf.text(text), kind)
                 self.relocations.setdefault(section, {})[at] = made

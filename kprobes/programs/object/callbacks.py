@@ -235,12 +235,17 @@ def _marker_cookie() -> Assembler:
 #: functions of libbpf's that an object brings, and that read what libbpf tells it of a tracepoint's
 #: arguments
 REPLACED: Final[Mapping[str, Callable[[], Assembler]]] = {
-    "bpf_usdt_arg": _marker_argument, "bpf_usdt_cookie": _marker_cookie}
+    "bpf_usdt_arg": _marker_argument,
+    "bpf_usdt_cookie": _marker_cookie,
+}
 #: the map in which it tells it
 SPECIFIED: Final = "__bpf_usdt_specs"
 #: kernel functions that are functions of eBPF's here
 FUNCTIONS: Final[Mapping[str, Callable[[], Assembler]]] = {
-    "bpf_iter_num_new": _new, "bpf_iter_num_next": _next, "bpf_iter_num_destroy": _destroy}
+    "bpf_iter_num_new": _new,
+    "bpf_iter_num_next": _next,
+    "bpf_iter_num_destroy": _destroy,
+}
 
 
 def registers_at(

@@ -19,8 +19,18 @@ TIMEOUT: Final = 120
 #: lines of the compiler's that an error shows
 LINES: Final = 24
 _FILE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*[.]c")
-_FLAGS: Final = ("-O2", "-g", "-mcpu=v3", "-fno-stack-protector", "-Wall", "-Wno-unused-function",
-                 "-fdebug-compilation-dir=.", "-I", str(INCLUDE), "-c")
+_FLAGS: Final = (
+    "-O2",
+    "-g",
+    "-mcpu=v3",
+    "-fno-stack-protector",
+    "-Wall",
+    "-Wno-unused-function",
+    "-fdebug-compilation-dir=.",
+    "-I",
+    str(INCLUDE),
+    "-c",
+)
 
 
 @lru_cache(maxsize=64)

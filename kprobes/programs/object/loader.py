@@ -164,8 +164,9 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
         )
 
 
-def _held(file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]) -> Iterator[
-        tuple[Maps | Programs, int, Map | str]]:
+def _held(
+    file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]
+) -> Iterator[tuple[Maps | Programs, int, Map | str]]:
     """Yield what maps of maps and of programs hold from the beginning: `.values = {...}`.
 
     Args:
@@ -193,7 +194,7 @@ def _held(file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]) -> It
             if not 0 <= index < max(m.max_entries, 1) or rest or offset >= s.value + s.size:
                 continue
             symbol = relocation.symbol
-            where = symbol.value + int.from_bytes(data[offset:offset + 8], file.order)
+            where = symbol.value + int.from_bytes(data[offset : offset + 8], file.order)
             inner = maps.get((symbol.section, where))
             if isinstance(m, Maps) and inner is not None:
                 yield m, index, inner
@@ -240,7 +241,7 @@ def _kconfig(file: ObjectFile, btf: Btf) -> tuple[Map | None, Mapping[str, int]]
         )
     )
     for name, at in places.items():
-        m.block.view[at:at + 8] = _CONFIGURED.get(name, 0).to_bytes(8, file.order)
+        m.block.view[at : at + 8] = _CONFIGURED.get(name, 0).to_bytes(8, file.order)
     return m, places
 
 
@@ -279,13 +280,19 @@ def _entries(obj: _Object) -> list[ObjectSymbol]:
     """
     entries = [s for s in obj.functions.values() if obj.file.sections[s.section].name != ".text"]
     if not entries:
-        raise ProgramError("has no program", program=obj.file.name,
-                           hint='put functions into sections: SEC("kprobe/function")')
+        raise ProgramError(
+            "has no program",
+            program=obj.file.name,
+            hint='put functions into sections: SEC("kprobe/function")',
+        )
     for s in entries:
         if s.bind == "LOCAL":
-            raise ProgramError(f"program {s.name} is static", program=obj.file.name,
-                               section=obj.file.sections[s.section].name,
-                               hint="drop the word: programs are found by name")
+            raise ProgramError(
+                f"program {s.name} is static",
+                program=obj.file.name,
+                section=obj.file.sections[s.section].name,
+                hint="drop the word: programs are found by name",
+            )
     return sorted(entries, key=lambda s: (s.section, s.value))
 
 
@@ -384,7 +391,8 @@ class _Linker:
                 yield pc, found
 
     def _so_far(self) -> Code:
-        """Return the program as far as it is linked: a begin for link(), and for errors about it.
+        """Return the program as far as it is linked: a begin for link(), and for errors about
+        it.
         """
         obj = self.obj
         section = obj.file.sections[self.entry.section].name
@@ -417,7 +425,7 @@ class _Linker:
         if function.value % 8 or end > len(section.data):
             raise ValueError(f"function {function.name} is not in its section")
         start = self.starts[function.section, function.value] = len(self.code)
-        new = decode(section.data[function.value:end], obj.file.order)
+        new = decode(section.data[function.value : end], obj.file.order)
         if not new:
             raise ValueError(f"function {function.name} is empty")
         if function.name in callbacks.REPLACED and any(
@@ -571,8 +579,11 @@ class _Linker:
         starts = sorted([*self.starts.values(), *self.made])
         loops: dict[tuple[int, int, int], int] = {}
         for start, end in zip(starts, [*starts[1:], len(self.code)], strict=True):
-            calls = [pc for pc, i in isa.steps(self.code) if start <= pc < end and i.is_helper_call
-                     and i.imm in callbacks.TAKEN_IN]
+            calls = [
+                pc
+                for pc, i in isa.steps(self.code)
+                if start <= pc < end and i.is_helper_call and i.imm in callbacks.TAKEN_IN
+            ]
             known = callbacks.registers_at(self.code, start, end, {}) if calls else {}
             for pc in calls:
                 to = self._loop(pc, known.get(pc, {}), loops)
@@ -599,8 +610,11 @@ class _Linker:
         name = callbacks.name_of(number)
         function = known.get(callbacks.TAKEN_IN[number])
         if function is None or function.kind != "function":
-            raise self._error(f"which function {name}() calls is not known where it is called", pc,
-                              "give it the function's name")
+            raise self._error(
+                f"which function {name}() calls is not known where it is called",
+                pc,
+                "give it the function's name",
+            )
         of = -1
         if number == callbacks.FOR_EACH:
             found = known.get(1)
@@ -621,8 +635,10 @@ class _Linker:
                     "it does through hashes and arrays",
                 )
             start = len(self.code)
-            code = [evolve(i, imm=function.number - start - at - 1) if i.is_local_call else i
-                    for at, i in enumerate(made.finish()[0])]
+            code = [
+                evolve(i, imm=function.number - start - at - 1) if i.is_local_call else i
+                for at, i in enumerate(made.finish()[0])
+            ]
             loops[key] = self._add(name, code)
         return loops[key]
 

@@ -41,12 +41,16 @@ _DATA: Final = (".data", ".rodata", ".bss")
 
 def is_data(section: Section) -> bool:
     """Return True for a section of variables."""
-    return section.allocated and not section.executable and any(
-        section.name == name or section.name.startswith(f"{name}.") for name in _DATA)
+    return (
+        section.allocated
+        and not section.executable
+        and any(section.name == name or section.name.startswith(f"{name}.") for name in _DATA)
+    )
 
 
-def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> tuple[
-        dict[tuple[int, int], Map], dict[tuple[int, int], ProgramError]]:
+def defined(
+    obj: ObjectFile, btf: Btf, values: Values, cpus: int
+) -> tuple[dict[tuple[int, int], Map], dict[tuple[int, int], ProgramError]]:
     """Make the maps that an object defines.
 
     Args:
@@ -222,5 +226,5 @@ def data_map(section: Section, obj: ObjectFile, btf: Btf) -> Map:
         order=obj.order,
     )
     m = create(spec)
-    m.block.view[:len(section.data)] = section.data
+    m.block.view[: len(section.data)] = section.data
     return m

@@ -125,8 +125,10 @@ def _is_ours(structure: BtfType) -> bool:
 
     False for a structure that is only declared.
     """
-    return all(_OURS.get(name) == (where & 0xFFFFFF if structure.flag else where) / 64
-               for name, _, where in structure.items)
+    return all(
+        _OURS.get(name) == (where & 0xFFFFFF if structure.flag else where) / 64
+        for name, _, where in structure.items
+    )
 
 
 def _members(btf: Btf, structure: BtfType, depth: int = 0) -> Iterator[tuple[str, int, int]]:

@@ -14,8 +14,11 @@ from ..isa import signed
 from ..maps import Codec, Plain
 from .elf import damage_is_error
 
-_INTEGERS: Final = {(1 << n, sign): letter for sign, letters in ((False, "BHIQ"), (True, "bhiq"))
-                    for n, letter in enumerate(letters)}
+_INTEGERS: Final = {
+    (1 << n, sign): letter
+    for sign, letters in ((False, "BHIQ"), (True, "bhiq"))
+    for n, letter in enumerate(letters)
+}
 _DEEP: Final = 32
 #: elements of the largest array that is shown by its type
 MOST: Final = 1 << 16
@@ -306,9 +309,18 @@ def _elements(array: Any) -> Any:
 
 def _scalar(form: str, order: str) -> Any:
     """Return the ctypes type of struct's letter in a byte order."""
-    kind = {"B": ctypes.c_uint8, "H": ctypes.c_uint16, "I": ctypes.c_uint32, "Q": ctypes.c_uint64,
-            "b": ctypes.c_int8, "h": ctypes.c_int16, "i": ctypes.c_int32, "q": ctypes.c_int64,
-            "f": ctypes.c_float, "d": ctypes.c_double}[form]
+    kind = {
+        "B": ctypes.c_uint8,
+        "H": ctypes.c_uint16,
+        "I": ctypes.c_uint32,
+        "Q": ctypes.c_uint64,
+        "b": ctypes.c_int8,
+        "h": ctypes.c_int16,
+        "i": ctypes.c_int32,
+        "q": ctypes.c_int64,
+        "f": ctypes.c_float,
+        "d": ctypes.c_double,
+    }[form]
     return kind if order == "little" or not hasattr(kind, "__ctype_be__") else kind.__ctype_be__
 
 

@@ -46,7 +46,7 @@ class Variables(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         v = self._find(name)
-        return v.codec.load(bytes(v.map.block.view[v.at:v.at + v.size]))
+        return v.codec.load(bytes(v.map.block.view[v.at : v.at + v.size]))
 
     def __setitem__(self, name: str, value: Any) -> None:
         v = self._find(name)
@@ -55,7 +55,7 @@ class Variables(MutableMapping[str, Any]):
                 f"{name} is constant, and the program has been verified with its value",
                 hint="set it before, or load the program again",
             )
-        v.map.block.view[v.at:v.at + v.size] = stored(name, v.codec, value)
+        v.map.block.view[v.at : v.at + v.size] = stored(name, v.codec, value)
 
     def counts(self, name: str) -> bool:
         """Return True for a variable that programs change and that is no address.

@@ -40,8 +40,12 @@ def add(a: Scalar, b: Scalar) -> Scalar:
         return const(a.value + b.value & M64)
     low = a.value + b.value
     mask = (low ^ low + a.mask + b.mask | a.mask | b.mask) & M64
-    out = settled(low & ~mask & M64, mask, *_arc(a.lo + b.lo, a.span + b.span, M64),
-                  *_arc(a.lo32 + b.lo32, a.span32 + b.span32, M32))
+    out = settled(
+        low & ~mask & M64,
+        mask,
+        *_arc(a.lo + b.lo, a.span + b.span, M64),
+        *_arc(a.lo32 + b.lo32, a.span32 + b.span32, M32),
+    )
     if not b.mask:
         out.relate(a, b.value)
     elif not a.mask:
@@ -62,8 +66,12 @@ def sub(a: Scalar, b: Scalar) -> Scalar:
         return const(0)
     low = a.value - b.value
     mask = (low + a.mask ^ low - b.mask | a.mask | b.mask) & M64
-    out = settled(low & ~mask & M64, mask, *_arc(a.lo - b.lo - b.span, a.span + b.span, M64),
-                  *_arc(a.lo32 - b.lo32 - b.span32, a.span32 + b.span32, M32))
+    out = settled(
+        low & ~mask & M64,
+        mask,
+        *_arc(a.lo - b.lo - b.span, a.span + b.span, M64),
+        *_arc(a.lo32 - b.lo32 - b.span32, a.span32 + b.span32, M32),
+    )
     if not b.mask:
         out.relate(a, -b.value)
     return out
@@ -88,8 +96,12 @@ def mul(a: Scalar, b: Scalar) -> Scalar:
     zeros = _trailing(a) + _trailing(b)
     mask = M64 >> zeros << zeros & M64 if zeros < 64 else 0
     if not b.mask:
-        return settled(0, mask, *_arc(a.lo * b.value, a.span * b.value, M64),
-                       *_arc(a.lo32 * b.value, a.span32 * (b.value & M32), M32))
+        return settled(
+            0,
+            mask,
+            *_arc(a.lo * b.value, a.span * b.value, M64),
+            *_arc(a.lo32 * b.value, a.span32 * (b.value & M32), M32),
+        )
     low = a.umin * b.umin
     high = a.umax * b.umax
     return settled(0, mask, *((low, high - low) if high <= M64 else (0, M64)), 0, M32)

@@ -198,4 +198,3 @@ def _tested(some: bool, a: Scalar, b: Scalar, ring: int) -> Pair | None:
             return a, b
         new = settle(a.value | tested, a.mask & ~tested, a.lo, a.span, a.lo32, a.span32)
     return None if new is None else (new, b)
-

@@ -31,9 +31,12 @@ def call(path: Path, helper: Helper) -> None:
         ProgramError: an argument is not what the helper takes.
     """
     if helper.number == isa.MISSING:
-        raise path.refuse(path.code.missing.get(path.pc, "reads what the guest has not"),
-                          "docs/programs.md lists the helpers" if path.pc in path.code.unknown
-                          else "build the guest with -g; ask with bpf_core_field_exists() before")
+        raise path.refuse(
+            path.code.missing.get(path.pc, "reads what the guest has not"),
+            "docs/programs.md lists the helpers"
+            if path.pc in path.code.unknown
+            else "build the guest with -g; ask with bpf_core_field_exists() before",
+        )
     if helper.number == TAIL_CALL and (path.state.held or len(path.state.frames) > 1):
         raise path.refuse(
             "goes on with another program while a record is held"
@@ -149,8 +152,10 @@ class _Arguments:
             or value.offset.mask
             or value.offset.value
         ):
-            raise self.path.refuse(f"{name} is the context, but {value} is given",
-                                   "pass on what the program was called with")
+            raise self.path.refuse(
+                f"{name} is the context, but {value} is given",
+                "pass on what the program was called with",
+            )
 
     def _map(self, register: int, name: str) -> Map:
         """Return the map whose address a register holds.
@@ -164,8 +169,10 @@ class _Arguments:
         """
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != MAP or value.region.map is None:
-            raise self.path.refuse(f"{name} is a map, but {value} is given",
-                                   "pass the address of a variable of section .maps")
+            raise self.path.refuse(
+                f"{name} is a map, but {value} is given",
+                "pass the address of a variable of section .maps",
+            )
         of = value.region.map
         if value.null:
             raise self.path.refuse(
@@ -217,11 +224,13 @@ class _Arguments:
             else None
         )
         if not isinstance(value, Pointer) or of is None or not of.readonly or value.offset.mask:
-            raise self.path.refuse(f"{name} is a constant text, but {value} is given",
-                                   "give a text in quotation marks, or a static const array")
+            raise self.path.refuse(
+                f"{name} is a constant text, but {value} is given",
+                "give a text in quotation marks, or a static const array",
+            )
         of.frozen = True
         start = value.offset.value
-        if b"\0" not in bytes(of.block.view[start:min(start + LINE, of.value_size)]):
+        if b"\0" not in bytes(of.block.view[start : min(start + LINE, of.value_size)]):
             raise self.path.refuse(
                 f"{name} is a constant text, and this one has no end within {LINE} bytes",
                 "put a NUL behind it",

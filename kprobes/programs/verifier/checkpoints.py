@@ -215,7 +215,10 @@ def _wider(old: Cell, new: tuple[Half, Half]) -> tuple[Half, Half]:
         new: its halves now.
     """
     parts = old if isinstance(old, tuple) else (old, old)
-    low, high = (between(0, 0xFFFF_FFFF) if isinstance(mine, Scalar)
-                 and (not isinstance(its, Scalar) or not its.contains(mine)) else mine
-                 for its, mine in zip(parts, new, strict=True))
+    low, high = (
+        between(0, 0xFFFF_FFFF)
+        if isinstance(mine, Scalar) and (not isinstance(its, Scalar) or not its.contains(mine))
+        else mine
+        for its, mine in zip(parts, new, strict=True)
+    )
     return low, high

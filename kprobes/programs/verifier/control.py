@@ -42,6 +42,7 @@ def control(insn: Instruction, pc: int) -> Control:
     def jump(path: Path) -> bool:
         path.pc = to
         return True
+
     return jump
 
 
@@ -125,6 +126,7 @@ def _exit(path: Path) -> bool:
 
 # ---- branches
 
+
 def _branch(insn: Instruction, to: int) -> Control:
     """Return the function of a conditional jump.
 
@@ -167,6 +169,7 @@ def _branch(insn: Instruction, to: int) -> Control:
         _learn(state, a, b, *other)
         path.pc += 1
         return True
+
     return branch
 
 
@@ -202,15 +205,19 @@ def _other(path: Path, insn: Instruction, to: int) -> bool:
     a = path.read(insn.dst)
     b = path.read(insn.src) if insn.by_register else const(insn.imm & M64)
     if insn.cls != isa.JMP or insn.op == isa.JSET:
-        raise path.refuse(f"tests bits of a pointer: {a if isinstance(a, Pointer) else b}",
-                          "addresses are compared as a whole")
+        raise path.refuse(
+            f"tests bits of a pointer: {a if isinstance(a, Pointer) else b}",
+            "addresses are compared as a whole",
+        )
     if isinstance(a, Pointer) and isinstance(b, Pointer):
         return _pointers(path, insn, to, a, b)
     pointer, number = (a, b) if isinstance(a, Pointer) else (b, a)
     assert isinstance(pointer, Pointer) and isinstance(number, Scalar)
     if insn.op not in (isa.JEQ, isa.JNE) or number.mask or number.value:
-        raise path.refuse(f"compares a pointer ({pointer}) with a number ({number})",
-                          "pointers are compared with NULL and with pointers")
+        raise path.refuse(
+            f"compares a pointer ({pointer}) with a number ({number})",
+            "pointers are compared with NULL and with pointers",
+        )
     if insn.by_register and path.pc not in path.decided:
         path.assume()
         return _both_ways(path, to, path.state.copy())
@@ -239,8 +246,10 @@ def _pointers(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) ->
         return _within(path, insn, to, a, b)
     if insn.op in (isa.JEQ, isa.JNE):
         return _both_ways(path, to, path.state.copy())
-    raise path.refuse(f"compares pointers to different things: {a} and {b}",
-                      "only pointers into one variable or map value have an order")
+    raise path.refuse(
+        f"compares pointers to different things: {a} and {b}",
+        "only pointers into one variable or map value have an order",
+    )
 
 
 def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) -> bool:

@@ -54,8 +54,11 @@ class Exploration:
         self._joins = flow.joins
         #: where loops are counted: a path ends there, and nowhere else, when it comes back as it
         #: was
-        self._counted = {pc for pc, insn in isa.steps(code.instructions)
-                         if insn.is_helper_call and insn.imm == MAY_LOOP}
+        self._counted = {
+            pc
+            for pc, insn in isa.steps(code.instructions)
+            if insn.is_helper_call and insn.imm == MAY_LOOP
+        }
         self._budget = budget
         self.findings = PathFindings()
         self.visited = 0
@@ -114,7 +117,8 @@ class Exploration:
 
     @property
     def doubtful(self) -> frozenset[int]:
-        """Slots of branches that the path walked last did not decide: an error may be due to them.
+        """Slots of branches that the path walked last did not decide: an error may be due to
+        them.
         """
         path, found = self._path, self.findings
         if self._impatient:
@@ -145,7 +149,8 @@ class Exploration:
 
 
 def _entry(context: MemoryRegion) -> PathState:
-    """Return the state at the beginning: r1 is the context, r2 its size, r10 the end of the stack.
+    """Return the state at the beginning: r1 is the context, r2 its size, r10 the end of the
+    stack.
     """
     regs = [
         None,

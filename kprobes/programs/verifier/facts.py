@@ -42,10 +42,13 @@ class Access:
         if self == other:
             return self
         same = self.kind == other.kind
-        return Access(self.kind if same else ANY, self.size,
-                      self.offset if same and self.offset == other.offset else None,
-                      self.map if same and self.map is other.map else None,
-                      self.frame if same and self.frame == other.frame else None)
+        return Access(
+            self.kind if same else ANY,
+            self.size,
+            self.offset if same and self.offset == other.offset else None,
+            self.map if same and self.map is other.map else None,
+            self.frame if same and self.frame == other.frame else None,
+        )
 
 
 @frozen

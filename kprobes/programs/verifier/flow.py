@@ -24,8 +24,10 @@ _CALLER_SAVED: Final = 0b111111  # r0 .. r5
 _ARGUMENTS: Final = 0b111110
 CALLEE_SAVED: Final = 0b1111000000
 #: kinds of LDDW -> what it loads, what to do instead
-_USELESS: Final = {isa.CODE: ("the address of a function", "call it directly"),
-                   isa.VARIABLE: ("a kernel's variable", "")}
+_USELESS: Final = {
+    isa.CODE: ("the address of a function", "call it directly"),
+    isa.VARIABLE: ("a kernel's variable", ""),
+}
 
 
 class ProgramFlow:
@@ -100,11 +102,17 @@ class ProgramFlow:
         """
         why = insn.why_illegal()
         if why:
-            raise self.code.error(f"is not a legal instruction: {why}", pc,
-                                  "compile with clang's BPF target, -mcpu=v4 or below")
+            raise self.code.error(
+                f"is not a legal instruction: {why}",
+                pc,
+                "compile with clang's BPF target, -mcpu=v4 or below",
+            )
         if insn.cls in (isa.ALU, isa.ALU64, isa.LDX, isa.LD) and insn.dst == 10:
-            raise self.code.error("writes to r10, the frame pointer, which is read-only", pc,
-                                  "copy it to another register first")
+            raise self.code.error(
+                "writes to r10, the frame pointer, which is read-only",
+                pc,
+                "copy it to another register first",
+            )
         if insn.wide:
             self._check_wide(pc, insn)
         elif insn.opcode == isa.JMP | isa.CALL and insn.src == isa.BTF_CALL:
@@ -112,8 +120,11 @@ class ProgramFlow:
                 f"calls kernel function {insn.imm}, and there is no kernel here", pc, "use a helper"
             )
         elif insn.is_helper_call and insn.imm not in HELPERS:
-            raise self.code.error(f"calls helper {insn.imm}, which there is not here", pc,
-                                  "docs/programs.md lists the helpers")
+            raise self.code.error(
+                f"calls helper {insn.imm}, which there is not here",
+                pc,
+                "docs/programs.md lists the helpers",
+            )
 
     def _check_wide(self, pc: int, insn: Instruction) -> None:
         """Check that an LDDW loads a number, a map, or the address of a variable.
@@ -172,8 +183,11 @@ class ProgramFlow:
                 if 0 <= to < len(self._insns)
                 else "outside the program"
             )
-            raise self.code.error(f"leads to {where} ({to})", pc,
-                                  f"the program has instructions 0..{len(self._insns) - 1}")
+            raise self.code.error(
+                f"leads to {where} ({to})",
+                pc,
+                f"the program has instructions 0..{len(self._insns) - 1}",
+            )
         return to
 
     def _owners(self) -> list[int]:
@@ -261,8 +275,11 @@ class ProgramFlow:
             """
             if start in active:
                 name = self.code.functions.get(start, f"the function at {start}")
-                raise self.code.error(f"calls {name}, which is running already: recursion", at,
-                                      "use a loop with a bound")
+                raise self.code.error(
+                    f"calls {name}, which is running already: recursion",
+                    at,
+                    "use a loop with a bound",
+                )
             if start in done:
                 return
             active.append(start)
@@ -295,10 +312,12 @@ class ProgramFlow:
         Returns:
             (bytes, these functions, callers first).
         """
+
         @cache
         def of(start: int) -> tuple[int, tuple[int, ...]]:
             size, chain = max((of(callee) for callee in self._callees[start]), default=(0, ()))
             return size + stack.get(start, 0), (start, *chain)
+
         return of(0)
 
     def _leaving(self) -> frozenset[int]:
@@ -414,5 +433,8 @@ def _arguments(number: int, shown: bool) -> int:
         number: the helper's.
         shown: True adds those that a format shows, whatever they are.
     """
-    return sum(1 << register for register, kind in enumerate(HELPERS[number].args, 1)
-               if shown or kind is not Arg.ANY)
+    return sum(
+        1 << register
+        for register, kind in enumerate(HELPERS[number].args, 1)
+        if shown or kind is not Arg.ANY
+    )

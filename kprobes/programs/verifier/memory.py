@@ -158,11 +158,15 @@ def _outside(
         if low != high
         else ""
     )
-    return path.refuse(f"{verb} {size} bytes at {_range(low, high)} of {NAMES[region.kind]}{name}, "
-                       f"which has {region.high} bytes", hint)
+    return path.refuse(
+        f"{verb} {size} bytes at {_range(low, high)} of {NAMES[region.kind]}{name}, "
+        f"which has {region.high} bytes",
+        hint,
+    )
 
 
 # ---- loads
+
 
 def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Value:
     """Return the value that an instruction loads: from the stack what was stored, else any number.
@@ -206,7 +210,7 @@ def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
     if of.type is not MapType.ARRAY or of.max_entries != 1:
         return None
     of.frozen = True
-    return const(int.from_bytes(of.block.view[at:at + size], path.code.order))
+    return const(int.from_bytes(of.block.view[at : at + size], path.code.order))
 
 
 def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
@@ -243,7 +247,7 @@ def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
     _need(path, at, part, wanted=(1 << size) - 1 << (at & 3))
     if isinstance(part, Scalar) and not part.mask:
         raw = part.value.to_bytes(4, order)
-        return const(int.from_bytes(raw[at & 3:(at & 3) + size], order))
+        return const(int.from_bytes(raw[at & 3 : (at & 3) + size], order))
     return between(0, (1 << 8 * size) - 1)
 
 
@@ -262,8 +266,10 @@ def _need(path: Path, at: int, *parts: Half, wanted: int = WRITTEN) -> None:
     for part in parts:
         have = bits(part)
         if have & wanted << 4:
-            raise path.refuse(f"reads a part of a pointer at r10{at:+}",
-                              "pointers are loaded as a whole, 8 bytes at a time")
+            raise path.refuse(
+                f"reads a part of a pointer at r10{at:+}",
+                "pointers are loaded as a whole, 8 bytes at a time",
+            )
         if wanted & ~have:
             raise path.refuse(
                 f"reads stack at r10{at:+} that nothing has been written to",
@@ -343,13 +349,17 @@ def need_readable(
             some = True
             continue
         if have & wanted << 4:
-            raise path.refuse(f"{what} holds a pointer at r10{at:+}",
-                              "addresses of this machine are of no use outside; store numbers")
+            raise path.refuse(
+                f"{what} holds a pointer at r10{at:+}",
+                "addresses of this machine are of no use outside; store numbers",
+            )
         some = some or bool(have & wanted)
         missing = missing or bool(wanted & ~have)
     if not some:
-        raise path.refuse(f"{what} (stack at r10{low:+}, {size} bytes) has not been written to",
-                          "initialise the variable")
+        raise path.refuse(
+            f"{what} (stack at r10{low:+}, {size} bytes) has not been written to",
+            "initialise the variable",
+        )
     if missing:
         path.clear(region.frame, -low)
 
@@ -406,6 +416,7 @@ def text_at(path: Path, pointer: Pointer) -> int:
 
 # ---- stores
 
+
 def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) -> None:
     """Check an instruction's store, and set the stack slots that it writes.
 
@@ -445,8 +456,10 @@ def _may_keep(path: Path, region: MemoryRegion, value: Pointer, size: int, exact
         ProgramError: it may not.
     """
     if region.kind != STACK:
-        raise path.refuse(f"stores a pointer to {NAMES[value.region.kind]} in {NAMES[region.kind]}",
-                          "addresses of this machine are of no use outside; store numbers")
+        raise path.refuse(
+            f"stores a pointer to {NAMES[value.region.kind]} in {NAMES[region.kind]}",
+            "addresses of this machine are of no use outside; store numbers",
+        )
     if size != 8 or not exact:
         what = "a part of a pointer" if size != 8 else "a pointer at an offset that varies"
         raise path.refuse(
@@ -505,7 +518,7 @@ def _patched(part: Half, at: int, value: Scalar, size: int, order: isa.Order) ->
     """
     if isinstance(part, Scalar) and not part.mask and not value.mask:
         raw = bytearray(part.value.to_bytes(4, order))
-        raw[at:at + size] = value.value.to_bytes(size, order)
+        raw[at : at + size] = value.value.to_bytes(size, order)
         return const(int.from_bytes(raw, order))
     here = (1 << size) - 1 << at
     return (bits(part) | here) & ~(here << 4)
@@ -559,6 +572,7 @@ def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: b
 
 # ---- atomic operations
 
+
 def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
     """Check an atomic operation; return what was there, as a zero-extended number.
 
@@ -569,8 +583,10 @@ def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
         size: bytes: 4 or 8.
     """
     if pointer.region.kind not in (STACK, VALUE, RECORD) and not pointer.region.plain:
-        raise path.refuse(f"an atomic operation on {NAMES[pointer.region.kind]}",
-                          "they work on stack, map values and records")
+        raise path.refuse(
+            f"an atomic operation on {NAMES[pointer.region.kind]}",
+            "they work on stack, map values and records",
+        )
     low, high = access(path, pointer, offset, size, True, aligned=True)
     if pointer.region.kind == STACK:
         if low == high:
@@ -581,4 +597,3 @@ def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
             need_written(path, pointer.region, low, high + size)
             soil(path, pointer.region, low, high + size)
     return between(0, (1 << 8 * size) - 1)
-

@@ -166,8 +166,16 @@ class Path:
         """Take the path that fork() has kept last, and go on with it; False: there is none."""
         if not self.pending:
             return False
-        (self.pc, self.state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold,
-         self.rounds) = self.pending.pop()
+        (
+            self.pc,
+            self.state,
+            self.checkpoint,
+            self.reads,
+            self.writes,
+            self.assumed,
+            self.untold,
+            self.rounds,
+        ) = self.pending.pop()
         return True
 
     def assume(self) -> None:
@@ -219,8 +227,10 @@ class Path:
         known = self.findings.accesses.get(self.pc)
         if known is not access:
             if known is not None and CTX in (known.kind, access.kind) and known.kind != access.kind:
-                raise self.refuse(f"accesses {NAMES[CTX]} on one path and other memory on another",
-                                  "read the context into a variable before the paths meet")
+                raise self.refuse(
+                    f"accesses {NAMES[CTX]} on one path and other memory on another",
+                    "read the context into a variable before the paths meet",
+                )
             access = self.findings.accesses[self.pc] = (
                 access if known is None else known.joined(access)
             )

@@ -87,8 +87,11 @@ class Scalar:
 
     def holds(self, number: int) -> bool:
         """Return True where the (unsigned) number is in the set."""
-        return ((number ^ self.value) & ~self.mask == 0 and (number - self.lo & M64) <= self.span
-                and (number - self.lo32 & M32) <= self.span32)
+        return (
+            (number ^ self.value) & ~self.mask == 0
+            and (number - self.lo & M64) <= self.span
+            and (number - self.lo32 & M32) <= self.span32
+        )
 
     def contains(self, other: Scalar) -> bool:
         """Return True where each description of `other` lies within this one's.

@@ -20,8 +20,13 @@ VALUE: Final = "map value"
 RECORD: Final = "record"  # of a ring buffer
 
 #: what a person calls them
-NAMES: Final = {CTX: "the context", STACK: "the stack", MAP: "a map", VALUE: "a map value",
-                RECORD: "a ring buffer's record"}
+NAMES: Final = {
+    CTX: "the context",
+    STACK: "the stack",
+    MAP: "a map",
+    VALUE: "a map value",
+    RECORD: "a ring buffer's record",
+}
 
 
 class MemoryRegion:
@@ -72,8 +77,13 @@ class MemoryRegion:
 
     def like(self, other: MemoryRegion) -> bool:
         """Return True where two regions have the same kind, map, frame and bounds."""
-        return (self.kind == other.kind and self.map is other.map and self.frame == other.frame
-                and self.high == other.high and self.low == other.low)
+        return (
+            self.kind == other.kind
+            and self.map is other.map
+            and self.frame == other.frame
+            and self.high == other.high
+            and self.low == other.low
+        )
 
 
 class Pointer:
@@ -364,8 +374,11 @@ class Match:
         a, b = old.offset, new.offset
         if a is not b and not a.contains(b):
             return False
-        return (self.region(old.region, new.region) and (not a.mask or self._copy(a, b))
-                and (not old.null or self._nulls.setdefault(id(old), new) is new))
+        return (
+            self.region(old.region, new.region)
+            and (not a.mask or self._copy(a, b))
+            and (not old.null or self._nulls.setdefault(id(old), new) is new)
+        )
 
     def region(self, old: MemoryRegion, new: MemoryRegion) -> bool:
         """Return True where two regions may correspond; from then on they do.

@@ -60,10 +60,12 @@ def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> St
 
     def load(path: Path) -> None:
         path.state.regs[dst] = value
+
     return load
 
 
 # ---- arithmetic
+
 
 def number(path: Path, register: int) -> Scalar:
     """Return the number in a register.
@@ -98,8 +100,7 @@ def _arithmetic(_code: Code, insn: Instruction) -> Step:
     imm = const(insn.imm & M64)
 
     def compute(path: Path) -> None:
-        """Set the destination to the result; pointers are only added to and subtracted from.
-        """
+        """Set the destination to the result; pointers are only added to and subtracted from."""
         regs = path.state.regs
         a = regs[dst]
         b = regs[src] if by_register else imm
@@ -111,6 +112,7 @@ def _arithmetic(_code: Code, insn: Instruction) -> Step:
             regs[dst] = _moved(path, insn, a, b)
         else:
             number(path, dst if isinstance(a, Pointer) else src)
+
     return compute
 
 
@@ -172,6 +174,7 @@ def _move(_code: Code, insn: Instruction) -> Step:
 
         def load(path: Path) -> None:
             path.state.regs[dst] = value
+
         return load
 
     def copy(path: Path) -> None:
@@ -183,6 +186,7 @@ def _move(_code: Code, insn: Instruction) -> Step:
         if sign:
             a = extended(a, sign)
         path.state.regs[dst] = a if wide else truncated(a, 32)
+
     return copy
 
 
@@ -196,6 +200,7 @@ def _negate(_code: Code, insn: Instruction) -> Step:
     def negate(path: Path) -> None:
         a = alu.negated(number(path, insn.dst))
         path.state.regs[insn.dst] = a if insn.cls == isa.ALU64 else truncated(a, 32)
+
     return negate
 
 
@@ -212,6 +217,7 @@ def _swap(code: Code, insn: Instruction) -> Step:
     def swap(path: Path) -> None:
         a = number(path, insn.dst)
         path.state.regs[insn.dst] = swapped(a, insn.imm) if swaps else truncated(a, insn.imm)
+
     return swap
 
 
@@ -219,6 +225,7 @@ _ALU_FORMS: Final = {isa.MOV: _move, isa.NEG: _negate, isa.END: _swap}
 
 
 # ---- memory
+
 
 def _load(insn: Instruction) -> Step:
     """Return the function of a load.
@@ -234,6 +241,7 @@ def _load(insn: Instruction) -> Step:
 
     def load(path: Path) -> None:
         path.state.regs[dst] = memory.load(path, memory.pointed(path, src), offset, size, sign)
+
     return load
 
 
@@ -252,6 +260,7 @@ def _store(insn: Instruction) -> Step:
         if insn.dst != 10 and pointer.region.kind == STACK:
             path.findings.stores = True
         memory.store(path, pointer, insn.offset, insn.size, value)
+
     return store
 
 
@@ -273,6 +282,5 @@ def _atomic(insn: Instruction) -> Step:
             path.state.regs[0] = old
         elif insn.imm & isa.FETCH:
             path.state.regs[insn.src] = old
+
     return atomic
-
-

@@ -75,18 +75,25 @@ def _block(profile_m: bool) -> bytes:
     # add ip, pc, 1; bx ip
     return block if profile_m else struct.pack("<2I", 0xE28FC001, 0xE12FFF1C) + block
 
+
 #: of the M profile, and of the others: (coprocessor, 64 bits, secure, CRn, CRm, opcode 1, opcode 2)
 SYSTEM_M: dict[str, SystemRegister] = {
     name: ByNumber(name.upper())
     for name in ("msp", "psp", "control", "ipsr", "primask", "basepri", "faultmask")
 }
 SYSTEM_A: dict[str, SystemRegister] = {
-    "cpsr": ByNumber("CPSR"), "spsr": ByNumber("SPSR"), "sctlr": ByPlace((15, 0, 0, 1, 0, 0, 0)),
-    "vbar": ByPlace((15, 0, 0, 12, 0, 0, 0))}
+    "cpsr": ByNumber("CPSR"),
+    "spsr": ByNumber("SPSR"),
+    "sctlr": ByPlace((15, 0, 0, 1, 0, 0, 0)),
+    "vbar": ByPlace((15, 0, 0, 12, 0, 0, 0)),
+}
 #: of AArch64: (CRn, CRm, op0, op1, op2)
 SYSTEM_64: dict[str, SystemRegister] = {
-    "pstate": ByNumber("PSTATE"), "elr_el1": ByNumber("ELR_EL1"), "vbar_el1": ByNumber("VBAR_EL1"),
-    "spsr_el1": ByPlace((4, 0, 3, 0, 0))}
+    "pstate": ByNumber("PSTATE"),
+    "elr_el1": ByNumber("ELR_EL1"),
+    "vbar_el1": ByNumber("VBAR_EL1"),
+    "spsr_el1": ByPlace((4, 0, 3, 0, 0)),
+}
 
 
 def _arm(mode: int) -> Guest:
@@ -101,8 +108,11 @@ def _arm(mode: int) -> Guest:
     """
     a32, t32 = bytes.fromhex("78be20e1"), bytes.fromhex("78be")
     profile_m = bool(mode & unicorn.UC_MODE_MCLASS)
-    traps = (Traps(probe={2: t32}, end={1: t32}) if profile_m
-             else Traps(probe={4: a32}, end={0: a32, 1: t32}, modes={1: {2: t32}}))
+    traps = (
+        Traps(probe={2: t32}, end={1: t32})
+        if profile_m
+        else Traps(probe={4: a32}, end={0: a32, 1: t32}, modes={1: {2: t32}})
+    )
 
     def enable_fpu(engine: Engine) -> None:
         access = arm_const.UC_ARM_REG_C1_C0_2

@@ -55,7 +55,8 @@ class Cpu:
 
 @frozen(kw_only=True)
 class RegisterFile:
-    """The engine's names of registers, and where it keeps those that its API cannot be asked for.
+    """The engine's names of registers, and where it keeps those that its API cannot be asked
+    for.
     """
 
     constants: object  #: module with the register numbers
@@ -74,7 +75,8 @@ class RegisterFile:
     windowed: frozenset[str] = frozenset()
 
     def number(self, name: str) -> int:
-        """Return the engine's number of a register, by the name that the architecture's table has.
+        """Return the engine's number of a register, by the name that the architecture's table
+        has.
         """
         return int(
             getattr(self.constants, f"UC_{self.prefix}_REG_{self.names.get(name, name.upper())}")
@@ -250,7 +252,8 @@ class SystemCall:
 
 @frozen(kw_only=True)
 class PassedOverCall:
-    """A system call instruction that the engine passes over, with no hook for it (passedover.py).
+    """A system call instruction that the engine passes over, with no hook for it
+    (passedover.py).
     """
 
     pattern: re.Pattern[bytes]  #: its bytes, looked at from each of them on

@@ -34,8 +34,10 @@ M68K_FLAGS = (
     ("70ff4480", 0x11),
 )
 #: MOVE.L #n,D0; FMOVE.L D0,FPCR (FPSR); FMOVE.L FPCR (FPSR),D1
-M68K_WORDS = (WordCheck("fpcr", "203c00000050f2009000", 0x50, "f201b000", "d1", 0xF0),
-              WordCheck("fpsr", "203c05000000f2008800", 0x05000000, "f201a800", "d1", 0x0F000000))
+M68K_WORDS = (
+    WordCheck("fpcr", "203c00000050f2009000", 0x50, "f201b000", "d1", 0xF0),
+    WordCheck("fpsr", "203c05000000f2008800", 0x05000000, "f201a800", "d1", 0x0F000000),
+)
 
 
 def _m68k() -> Guest:

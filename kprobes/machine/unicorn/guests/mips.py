@@ -32,12 +32,17 @@ from .guest import (
 
 #: KSEG0 and KSEG1; the same for 64 bits, and XKPHYS with its eight ways of caching
 SEGMENTS = ((0x80000000, 1 << 29), (0xA0000000, 1 << 29))
-SEGMENTS_64 = (*((start | 0xFFFFFFFF << 32, size) for start, size in SEGMENTS),
-               *(((16 | way) << 59, 1 << 36) for way in range(8)))
+SEGMENTS_64 = (
+    *((start | 0xFFFFFFFF << 32, size) for start, size in SEGMENTS),
+    *(((16 | way) << 59, 1 << 36) for way in range(8)),
+)
 #: major opcodes of branches and jumps; what release 6 has in place of other instructions; SPECIAL's
 #: functions JR, JALR, SYSCALL, BREAK
-ENDS, ENDS_R6, ENDS_SPECIAL = {2, 3, 4, 5, 6, 7, 0x14, 0x15, 0x16,
-                               0x17}, {8, 0x18, 0x32, 0x36, 0x3A, 0x3E}, {8, 9, 12, 13}
+ENDS, ENDS_R6, ENDS_SPECIAL = (
+    {2, 3, 4, 5, 6, 7, 0x14, 0x15, 0x16, 0x17},
+    {8, 0x18, 0x32, 0x36, 0x3A, 0x3E},
+    {8, 9, 12, 13},
+)
 
 
 def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
@@ -65,6 +70,7 @@ def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
 
 def _system(order: Literal["big", "little"]) -> dict[str, SystemRegister]:
     """CP0's registers of a 32-bit CPU; but for Status only MFC0 and MTC0, with k0, reach them."""
+
     def code(register: int, select: int) -> ByCode:
         """Return how a CP0 register is reached: by MFC0 and MTC0 with k0.
 

@@ -23,7 +23,6 @@ from .guest import (
 FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of the MSR
 
 
-
 def _special(number: int) -> ByCode:
     """Return how a special purpose register is reached: by MFSPR and MTSPR."""
     field = (number & 31) << 16 | number >> 5 << 11

@@ -22,8 +22,10 @@ from .guest import (
     SystemCalls,
 )
 
-SYSTEM: dict[str, SystemRegister] = {name: ByNumber(name.upper()) for name in
-          ("mstatus", "mie", "mip", "mepc", "mcause", "mtval", "mtvec", "priv")}
+SYSTEM: dict[str, SystemRegister] = {
+    name: ByNumber(name.upper())
+    for name in ("mstatus", "mie", "mip", "mepc", "mcause", "mtval", "mtvec", "priv")
+}
 
 
 def _riscv(mode: int) -> Guest:

@@ -41,9 +41,11 @@ def guest_of(arch: str) -> Guest:
                 hint="see docs/adding-an-architecture.md",
             )
         return guest
-    raise Unsupported(f"Unicorn has no {arch} support",
-                      hint="use --qemu",
-                      python="which is QemuMachine, or add an entry point kprobes.unicorn")
+    raise Unsupported(
+        f"Unicorn has no {arch} support",
+        hint="use --qemu",
+        python="which is QemuMachine, or add an entry point kprobes.unicorn",
+    )
 
 
 def arch_of(uc: unicorn.Uc) -> str:
@@ -55,8 +57,13 @@ def arch_of(uc: unicorn.Uc) -> str:
     kind, mode = uc.query(const.UC_QUERY_ARCH), uc.query(const.UC_QUERY_MODE)
     for name, guest in GUESTS.items():
         cpu = guest.cpu
-        if (cpu.arch == kind and not (cpu.mode ^ mode) & ~cpu.state_mode
-            and (cpu.recognise is None or cpu.recognise(uc))):
+        if (
+            cpu.arch == kind
+            and not (cpu.mode ^ mode) & ~cpu.state_mode
+            and (cpu.recognise is None or cpu.recognise(uc))
+        ):
             return name
-    raise Unsupported(f"no architecture for Unicorn's arch {kind} in mode {mode:#x}",
-                      hint=f"pass arch=, one of {', '.join(GUESTS)}")
+    raise Unsupported(
+        f"no architecture for Unicorn's arch {kind} in mode {mode:#x}",
+        hint=f"pass arch=, one of {', '.join(GUESTS)}",
+    )

@@ -40,8 +40,9 @@ NO_CONTEXT = 0x304  # the trap that saves none, as none is free
 LINK = 0xFFFFF  # of FCX and PCXI: where a context lies
 SYSTEM_CALL = 0x600  #: class 6; TIN is the low byte of the instruction's constant
 #: SYSCALL const9: opcode AD, 4 in bits 27 to 21, the constant in 20 to 12
-SYSCALL = re.compile(rb"(?=\xad[\x00-\xff][\x80-\x9f]["
-                     + b"".join(b"\\x%x0" % n for n in range(16)) + rb"])")
+SYSCALL = re.compile(
+    rb"(?=\xad[\x00-\xff][\x80-\x9f][" + b"".join(b"\\x%x0" % n for n in range(16)) + rb"])"
+)
 RETURN_FROM_EXCEPTION = bytes.fromhex("0080")
 #: MOV d0,-1; ADDX d1,d0,d0: C. MOVH d0,0x4000; ADD d0,d0: V, SV, AV, SAV.
 FLAGS = (("82f00b004010", 0x80000000), ("7b0000044200", 0x78000000))
@@ -74,8 +75,11 @@ def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
         NoMemory: the memory is not in the first 4 MiB of a segment.
     """
     if start % (1 << 28) + size > 1 << 22:
-        raise NoMemory("contexts can be saved in the first 4 MiB of a segment only", address=start,
-                       hint="leave room there")
+        raise NoMemory(
+            "contexts can be saved in the first 4 MiB of a segment only",
+            address=start,
+            hint="leave room there",
+        )
     places = range(start, start + size, 64)
     links = [place >> 28 << 16 | place >> 6 & 0xFFFF for place in places]
     for place, following in zip(places, [*links[1:], 0], strict=True):

@@ -82,8 +82,10 @@ def segment(number: int) -> Callable[[Engine], Access]:
             try:
                 engine.uc.reg_write(number, value & 0xFFFF)
             except unicorn.UcError:
-                raise BadArgument(f"no segment has the selector {value:#x}",
-                                  hint="write a descriptor into the guest's GDT first") from None
+                raise BadArgument(
+                    f"no segment has the selector {value:#x}",
+                    hint="write a descriptor into the guest's GDT first",
+                ) from None
 
         return read, write
 
@@ -108,8 +110,12 @@ def flat_segments(engine: Engine, regs: Regs, start: int, size: int) -> None:
         table[at : at + 8] = (0xCF000000_00FFFF | access << 40).to_bytes(8, "little")
     regs.machine.write(start, bytes(table))
     engine.uc.reg_write(const.UC_X86_REG_GDTR, (0, start, len(table) - 1, 0))
-    for register, selector in ((const.UC_X86_REG_SS, DATA), (const.UC_X86_REG_DS, USER_DATA),
-                               (const.UC_X86_REG_ES, USER_DATA), (const.UC_X86_REG_CS, CODE)):
+    for register, selector in (
+        (const.UC_X86_REG_SS, DATA),
+        (const.UC_X86_REG_DS, USER_DATA),
+        (const.UC_X86_REG_ES, USER_DATA),
+        (const.UC_X86_REG_CS, CODE),
+    ):
         engine.uc.reg_write(register, selector)
 
 
@@ -145,10 +151,14 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
         registers: name -> name in unicorn's constants, where these differ.
     """
     wide = mode == unicorn.UC_MODE_64
-    segments = {name: segment(getattr(const, f"UC_X86_REG_{name.upper()}"))
-                for name in ("cs", "ss", "ds", "es", "fs", "gs")}
-    calls = {const.UC_X86_INS_SYSCALL: SystemCall(SYSCALL, 2, syscall_effect if wide else None),
-             const.UC_X86_INS_SYSENTER: SystemCall(SYSENTER, 2)}
+    segments = {
+        name: segment(getattr(const, f"UC_X86_REG_{name.upper()}"))
+        for name in ("cs", "ss", "ds", "es", "fs", "gs")
+    }
+    calls = {
+        const.UC_X86_INS_SYSCALL: SystemCall(SYSCALL, 2, syscall_effect if wide else None),
+        const.UC_X86_INS_SYSENTER: SystemCall(SYSENTER, 2),
+    }
     first, bits = (const.UC_X86_REG_RAX, 64) if wide else (const.UC_X86_REG_EAX, 32)
     served = Served(word(first, bits, 0x1578), bytes.fromhex("31c9f7f1"), 0)  # XOR ecx,ecx; DIV ecx
     # CC_SRC behind the general registers, RIP, EFLAGS and CC_DST. CMP al,0x4f; MOV [0],ecx

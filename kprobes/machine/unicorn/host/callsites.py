@@ -247,5 +247,7 @@ class FollowedCalls:
             return []
         words = self._calls[: (top - base) // 8]
         self._set(top=base)
-        return [(site, frame, link if self.skip is None else self.skip(link))
-                for frame, link, site in zip(words[::3], words[1::3], words[2::3], strict=True)]
+        return [
+            (site, frame, link if self.skip is None else self.skip(link))
+            for frame, link, site in zip(words[::3], words[1::3], words[2::3], strict=True)
+        ]

@@ -1,4 +1,5 @@
-"""The functions that the engine's library calls by name: where it looks for them, others may stand.
+"""The functions that the engine's library calls by name: where it looks for them, others may
+stand.
 """
 
 from __future__ import annotations
@@ -36,8 +37,12 @@ _ENTRY = 24  # bytes of Elf64_Rela
 class _Info(ctypes.Structure):
     """Dl_info of dladdr()."""
 
-    _fields_ = (("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("symbol", ctypes.c_char_p),
-                ("address", ctypes.c_void_p))
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
 
 
 def address(name: str) -> int:

@@ -135,8 +135,10 @@ def _standing() -> bool:
         return False
     try:
         functions, guests = called(), [known(guest) for guest in GUESTS]
-        leaving, running = (functions.places([f"{name}_{guest}" for guest in GUESTS])
-                            for name in ("cpu_loop_exit_restore", "cpu_exec"))
+        leaving, running = (
+            functions.places([f"{name}_{guest}" for guest in GUESTS])
+            for name in ("cpu_loop_exit_restore", "cpu_exec")
+        )
     except (AttributeError, ValueError, OSError):
         return False
     _free.extend(_piece())

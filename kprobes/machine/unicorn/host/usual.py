@@ -1,4 +1,5 @@
-"""Usual hits: what the host's library needs to call a handler by itself. See kprobes/native/hits.c.
+"""Usual hits: what the host's library needs to call a handler by itself. See
+kprobes/native/hits.c.
 """
 
 from __future__ import annotations

@@ -52,8 +52,9 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
 
     def make(engine: Engine) -> Access:
         """Return (read, write) of the register of an engine."""
-        cell = (ctypes.c_uint64 if size == 64
-                else ctypes.c_uint32).from_address(_address(engine, first, bits) + distance)
+        cell = (ctypes.c_uint64 if size == 64 else ctypes.c_uint32).from_address(
+            _address(engine, first, bits) + distance
+        )
 
         def write(value: int) -> None:
             cell.value = value

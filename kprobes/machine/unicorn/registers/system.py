@@ -69,8 +69,11 @@ class SystemRegisters:
         self._uc = uc
         self._rows = rows
         self._run = run
-        self._number = {name: getattr(constants, f"UC_{prefix}_REG_{row.name}")
-                        for name, row in rows.items() if isinstance(row, ByNumber | ByField)}
+        self._number = {
+            name: getattr(constants, f"UC_{prefix}_REG_{row.name}")
+            for name, row in rows.items()
+            if isinstance(row, ByNumber | ByField)
+        }
         self._place = getattr(constants, f"UC_{prefix}_REG_CP_REG", None)
 
     def _row(self, name: str) -> SystemRegister:

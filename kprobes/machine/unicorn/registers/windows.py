@@ -95,8 +95,14 @@ def find_windowed(
     if key not in _layouts:
         _layouts[key] = _search(guest, layout, general, windowed, bits)
     found = _places(cells[first].address + _layouts[key].pointer, _layouts[key].indexes, bits)
-    return found if all(agrees(engine, windowed[name], bits, found[name])
-                        for name in [*found][:: max(len(found) - 1, 1)]) else {}
+    return (
+        found
+        if all(
+            agrees(engine, windowed[name], bits, found[name])
+            for name in [*found][:: max(len(found) - 1, 1)]
+        )
+        else {}
+    )
 
 
 def callers(
@@ -183,8 +189,11 @@ def _search(
             indexes = {
                 name: place * 8 // bits for name, place in found.items() if place is not None
             }
-            moved = (_follow(engine, guest, anchor + distance, windowed, indexes, bits)
-                     if len(indexes) == len(windowed) else set())
+            moved = (
+                _follow(engine, guest, anchor + distance, windowed, indexes, bits)
+                if len(indexes) == len(windowed)
+                else set()
+            )
             if moved:
                 start, step = min(moved), SHARED * bits // 8
                 whole = (
@@ -215,8 +224,9 @@ def _follow(
         engine.write(CODE, bytes.fromhex(move) + bytes(8))
         engine.drop_translations(CODE, CODE + 16)
         engine.start(CODE, 0)  # to the zeros, which end it
-        if (_word(pointer) == before or not all(agrees(engine, windowed[name], bits, place)
-                                                for name, place in places.items())):
+        if _word(pointer) == before or not all(
+            agrees(engine, windowed[name], bits, place) for name, place in places.items()
+        ):
             return set()
         before = _word(pointer)
         seen.add(before)
