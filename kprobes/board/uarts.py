@@ -68,8 +68,15 @@ class SimpleUart(Uart):
     SIZE = 8
 
     def connect(self, wires: Wires) -> None:
-        """Become part of a machine, with the interrupt as the registers say. Raises Unsupported:
-        the machine has no interrupts.
+        """Become part of a machine, and set the level of the interrupt as the registers say.
+
+        Called once, when the board is put together.
+
+        Args:
+            wires: the machine: its registers, interrupts and stop().
+
+        Raises:
+            Unsupported: the machine has no interrupts.
         """
         super().connect(wires)
         self.update()

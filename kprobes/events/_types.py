@@ -57,7 +57,9 @@ def integer_of(text: str) -> int | None:
 
 
 def unsigned_of(text: str) -> int | None:
-    """Return the unsigned integer that a text is. It may begin with `+`, as in Linux.
+    """Return the unsigned integer that a text is in C's decimal, octal (0...) or hexadecimal (0x...).
+
+    It may begin with `+`, as in Linux.
 
     Args:
         text: the text.

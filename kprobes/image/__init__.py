@@ -173,7 +173,7 @@ def raw_bytes(source: str | os.PathLike[str] | bytes, name: str | None = None) -
 
     Args:
         source: a path, or the bytes themselves.
-        name: the name to return; None: the file's base name.
+        name: the name to return; None: the base name of the path, or "<bytes>".
     """
     data, name = _contents(source, name)
     if not data:

@@ -421,9 +421,15 @@ class _Placing:
             )
 
     def code(self, x: RelocationSite) -> int:
-        """Return the address where a direct call lands: functions of other images want their
-        address (MIPS) or their TOC (PPC64) in a register, PPC64 has local entry points (ELFv2) and
-        descriptors (ELFv1).
+        """Return the address that a direct call is to jump to.
+
+        That is the function, but for MIPS and PPC64. A function of another image wants its address
+        (MIPS) or its TOC (PPC64) in a register: then it is a veneer, made here, that sets it. On
+        PPC64 a function of this image is entered at its local entry point (ELFv2), or where its
+        descriptor says (ELFv1).
+
+        Args:
+            x: the place of the relocation, in the call.
         """
         target, machine = x.target, self._of.machine
         if machine == MIPS:

@@ -398,11 +398,13 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def failed(self, helper: str, span: Span) -> None:
-        """Tell Python that a helper has returned an error, which is in r0.
+        """Write code that tells Python, always, that a helper has returned the error in r0.
+
+        The caller has written the jump around it for when there is no error.
 
         Args:
             helper: its name.
-            span: the call's part of the script.
+            span: the call's part of the script, for the message.
         """
         area = self.temporary(16)
         self.point(1, area)

@@ -110,7 +110,11 @@ class Storage:
         return area
 
     def slot(self, slot: Slot) -> Area:
-        """Return the area of a scratch variable, which is reserved at the first call."""
+        """Return the area of a scratch variable, which is reserved at the first call for it.
+
+        Args:
+            slot: the variable, whose type is known by now: it says how many bytes.
+        """
         if slot not in self._slots:
             assert slot.type is not None
             self._slots[slot] = self.variable(layout.room_of(slot.type))

@@ -39,7 +39,10 @@ def _vector(word: int) -> Use | None:
 
 
 def _elements(word: int) -> Use:
-    """Return the effect of VLD1 and VST1 (A7.7); they write the base back unless Rm is PC."""
+    """Return the effect of VLD1 and VST1 (A7.7): the bytes at the base register that are accessed.
+
+    The base is written, by the size of the transfer or by Rm, unless Rm is PC.
+    """
     n = word >> 16 & 15
     return Use(n, 0, 8 * VECTORS.get(word >> 8 & 15, 1), () if word & 15 == 15 else (n,))
 
