@@ -48,6 +48,9 @@ def wrong(source: str) -> Iterator[str]:
         if doc is None:
             continue
         assert isinstance(node, ast.FunctionDef)
+        for again in node.body[1:]:
+            if isinstance(again, ast.Expr) and isinstance(again.value, ast.Constant) and isinstance(again.value.value, str):
+                yield f"{node.name}: a second docstring"
         for name in described(doc):
             if name not in parameters(node):
                 yield f"{node.name}: no parameter {name!r}"
@@ -78,4 +81,6 @@ def one(a, *b):
     yield a
 def two():
     """Yield nothing."""
-''')] == ["one: no parameter 'c'", "one: says Return, and yields", "two: says Yield, and returns"]
+    """Return."""
+''')] == ["one: no parameter 'c'", "one: says Return, and yields", "two: a second docstring",
+                    "two: says Yield, and returns"]

@@ -146,7 +146,13 @@ def switch(name: str, value: Any) -> bool:
 
 
 def number(name: str, value: Any, error: type[KprobeError] = BadArgument) -> int:
-    """Check an integer. `error` is raised for anything else."""
+    """Return a setting's value as an integer: a bool, or whatever has __index__, counts as one.
+
+    Args:
+        name: of the setting, for the message.
+        value: what the user gave.
+        error: what is raised for anything else.
+    """
     try:
         return index(value)
     except TypeError:

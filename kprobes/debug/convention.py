@@ -126,7 +126,10 @@ def alignment(type: CType) -> int:
 
 
 def _is_packed(type: CType) -> bool:
-    """Return True for a structure that has a member at no multiple of the member's alignment."""
+    """Return True for a structure that has a member at no multiple of the member's alignment.
+
+    Members of structures within it count, too; bit fields do not. Other types: False.
+    """
     for member in type.members.values():
         if not member.bits and member.offset % alignment(member.type):
             return True

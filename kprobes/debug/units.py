@@ -100,7 +100,9 @@ def _units_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> Units | None
 
 
 def _made_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> tuple[bytes, bytes]:
-    """Return the entries of a file's BTF, as the contents of two sections; (b"", b"") if damaged.
+    """Return a file's BTF as entries of DWARF: contents of .debug_info and of .debug_abbrev.
+
+    (b"", b"") where it has no BTF, or that is damaged.
 
     Args:
         file: the file.

@@ -57,7 +57,7 @@ def integer_of(text: str) -> int | None:
 
 
 def unsigned_of(text: str) -> int | None:
-    """Return the unsigned integer that a text is in C's decimal, octal (0...) or hexadecimal (0x...).
+    """Return the unsigned integer that a text is in C's decimal, octal (0...) or hex (0x...).
 
     It may begin with `+`, as in Linux.
 

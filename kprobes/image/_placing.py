@@ -235,7 +235,11 @@ class _Placing:
         )
 
     def _relocate(self) -> None:
-        """Apply all relocations, those last that need the results of others; add warnings."""
+        """Apply all relocations; add warnings of what is bound to nothing useful.
+
+        The last ones are those that need what others leave (RelocationRow.late): code addresses in
+        descriptors, low parts of an address whose high part has its own relocation.
+        """
         known = {kind: self._rows(kind) for kind in {r.type for r in self._of.relocations}}
         plain = {kind for kind, found in known.items() if len(found) == 1 and found[0].plain}
         for late in (False, True):

@@ -135,8 +135,10 @@ class _Folder:
         return tree.Number(span=value.span, value=number)
 
     def _string(self, call: tree.Call) -> Expression | None:
-        """Return the literal that `str($1)` or `str($1 + 2)` is; None: the call is something
-        else.
+        """Return the text that `str($1)` or `str($1 + 2, size)` is; None: the call is another.
+
+        It is the parameter's text without its first 2 bytes, `size` bytes at most. An offset beyond
+        the text is an error in `found`.
         """
         of, skip = call.arguments[0], 0
         if isinstance(of, tree.Binary) and of.operator == "+":

@@ -106,7 +106,10 @@ class CallsUnderWay:
         followers.make_room()
 
     def room(self, rp: Kretprobe) -> None:
-        """Let the machine follow as many more calls of the probe as it has free instances for."""
+        """Let the machine follow more calls of a probe's function, if it follows them at all.
+
+        As many as each of the return probes there has free instances for.
+        """
         if rp._follow is not None:
             rp._follow.make_room()
 
@@ -206,14 +209,6 @@ class CallsUnderWay:
         Calls that share a frame (several return probes, tail calls) are one item.
 
         Args:
-            calls: the task's calls, the oldest first.
-            sp: the stack pointer; calls whose frames lie beyond it are over, and are left out.
-        """
-        """Yield the followed calls of a task that are still under way, the youngest first.
-
-        Calls that share a frame (several return probes, tail calls) are one item.
-
-        Args:
             calls: the task's calls: those set aside, then the others from the oldest on.
             sp: the stack pointer. Calls whose frames it has left behind are over, and are left out.
         """
@@ -282,7 +277,8 @@ class CallsUnderWay:
 
         Args:
             calls: the task's calls.
-            sp: stack pointer of the caller, before it called.
+            sp: the stack pointer at entry of the call that returns, unless it has popped
+                arguments of its own.
         """
         at = self._returning(calls, sp)
         frame, known, instances = calls[at].frame, not calls[at].aside, [calls.pop(at)]
@@ -331,14 +327,15 @@ class CallsUnderWay:
         return link.get_sp() == sp == frame + pushed if pushed else link.get() == target
 
     def _returning(self, calls: Instances, sp: int) -> int:
-        """Return the index of the youngest instance of the frame that returns to `sp`.
+        """Return the index of the youngest instance of the frame that returns, by `sp`.
 
         A callee may have popped its own arguments (x86 `ret n`), and then `sp` can be where an
         older call would return to, which longjmp has left: what was popped decides.
 
         Args:
             calls: the task's calls: those set aside, then the others from the oldest on.
-            sp: the stack pointer at the trampoline.
+            sp: the stack pointer at entry of the call that returns, unless it has popped
+                arguments of its own.
 
         Raises:
             ReentryError: no followed call returns there.

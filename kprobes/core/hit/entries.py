@@ -70,14 +70,6 @@ class Entries:
         simulated = point.insn.simulate is not None and not point.native
 
         def serve(regs: Regs) -> None:
-            """Serve a hit: run the pre-handlers, then divert the guest or let the detour go on.
-
-            A hit within a hit is counted as missed. `regs.target` is None afterwards where the
-            detour goes on.
-
-            Args:
-                regs: the registers at the call site.
-            """
             """Serve a hit: run the pre-handlers, then send the guest on where a handler has
             diverted it.
 
@@ -366,11 +358,6 @@ class Entries:
         ran = self._rooms.sites_in_place.ran
 
         def serve(regs: Regs) -> None:
-            """Finish a hit whose probes' programs have run, or serve it in Python if they have not.
-
-            Args:
-                regs: the registers at the call site.
-            """
             """Serve a hit: by the entry of the return probe alone where programs have run, else as
             a whole.
 

@@ -276,7 +276,10 @@ class Handlers:
     # --- jumps that give way
 
     def make_room(self, addr: int) -> None:
-        """Take out the jumps that cover an address, which the guest goes to or a probe needs."""
+        """Make the jumps in whose midst an address lies breakpoints again: the guest goes there.
+
+        A jump that begins at the address stays.
+        """
         self._optimizer.make_room(addr)
         self.settle()
 

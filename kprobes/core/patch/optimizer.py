@@ -109,7 +109,11 @@ class Optimizer:
         self._give_back(point)
 
     def make_room(self, addr: int) -> None:
-        """Take out the jumps that cover `addr`: the guest goes there, or a breakpoint is armed."""
+        """Make the jumps in whose midst `addr` lies breakpoints again.
+
+        Called where the guest goes to `addr`, or a breakpoint is armed there. A jump that begins
+        at `addr` stays.
+        """
         for point in self._covering(addr):
             self.force(point)
 

@@ -160,10 +160,15 @@ class HostBlocks:
     def words(
         self, read: Read, write: Write
     ) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
-        """(load, store, swap) of one word: what handlers read most, and return probes write most,
-        is the stack. swap: store, and what was there.
+        """Return functions that access one word of guest memory: (load, store, swap).
 
-        Aligned words of the block used last take no call; `read` and `write` do the rest.
+        load(addr) -> the word; store(addr, word); swap(addr, word) -> the word that was there.
+        Aligned words of the block used last are loaded at once: handlers read the stack most, and
+        return probes write there.
+
+        Args:
+            read: (addr, size) -> bytes, for all other words.
+            write: (addr, bytes), for words that are not aligned, are code, or are in no block.
         """
         width, order = self._width, self._order
         low, shift = width - 1, width.bit_length() - 1

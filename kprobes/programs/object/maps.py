@@ -141,7 +141,7 @@ def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
             known["inner"] = _inner(map_name, kind, btf, values)
         elif name not in _IGNORED:
             raise ProgramError(f"map {map_name}: {name} is not known here")
-    return _checked(Spec(**{"type": 0, **known}))
+    return _completed(Spec(**{"type": 0, **known}))
 
 
 def _inner(name: str, kind: int, btf: Btf, values: Values) -> Map | None:
@@ -189,11 +189,15 @@ def _legacy(symbol: ObjectSymbol, section: Section, obj: ObjectFile) -> Spec:
         "<5I" if obj.order == "little" else ">5I", section.data, symbol.value
     )
     names = ("type", "key_size", "value_size", "max_entries", "flags")
-    return _checked(Spec(name=symbol.name, **dict(zip(names, words, strict=True))))
+    return _completed(Spec(name=symbol.name, **dict(zip(names, words, strict=True))))
 
 
-def _checked(spec: Spec) -> Spec:
-    """Return a definition, completed as libbpf does where something was left out."""
+def _completed(spec: Spec) -> Spec:
+    """Return a map's definition with the sizes that libbpf, or tools, give it where it has none.
+
+    A stack trace map gets the sizes of its keys and values, a map of a type in _SIZED its number
+    of entries. A perf event array loses the types of its key and value.
+    """
     if spec.type == MapType.PERF_EVENT_ARRAY:
         return evolve(spec, key=None, value=None)
     changes: dict[str, Any] = {}

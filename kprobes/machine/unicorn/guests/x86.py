@@ -147,8 +147,8 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
     """Return the row of an x86 guest.
 
     Args:
-        mode: of the engine: 32 or 64 bits.
-        registers: name -> name in unicorn's constants, where these differ.
+        mode: the engine's, unicorn.UC_MODE_32 or UC_MODE_64.
+        registers: the architecture's name -> name in unicorn's constants, where these differ.
     """
     wide = mode == unicorn.UC_MODE_64
     segments = {
