@@ -240,8 +240,10 @@ class Board:
         return fitted
 
     def _start(self, machine: UnicornMachine) -> None:
-        """Set pc, stack pointer and registers as where the CPU starts: by the vector table, the
-        entry, then `registers`.
+        """Set pc and registers as where the CPU starts, and where its interrupts' vector table is.
+
+        A vector table that is given sets pc and the stack pointer; then the entry sets pc; then
+        come `registers`. Where none is given, interrupts find theirs at the lowest image.
 
         Raises:
             Unsupported: a vector table is given, and the CPU starts at none.

@@ -382,8 +382,13 @@ class HeapMemory:
     # --- room
 
     def _take(self, room: int) -> int | None:
-        """Return the address of `room` free bytes, from a freed block of that size or a segment;
-        None: no memory.
+        """Return the address of free bytes; None: there is no memory.
+
+        They are those of a block that is kept back no more and had as many, or else new ones, in a
+        new segment where this one is full.
+
+        Args:
+            room: bytes, red zones included.
         """
         if free := self._free.get(room):
             return free.pop()

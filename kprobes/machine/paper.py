@@ -293,7 +293,11 @@ class PaperMachine:
         self._code.discard(page)
 
     def unload(self, page: int) -> None:
-        """Unmap a page of guest text, as a module is unloaded."""
+        """Tell the core that a page of guest text goes, then unmap it, as a module is unloaded.
+
+        Args:
+            page: address of its first byte.
+        """
         if self.sink is not None:
             self.sink.unloading(page, page + PAGE)
         self.unmap_code(page)

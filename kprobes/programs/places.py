@@ -184,7 +184,10 @@ class _FunctionWalk:
         return OTHER
 
     def _call(self, pc: int, i: Instruction, row: Row) -> Row:
-        """Return what r0 .. r10 point at behind a call; notes how the function is called.
+        """Return what r0 .. r10 point at behind a call.
+
+        Notes what a local function, or a helper's callback, is entered with; and in `escapes` the
+        calls that give an address in the context away.
 
         Args:
             pc: slot of the call.

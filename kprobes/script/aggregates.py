@@ -167,9 +167,11 @@ def _count_ones(g: BlockWriter) -> None:
 def _row(g: BlockWriter, rows: int) -> None:
     """Write code that adds 1 to row r1 of a histogram; beyond the last row it adds nothing.
 
+    r0 is not used; r1 and r7 are overwritten.
+
     Args:
         g: writes the program.
-        rows: how many rows there are.
+        rows: how many rows there are, of 8 bytes each.
     """
     asm = g.asm
     out = asm.label()

@@ -16,7 +16,10 @@ LOADS, OTHERS = {32: 4, 34: 1, 40: 2, 42: 2}, {36: 4, 38: 1, 44: 2, 48: 4, 50: 8
 
 
 def use(order: Order, insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register.
+    """Return what an instruction adds to which base register, what it accesses there, and which
+    registers it sets.
+
+    HALF as the base: the number is a constant that next instructions complete.
 
     Args:
         order: byte order of code.

@@ -87,15 +87,18 @@ class Executed:
             )
 
     def why_no_jump(self, start: int, end: int, within: Mapping[int, Insn] | None) -> str:
-        """Return why no jump may stand in [start, end); "": one may.
+        """Return why no jump may replace [start, end): an EXECUTE may execute a part of it; "": none
+        may.
 
-        An EXECUTE of a part of the jump would execute anything, without a trap that tells of it.
+        It would execute anything, without a trap that tells of it. The first byte is not looked at
+        here.
 
         Args:
             start: address of the first byte.
             end: address behind the last byte.
-            within: target, or COMPUTED -> the EXECUTE, of those in the function; None: the text
-                belongs to no known function.
+            within: target, or COMPUTED -> the EXECUTE, of those in the function; one whose target
+                is computed may execute any part. None: the text belongs to no known function,
+                which is a reason.
         """
         if within is None:
             return "without a symbol nobody knows what executes it from elsewhere"

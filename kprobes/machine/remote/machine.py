@@ -418,9 +418,12 @@ class RemoteMachine(Described):
             raise GuestFault("no such memory", address=addr, access=access)
 
     def executable(self, addr: int) -> bool:
-        """Return True in code of what is loaded, and in pages of the library's.
+        """Return True in code of the files that are loaded, and in pages that this machine has added.
 
-        Where nothing is known to be loaded, that is memory that can be read.
+        Where no file is known to be loaded: True where memory can be read.
+
+        Args:
+            addr: a guest address.
         """
         if self._pages.has(addr) or self._loads.executable(addr):
             return True
