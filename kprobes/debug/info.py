@@ -272,12 +272,14 @@ class DebugInfo:
         return sorted(found, key=lambda v: v.parameter or 0)
 
     def _variables(self, function: Function, address: int, own: bool = False) -> Iterator[Variable]:
-        """Yield the variables in scope at an address: of several of a name the innermost.
+        """Yield the parameters and variables in scope at an address.
+
+        Of several with the same name only the innermost; damaged ones are left out.
 
         Args:
             function: the function that has the address.
             address: as the file was linked, without its bias.
-            own: leave out those of functions that stand inlined there.
+            own: leave out those of functions that are inlined at the address.
         """
         seen = set()
         for die, origin, parameter in entries(function, address, own):

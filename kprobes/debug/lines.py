@@ -179,12 +179,15 @@ def _lines(program: Any) -> Iterator[Line]:
 
 
 def path_in(program: Any, entry: Any, base: int) -> str:
-    """Return a source file's path.
+    """Return a source file's path, which may be relative.
+
+    That is the name alone where it is absolute, where the directory is not in the table, and in
+    DWARF 5 where it is the compilation's.
 
     Args:
-        program: whose header has the file.
-        entry: of the file.
-        base: number of the program's first file.
+        program: the unit's line program, as pyelftools reads it.
+        entry: the file's, in that program's header.
+        base: number of the first file: 0 in DWARF 5, else 1.
     """
     name = (
         entry.name.decode("utf-8", "backslashreplace")

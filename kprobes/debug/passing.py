@@ -382,9 +382,9 @@ class _Entry:
         )
 
     def _changed(self) -> str:
-        """Return why the compiler may have changed how the function is called; "": it has not.
+        """Return why parameters may not be where the calling convention says, as a clause.
 
-        The reason is a clause.
+        "": they are there. An external function is called by code that goes by the convention.
         """
         die, origin = self._function.die, named(self._function.die)
         if any(

@@ -56,7 +56,11 @@ def _entry_of(info: Any, signature: int) -> Any:
 
 
 def _table(info: Any) -> dict[int, tuple[int, int]]:
-    """Return signature -> (offset of the unit, offset of the type's entry)."""
+    """Return signature -> (offset of the unit, offset of the type's entry) in .debug_info.
+
+    Args:
+        info: pyelftools' view of the file.
+    """
     order: Any = "little" if info.config.little_endian else "big"
     data = info.debug_info_sec.stream.getvalue()
     found = {}

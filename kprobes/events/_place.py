@@ -292,8 +292,12 @@ def probe_at(attachment: Attached) -> Probe:
 
 
 def counts_of(probe: Any) -> tuple[int, int]:
-    """Return (hits, hits that were not served) of a probe; a return probe's hits are its
-    returns.
+    """Return (hits, hits that were not served).
+
+    A return probe's hits are its returns; its entries that were not served count as not served.
+
+    Args:
+        probe: a probe or a watchpoint; None: (0, 0).
     """
     if probe is None:
         return 0, 0

@@ -13,7 +13,7 @@ Binary = Callable[[int, int, int], int]
 
 
 def _divide(a: int, b: int) -> int:
-    """Return a quotient, truncated toward zero as in C; 0 for division by zero."""
+    """Return the quotient of signed numbers, truncated toward zero as in C; 0 if `b` is 0."""
     if b == 0:
         return 0
     quotient = abs(a) // abs(b)

@@ -374,12 +374,13 @@ class Program:
         return self._made(name, None, CONTEXT_SIZE)
 
     def _made(self, name: str | None, writable: bool | None, size: int) -> ProgramEngine:
-        """Return an engine for the program, which is made at the first call.
+        """Return an engine that runs the program; one is made for each set of arguments.
 
         Args:
             name: the engine's name; None: the best that can run it. Where that is the interpreter,
                 `why_interpreter` is set.
-            writable: whether the program may write its context; None: it is a probe's.
+            writable: whether the program may write its context; None: the context is a probe's,
+                which is read only, in whole words.
             size: bytes of the largest context.
         """
         key = name, writable, size

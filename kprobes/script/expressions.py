@@ -237,7 +237,10 @@ class ExpressionParser(Scanner):
         return int(self.text[start : self.at])
 
     def primary(self) -> Expression:
-        """Read an operand alone."""
+        """Read an operand without operators before or behind it (-x, x.y, x[i], x++).
+
+        A literal, a name, a variable, a map, a call, a block, or what is in parentheses.
+        """
         self.skip()
         start = self.at
         char = self.peek()

@@ -162,7 +162,11 @@ class _Folder:
         return tree.Text(span=call.span, value=text)
 
     def _option(self, call: tree.Call) -> Expression:
-        """Return the literal of `getopt(name, default, description)`."""
+        """Return the literal of `getopt(name, default, description)`.
+
+        That is the value given by that name, read as the default's type, or the default. What is
+        asked for is kept in the parameters. Errors are noted.
+        """
         texts = [argument for argument in call.arguments if isinstance(argument, tree.Text)]
         if not call.arguments or not isinstance(call.arguments[0], tree.Text):
             self.found.error("First argument to 'getopt' must be a string literal", call.span)

@@ -189,7 +189,7 @@ class Performer:
 
     @staticmethod
     def _zero_all(table: Any) -> None:
-        """Zero all values of a map with keys; the keys stay."""
+        """Zero all values of a map with keys, one of the programs' hash maps; the keys stay."""
         at = 0
         zero = bytes(table.value_size)
         while True:
@@ -215,7 +215,7 @@ class Performer:
     def _time(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write what time() formats now.
+        """Write the time of day as time() formats it; nothing where the text is too long.
 
         Args:
             number: not used.

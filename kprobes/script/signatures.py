@@ -467,7 +467,10 @@ def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
 
 
 def _exit(inference: Inference, node: tree.Call) -> ValueType | None:
-    """Check the call `node` of exit(), and note errors in `inference`. It gives no value."""
+    """Check exit() or exit(code), `code` an integer, and note errors in `inference`.
+
+    Returns Nothing(); None where the number of arguments is wrong.
+    """
     if not _counted(inference, node, 0, 1):
         return None
     for argument in node.arguments:

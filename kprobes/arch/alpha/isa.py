@@ -217,8 +217,10 @@ LDAH_GP, LDA_GP = 0x27BB, 0x23BD  # upper halves of LDAH gp, n(pv) and LDA gp, n
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """Return the entry of a function: calls from code with the same gp enter behind the two
-    instructions that set it.
+    """Return the entry of a function: its address, and 8 bytes behind it as a second entry where
+    two instructions set gp there.
+
+    Calls from code with the same gp enter behind them. Code that cannot be read has none.
 
     Args:
         addr: address of the function's first instruction.

@@ -40,7 +40,10 @@ def near(insn: Insn, i: int, **fields: int) -> Insn:
 
 
 def far(insn: Insn, q: int, **_: int) -> Insn:
-    """Set the target of a branch with a displacement of 60 bits."""
+    """Set the target of a long branch (60 bits, in bundles), and whether it may fall through.
+
+    It may where it has a predicate (q, the predicate's number, is not 0), or calls.
+    """
     upper, word = bundle.parts(insn.raw)[1][1:]
     target = (insn.addr & -SIZE) + bundle.long_offset(word, upper) & MASK
     return evolve(insn, target=target, falls_through=bool(q) or insn.links)

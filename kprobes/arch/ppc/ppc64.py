@@ -157,8 +157,9 @@ def descriptor(addr: int, read: Read) -> int | None:
 
 
 def sets_toc(first: int, second: int) -> bool:
-    """Return True for two instructions with which an ELFv2 function sets r2: the code model chooses
-    between three pairs.
+    """Return True for two instructions with which an ELFv2 function sets r2.
+
+    The code model chooses between three pairs: two set it from r12, one to a constant.
 
     Args:
         first: encoding of the function's first instruction.

@@ -114,7 +114,9 @@ def jal(regs: Regs, insn: Insn, d: int, **_: int) -> int:
 
 
 def jalr(regs: Regs, insn: Insn, i: int, s: int, d: int) -> int:
-    """Simulate JALR: keep the next address in register `d`, and return register `s` plus `i`."""
+    """Simulate JALR: keep the next address in register `d`; return register `s` plus `i`, a number
+    of 12 bits with its sign, bit 0 cleared.
+    """
     target: int = x(regs, s) + signed(i, 12) & regs.arch.mask & ~1  # first: rd may be rs1
     set_x(regs, d, insn.next & regs.arch.mask)
     return target

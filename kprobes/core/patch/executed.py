@@ -87,11 +87,10 @@ class Executed:
             )
 
     def why_no_jump(self, start: int, end: int, within: Mapping[int, Insn] | None) -> str:
-        """Return why no jump may replace [start, end): an EXECUTE may execute a part of it; "": none
-        may.
+        """Return why no jump may replace [start, end); "": one may.
 
-        It would execute anything, without a trap that tells of it. The first byte is not looked at
-        here.
+        An EXECUTE of a part of the jump would execute anything, without a trap that tells of it.
+        The first byte is not looked at here.
 
         Args:
             start: address of the first byte.

@@ -66,6 +66,10 @@ class GuestCalls:
             until: address or symbol; None: nowhere.
             timeout: seconds; None: no bound.
             max_insns: instructions of the current thread; None: no bound.
+
+        Raises:
+            GuestTimeout: the time is over, or the instructions are executed.
+            GuestFault: a signal has ended the program.
         """
         check_bounds(timeout, max_insns)
         with self._control.alone():
@@ -86,6 +90,10 @@ class GuestCalls:
             until: address or symbol; None: nowhere.
             timeout: seconds; None: no bound.
             max_insns: instructions of the current thread; None: no bound.
+
+        Raises:
+            GuestTimeout: the time is over, or the instructions are executed.
+            GuestFault: a signal has ended the program.
         """
         regs = self._threads.regs[self._threads.current]
         end = None

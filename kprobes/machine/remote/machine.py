@@ -418,7 +418,7 @@ class RemoteMachine(Described):
             raise GuestFault("no such memory", address=addr, access=access)
 
     def executable(self, addr: int) -> bool:
-        """Return True in code of the files that are loaded, and in pages that this machine has added.
+        """Return True in code of files that are loaded, and in pages that this machine has added.
 
         Where no file is known to be loaded: True where memory can be read.
 

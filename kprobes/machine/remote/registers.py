@@ -308,6 +308,13 @@ def _read_part(file: StubRegisterFile, part: Part, size: int) -> int:
 
 
 def _write_part(file: StubRegisterFile, part: Part, size: int, value: int) -> None:
-    """Write an architecture's register that is a part of one of the stub's."""
+    """Write an architecture's register into its bits of one of the stub's; the others stay.
+
+    Args:
+        file: the stub's registers.
+        part: which register of the stub, and which of its bits.
+        size: bytes of the stub's register.
+        value: of the architecture's register.
+    """
     mask = _field(part, size) << part.low
     file.put(part.name, file.read(part.name) & ~mask | value >> part.place << part.low & mask)

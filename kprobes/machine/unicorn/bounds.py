@@ -75,7 +75,10 @@ class Bounds:
             raise
 
     def end(self, deadline: Deadline | None, counted: bool) -> None:
-        """Remove the bounds that begin() set: the run has ended, however.
+        """Remove the bounds that begin() set, in whatever way the run has ended.
+
+        A stop that the deadline has asked for after the end is taken back. `unused` gets what is
+        left of the instructions.
 
         Args:
             deadline: what begin() has returned.

@@ -389,6 +389,8 @@ class Engine:
     def restore(self, context: ctypes.c_void_p) -> None:
         """Set the CPU back to a saved state, which can be restored again.
 
+        Guest memory that the CPU itself keeps state in is set back, too (`rewind`).
+
         Args:
             context: what save() has returned.
         """

@@ -76,12 +76,15 @@ class PausedCpu:
         general register.
 
         Args:
-            register: the general register.
+            register: name of the general register.
             value: what to put there before; None: nothing.
             code: the instructions.
 
         Returns:
-            What the general register holds behind them; it is then as it was before.
+            What the general register holds behind them. It and pc are put back.
+
+        Raises:
+            Unsupported: the guest may not use system registers in its present mode.
         """
         cpu, regs = self._cpu, self._cpu.regs
         if not self._page:

@@ -416,10 +416,14 @@ class _Imports:
         return self._take(self._stubs, STUB)
 
     def _take(self, area: list[int], size: int) -> int:
-        """Return the next `size` bytes of an area.
+        """Take bytes from an area; return the address of the first.
+
+        Args:
+            area: [address of the first free byte, address behind the area]; the first moves on.
+            size: bytes.
 
         Raises:
-            ImageError: it is full.
+            ImageError: so many are not free.
         """
         if area[0] + size > area[1]:
             raise ImageError(

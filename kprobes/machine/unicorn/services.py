@@ -70,7 +70,11 @@ class Services:
     def finishing(
         self, address: int, rest: Rest
     ) -> Callable[[Any, Any, BaseException | None], None]:
-        """Return the function that host code calls to finish an unusual hit (native/hits.c).
+        """Return finish(instance, result, error), which host code calls where a hit is unusual
+        (native/hits.c): it does what is left of the hit, sends the guest on, and never raises.
+
+        instance: of a return probe, or None. result: what the handler has returned. error: what it
+        has raised, or None.
 
         Args:
             address: the call site.
@@ -82,7 +86,7 @@ class Services:
             """Finish an unusual hit, and send the guest where it says. It never raises.
 
             Args:
-                instance: what the core's function gets as such.
+                instance: the call's, of a return probe; None: it is another hit.
                 result: what the handler has returned.
                 error: what it has raised; None: nothing.
             """
