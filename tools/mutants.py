@@ -92,6 +92,22 @@ def draw(tree: Path, package: str, count: int, seed: int) -> list[Any]:
     return drawn
 
 
+def command(ring: str) -> str:
+    """The command that runs a ring of tests, in the clone."""
+    return " ".join([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *RINGS[ring]])
+
+
+def check_tests() -> None:
+    """Run all rings on what is not changed: a test that fails there would notice everything."""
+    from cosmic_ray.testing import run_tests
+    from cosmic_ray.work_item import TestOutcome
+
+    for ring in RINGS:
+        outcome, output = run_tests(command(ring), SECONDS)
+        if outcome != TestOutcome.SURVIVED:
+            sys.exit(f"the {ring} tests fail on what is not changed:\n{output[-2000:]}")
+
+
 def tried(mutation: Any) -> tuple[str, str]:
     """The ring of tests that notices a mutation, and what was changed.
 
@@ -101,9 +117,8 @@ def tried(mutation: Any) -> tuple[str, str]:
     from cosmic_ray.mutating import mutate_and_test
 
     difference = ""
-    for ring, tests in RINGS.items():
-        command = " ".join([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests])
-        result = mutate_and_test([mutation], command, SECONDS)
+    for ring in RINGS:
+        result = mutate_and_test([mutation], command(ring), SECONDS)
         if result.test_outcome is None:
             return "none", ""
         difference = result.diff or ""
@@ -113,11 +128,12 @@ def tried(mutation: Any) -> tuple[str, str]:
 
 
 def clone(folder: Path) -> Path:
-    """A clone of the repository's last commit, made once."""
+    """A clone of the repository's last commit, made once; without the change that a kill has left."""
     tree = folder / "tree"
     if not tree.exists():
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(["git", "clone", "--quiet", ROOT, tree], check=True)
+    subprocess.run(["git", "-C", tree, "checkout", "--quiet", "."], check=True)
     return tree
 
 
@@ -137,6 +153,8 @@ def main() -> None:
     journal = folder / "mutants.jsonl"
     journal.touch()
     done = {entry["mutant"]: entry for entry in map(json.loads, journal.read_text().splitlines())}
+    if not done:
+        check_tests()
     shown: list[dict[str, str]] = []
     for package in PACKAGES:
         for mutation in draw(tree, package, options.count // 2, options.seed):
