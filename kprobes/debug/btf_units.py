@@ -19,7 +19,7 @@ from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFI
 from .. import btf as b
 from ..btf import Btf, BtfType, byte_order
 from ..image import LoadedFile, Symbol
-from .file import DAMAGE, cached, elf_of
+from .file import DAMAGE, SECTIONS, cached, elf_of
 
 #: DW_AT_producer of the unit
 PRODUCER: Final = "BTF"
@@ -151,38 +151,10 @@ def info_of_entries(entries: tuple[bytes, bytes], file: LoadedFile, bits: int) -
         bits: of an address.
     """
     config = DwarfConfig(byte_order(_contents(file)) == "little", "", bits // 8)
-    sections: dict[str, Any] = dict.fromkeys(_SECTIONS)
+    sections: dict[str, Any] = dict.fromkeys(SECTIONS)
     sections["debug_info_sec"] = _descriptor(entries[0])
     sections["debug_abbrev_sec"] = _descriptor(entries[1])
     return DWARFInfo(config, **sections)
-
-
-_SECTIONS: Final = (
-    *(
-        f"debug_{name}_sec"
-        for name in (
-            "info",
-            "aranges",
-            "abbrev",
-            "frame",
-            "str",
-            "loc",
-            "ranges",
-            "line",
-            "pubtypes",
-            "pubnames",
-            "addr",
-            "str_offsets",
-            "line_str",
-            "loclists",
-            "rnglists",
-            "sup",
-            "types",
-        )
-    ),
-    "eh_frame_sec",
-    "gnu_debugaltlink_sec",
-)
 
 
 def _descriptor(data: bytes) -> DebugSectionDescriptor:

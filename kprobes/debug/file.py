@@ -46,7 +46,8 @@ def dwarf(file: LoadedFile) -> Any:
 
 #: pyelftools' names of sections that have others than theirs
 _OTHERS = {"gnu_debugaltlink_sec": ".gnu_debugaltlink", "eh_frame_sec": ".eh_frame"}
-_SECTIONS = (
+#: sections of debug information, as DWARFInfo's parameters name them
+SECTIONS = (
     *(
         f"debug_{name}_sec"
         for name in (
@@ -115,7 +116,7 @@ def _dwarf_in(elf: SectionedElf) -> DWARFInfo:
     """Return a file's debug information. What get_dwarf_info() does, which reads all sections."""
     packed = elf.has_section(".zdebug_info")
     sections: dict[str, Any] = {}
-    for key in _SECTIONS:
+    for key in SECTIONS:
         name = _OTHERS.get(key) or f".{'z' * packed}{key[:-4]}"
         section = elf.get_section_by_name(name)
         sections[key] = None if section is None else _DwarfSection(elf, name, section)

@@ -221,7 +221,7 @@ class Units:
 
     @cached_property
     def _quick(self) -> QuickScanner | None:
-        """What scans units in C; None where this process has no host code."""
+        """The scanner of units that is in C; None where this process has no host code."""
         return quick_scanner(self._sections)
 
     def _contents(self, n: int, deep: bool, types: bool) -> UnitContents:

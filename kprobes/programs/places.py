@@ -49,7 +49,7 @@ Row = tuple[PointedPlace, ...]  # of r0 .. r10
 
 @frozen
 class Places:
-    """What registers point at, in a whole program.
+    """The places that registers point at, in a whole program.
 
     Attributes:
         functions: first slot of each function that can be reached -> the slots that can be reached

@@ -427,8 +427,8 @@ class UnicornMachine(Described):
 
     @property
     def host_view(self) -> HostView | None:
-        """What a compiler of programs for the host needs of the guest; None: no programs run in
-        place.
+        """The guest as a compiler of programs for the host sees it: its registers, memory and
+        clock; None: no programs run in place.
         """
         return self.parts.host_view
 

@@ -209,8 +209,8 @@ class Parts:
 
     @cached_property
     def host_view(self) -> HostView | None:
-        """What a compiler of programs for the host needs of the guest; None: no programs run in
-        place.
+        """The guest as a compiler of programs for the host sees it: its registers, memory and
+        clock; None: no programs run in place.
         """
         return (
             HostView(self.cpu, self.followed, self.clock, self.state.park)
