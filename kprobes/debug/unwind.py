@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from ..stacks import Step
 from ..symbols import Symbols
 from .expression import Surroundings, Unknown, evaluate
 from .file import DAMAGE, cached, dwarf
+from .frame_entries import FrameSection, understood
 from .registers import has_windows, register, sp_at_call
 from .unwind_tables import tables_of
 
@@ -92,7 +93,7 @@ class Frames:
         at = bisect.bisect_right(self._starts, pc - self._bias) - 1
         if at < 0 or pc - self._bias >= self._found[at][1]:
             return None
-        entry = self._found[at][2]
+        entry = self._found[at][2]()
         table = entry.get_decoded().table
         n = bisect.bisect_right([line["pc"] for line in table], pc - self._bias) - 1
         if n < 0:
@@ -115,19 +116,45 @@ class Frames:
         )
 
 
-def _entries(file: LoadedFile) -> list[tuple[int, int, Any]]:
-    """Return (start, end, entry) of each function with call frame information, by link address."""
+def _entries(file: LoadedFile) -> list[tuple[int, int, Callable[[], Any]]]:
+    """Return where functions with call frame information are, by link address.
+
+    Args:
+        file: the file.
+
+    Returns:
+        (start, end, reads pyelftools' entry) of each.
+    """
     info = dwarf(file)
-    entries = [
-        *(info.EH_CFI_entries() if info.has_EH_CFI() else ()),
-        *(info.CFI_entries() if info.has_CFI() else ()),
-    ]
-    found: dict[int, tuple[int, int, Any]] = {}
-    for entry in entries:
+    found: dict[int, tuple[int, int, Callable[[], Any]]] = {}
+    for section, eh in ((info.eh_frame_sec, True), (info.debug_frame_sec, False)):
+        if section is None:
+            continue
+        try:
+            frames = FrameSection(info, section, eh)
+        except DAMAGE:
+            for start, end, entry in _all_entries(info, eh):
+                found.setdefault(start, (start, end, partial(understood, entry)))
+            continue
+        for start, end, offset in frames.functions:
+            found.setdefault(start, (start, end, partial(frames.entry, offset)))
+    return [found[start] for start in sorted(found)]
+
+
+def _all_entries(info: Any, eh: bool) -> Iterator[tuple[int, int, Any]]:
+    """Yield (start, end, pyelftools' entry) of each function in a section, which is read whole.
+
+    Args:
+        info: pyelftools' DWARFInfo of the file.
+        eh: the section is .eh_frame; False: .debug_frame.
+
+    Raises:
+        what is in DAMAGE: the section is damaged.
+    """
+    for entry in info.EH_CFI_entries() if eh else info.CFI_entries():
         if type(entry).__name__ == "FDE" and entry["address_range"]:
             start = entry["initial_location"]
-            found.setdefault(start, (start, start + entry["address_range"], entry))
-    return [found[start] for start in sorted(found)]
+            yield start, start + entry["address_range"], entry
 
 
 def _window_saved(entry: Any) -> float:

@@ -15,9 +15,13 @@ from typing import Any
 import pytest
 from arches import NO_PROGRAMS, RUNNABLE, programs_of
 from debug_guests import FILES, load
+from elftools.dwarf.callframe import CallFrameInfo
 
 from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, Trace, UnicornMachine, Unsupported
 from kprobes import arch as architectures
+from kprobes.debug import unwind
+from kprobes.debug.file import dwarf
+from kprobes.debug.frame_entries import FrameSection
 from kprobes.debug.unwind import UnwindRow, _step_of
 from kprobes.image import LoadedFile
 
@@ -300,3 +304,45 @@ def test_a_signed_return_address_is_no_register_window(arch: str, usual: bool) -
     regs = architectures.get(arch).regs
     cfa = SimpleNamespace(expr=None, reg=regs.names.index(regs.sp), offset=16)
     assert (_step_of(architectures.get(arch), UnwindRow(cfa, {}, 30, None, window=True)) is not None) is usual
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_entries_are_found_by_their_headers(name: str) -> None:
+    """As pyelftools finds them, which reads all of each; one that is asked for has the same rows."""
+    file = LoadedFile(FILES[name], 0, "", name)
+    info, found = dwarf(file), unwind._entries(file)
+    whole = {start: (end, entry) for eh, section in ((True, info.eh_frame_sec), (False, info.debug_frame_sec))
+             if section is not None for start, end, entry in unwind._all_entries(info, eh)}
+    assert len(found) == len(whole) > 2
+    for start, end, read in found:
+        wanted = whole[start]
+        assert (end, read.func.__name__) == (wanted[0], "entry")
+        ours, theirs = read().get_decoded().table, wanted[1].get_decoded().table
+        assert [repr(vars(row["cfa"])) for row in ours] == [repr(vars(row["cfa"])) for row in theirs]
+        assert [row["pc"] for row in ours] == [row["pc"] for row in theirs]
+        assert [[*row] for row in ours] == [[*row] for row in theirs]
+
+
+def test_one_entry_is_read_for_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Big programs have ten thousands, of which pyelftools reads some thousand in a second."""
+    read = []
+    parse = CallFrameInfo._parse_entry_at
+    monkeypatch.setattr(CallFrameInfo, "_parse_entry_at", lambda cfi, at: read.append(at) or parse(cfi, at))
+    with load("x86_64-eh") as m:
+        assert m.debug.cfa(m.symbols["leaf"].address) == ("rsp", 8)
+    assert 0 < len(read) <= 6
+
+
+def test_sizes_of_pushed_arguments_are_passed_over() -> None:
+    """C++ compilers write DW_CFA_GNU_args_size where exceptions may be thrown between pushes; rows are as without."""
+    with load("x86_64-eh") as m:
+        file, leaf = m.symbols.files[0], m.symbols["leaf"].address
+        address = next(start for start, end, _ in unwind._entries(file) if start <= leaf - file.bias < end)
+        section = dwarf(file).eh_frame_sec
+        at = next(at for start, _, at in FrameSection(dwarf(file), section, True).functions if start == address)
+        at += section.global_offset
+        end = at + 4 + int.from_bytes(file.data[at:at + 4], "little")
+        assert file.data[end - 2:end] == b"\0\0"  # two that do nothing
+        changed = LoadedFile(file.data[:end - 2] + b"\x2e\x08" + file.data[end:], file.bias, file.module, file.path)
+        one, other = unwind.Frames(file).row(leaf), unwind.Frames(changed).row(leaf)
+        assert one is not None is not other and repr(vars(other.cfa)) == repr(vars(one.cfa))
