@@ -2,8 +2,9 @@
 convert, list, check, symbols, archs, demo, campaign, fuzz.
 
 Exit status: 0 done, 1 the guest failed or `heap` has found something, 2 the command line or an
-event is wrong, 130 interrupted, 141 nobody reads the output. Results go to stdout; the guest's
-answer, the table of hits and every message go to stderr.
+event is wrong, 130 interrupted, 141 nobody reads the output. `script` has bpftrace's: 1 where the
+script is wrong, 255 where a probe cannot be attached, and what its exit() says. Results go to
+stdout; the guest's answer, the table of hits and every message go to stderr.
 """
 
 from __future__ import annotations

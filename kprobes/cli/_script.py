@@ -26,6 +26,8 @@ _NOTIFY = "__BPFTRACE_NOTIFY_PROBES_ATTACHED"
 _ELF = b"\x7fELF"
 #: how long a benchmark runs, in nanoseconds
 _LONG = 200_000_000
+#: exit status where a probe cannot be attached
+NOT_ATTACHED = 255
 
 
 @click.command(cls=GuestCommand)
@@ -539,10 +541,16 @@ def _run(
         verbose: True: print what runs each program.
 
     Returns:
-        The exit status.
+        The exit status; NOT_ATTACHED: a probe cannot be attached, and nothing has run.
     """
+    from ..errors import KprobeError
     from ..programs.attach import Attachment
 
+    try:
+        made.attach()
+    except KprobeError as error:
+        click.echo(f"ERROR: {error.plain}", err=True)
+        return NOT_ATTACHED
     try:
         with contextlib.suppress(KeyboardInterrupt):
             if _NOTIFY in os.environ:

@@ -244,6 +244,7 @@ class Script:
             self.source, self.settings, self._compiled, self._decoder(), self._output
         )
         self._drained = False
+        self._placed = False
         self._timers = [
             (point, program)
             for probe, program in self._compiled.programs
@@ -305,12 +306,14 @@ class Script:
     def __exit__(self, *exc: object) -> None:
         self.finish()
 
-    def start(self) -> None:
-        """Attach the probes, run `begin`, and start the timers.
+    def attach(self) -> None:
+        """Attach the probes. No effect the second time.
 
         Raises:
             KprobeError: a probe cannot be attached; then nothing is.
         """
+        if self._placed:
+            return
         self._begun = self._clock()()
         self._compiled.variables.block.view[:8] = self._begun.to_bytes(8, sys.byteorder)
         every = [point for probe, _ in self._compiled.programs for point in probe.points]
@@ -325,6 +328,15 @@ class Script:
         except BaseException:
             self._detach()
             raise
+        self._placed = True
+
+    def start(self) -> None:
+        """Attach the probes, run `begin`, and start the timers.
+
+        Raises:
+            KprobeError: a probe cannot be attached; then nothing is.
+        """
+        self.attach()
         self._set_timers()
         if not self._quiet:
             self._output.attached_probes(self._attached())

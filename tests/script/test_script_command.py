@@ -81,6 +81,7 @@ def test_a_last_value_of_time_zero_is_none(monkeypatch: pytest.MonkeyPatch, aggr
         (("-f", "jsonx", "-e", "begin {}"), 1, "ERROR: Invalid output format \"jsonx\"\nValid formats: 'text', 'json'"),
         ((DEMO, "-e", "kprobe:fob { }", "--run"), 1, "HINT: did you mean fib?"),
         ((DEMO, "-e", "kprobe:fib { }"), 2, "--run"),
+        ((DEMO, "-e", "kprobe:fib+2 { @ = 1; }", "--run"), 255, "ERROR: "),
         (("-e", "begin {}", "--run"), 2, "are for a guest"),
         ((), 2, "give a script"),
         (("/nowhere/tool.bt",), 1, "No such file"),
@@ -90,6 +91,7 @@ def test_what_is_wrong(words: tuple[str, ...], status: int, said: str) -> None:
     done = command(*words)
     assert (done.exit_code, said in done.stderr) == (status, True), done.stderr
     assert "Traceback" not in done.stderr
+    assert (done.stdout if status == 255 else "") == ""
 
 
 def test_lists_and_dumps() -> None:
