@@ -21,6 +21,8 @@ _HASH = re.compile(r"::h[0-9a-f]{16}$")
 _LEGACY_RUST: Final = re.compile(r"17h[0-9a-f]{16}E(?:\.|$)")
 #: what stands for something before it: a name can be made of these that is longer than memory when
 #: it is written out
+_PARENTHESES: Final = re.compile(r"[()]")
+_BRACKETS: Final = re.compile(r"[<>() ]")
 _REFERENCE: Final = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
 _FEW: Final = 12  #: references that make a name at most 2 to this power times as long
 #: references that are looked into: reading a name takes up to 2 to half of their number; libraries'
@@ -167,6 +169,46 @@ def readable(text: str, shown: Callable[[str], str] = lambda name: name) -> str:
     return _MANGLED.sub(lambda found: shown(_cached(found[0])), text)
 
 
+#: words that a demangled name can have without them standing in the mangled one: what both
+#: languages' compilers abbreviate, and what the demanglers say of things that have no name
+_SAID: Final = """
+std string basic_string allocator char_traits istream ostream iostream basic_istream
+basic_ostream basic_iostream abi operator new delete co_await auto void bool char wchar_t
+char8_t char16_t char32_t short int long signed unsigned __int128 half float double __float128
+bfloat16_t decimal32 decimal64 decimal128 _BitInt _Complex _Imaginary complex imaginary __vector
+const volatile restrict __restrict decltype typeof nullptr nullptr_t noexcept throw sizeof alignof
+typeid this true false static_cast dynamic_cast const_cast reinterpret_cast anonymous namespace
+lambda unnamed type block literal parm default arg vtable VTT construction for in typeinfo name
+fn function guard variable reference temporary virtual thunk non to covariant return override
+transaction clone static hidden alias safe dynamic TLS init initializer wrapper template
+parameter object typename requires concept module java Class method resource rethrow gs cp
+enable_if tuple tag u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f16 f32 f64 f128 str
+impl as dyn mut extern unsafe fn closure shim where instantiating drop_in_place
+"""
+_SAID_OTHERWISE: Final = frozenset(_SAID.split())
+_GUESSED: Final = re.compile(
+    r"\w*\[[^\]]*\]?\w*|\w*[*?][\w*?]*"
+)  #: parts of a glob that stand for many
+_WORD: Final = re.compile(r"(?<!\w)[A-Za-z_]\w*")
+
+
+def literal_words(text: str) -> list[str]:
+    """Return identifiers that stand in a mangled name as they do in the name that people write.
+
+    To look for these is much quicker than to demangle.
+
+    Args:
+        text: a name as people write it, or a glob of such names.
+    """
+    words = _WORD.findall(_GUESSED.sub(" ", text))
+    return [word for word in words if word.isascii() and word not in _SAID_OTHERWISE]
+
+
+def is_mangled(name: str) -> bool:
+    """Return True where a name begins as mangled C++ and Rust names do."""
+    return name.startswith(("_Z", "_R", "__Z"))
+
+
 def plain(name: str) -> str:
     """Return a demangled name without its parameters: `Table::insert`.
 
@@ -176,10 +218,10 @@ def plain(name: str) -> str:
     if not end or name[end:] not in _BEHIND:
         return name
     depth = 0
-    for at in range(end - 1, -1, -1):
-        depth += {")": 1, "(": -1}.get(name[at], 0)
-        if depth == 0 and name[at] == "(":
-            return name[:at]
+    for found in reversed([*_PARENTHESES.finditer(name, 0, end)]):
+        depth += 1 if found[0] == ")" else -1
+        if depth == 0:
+            return name[: found.start()]
     return name
 
 
@@ -189,7 +231,7 @@ def spellings(name: str) -> tuple[str, ...]:
     They are: with its parameters and without, and of both without the type of the result, which
     templates have in front.
     """
-    if not name.startswith(("_Z", "_R", "__Z")):
+    if not is_mangled(name):
         return ()
     whole = re.sub(r" \[clone [^\]]*\]", "", demangle(name))
     bare = plain(whole)
@@ -203,8 +245,10 @@ def _behind_type(name: str) -> int:
     """
     depth = 0
     begin = 0
-    for at, char in enumerate(name):
-        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(char, 0)
-        if char == " " and depth == 0:
-            begin = at + 1
+    for found in _BRACKETS.finditer(name):
+        char = found[0]
+        if char == " ":
+            begin = begin if depth else found.end()
+        else:
+            depth += 1 if char in "<(" else -1
     return begin

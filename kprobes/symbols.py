@@ -27,9 +27,11 @@ from .image import (
     read_names,
     write_names,
 )
-from .names import demangle, plain, spellings
+from .names import demangle, is_mangled, literal_words, plain, spellings
 
 __all__ = ["CONTROLS", "Symbol", "Symbols", "spellings"]
+
+_REMEMBERED = 1 << 12  #: names as people write them whose symbols are remembered
 
 
 @checked("covering", "data_end")
@@ -403,19 +405,30 @@ class Symbols:
         module, colon, base = name.rpartition(":")
         wanted = "" if module == self.main else module
         found = [s for s in self._by_name.get(base, ()) if s.module == wanted] if colon else []
-        return found or self._demangled.get(name, [])
+        if found or address_of(name) is not None:
+            return found
+        return self._spelled(name)
 
-    @property
-    def _demangled(self) -> dict[str, list[Symbol]]:
-        """C++ and Rust names as people write them, with and without parameters."""
+    def _spelled(self, name: str) -> list[Symbol]:
+        """Return the symbols of a C++ or Rust name as people write it, with its parameters or
+        without.
+
+        Args:
+            name: the name, without a module.
+        """
         if self._read_at != self.changes:
             self._read.clear()
-            for symbol in [s for s in self if s.name.startswith(("_Z", "_R", "__Z"))]:
-                shown = demangle(symbol.name)
-                for name in {shown, plain(shown)}:
-                    self._read.setdefault(name, []).append(symbol)
             self._read_at = self.changes
-        return self._read
+        if name not in self._read:
+            if len(self._read) > _REMEMBERED:
+                self._read.clear()
+            found = []
+            for symbol in perhaps_spelled(self, name):
+                shown = demangle(symbol.name)
+                if name in (shown, plain(shown)):
+                    found.append(symbol)
+            self._read[name] = found
+        return self._read[name]
 
     def find(self, name: str) -> Symbol | None:
         """Return one of the symbols of this name, or None."""
@@ -559,3 +572,18 @@ def _preference(symbol: Symbol) -> tuple[bool, bool, bool, int]:
         not symbol.name.startswith("_"),
         -len(symbol.name),
     )
+
+
+def perhaps_spelled(symbols: Symbols, pattern: str) -> Iterator[Symbol]:
+    """Yield the symbols with mangled names that a C++ or Rust name may stand for.
+
+    Names are not demangled; those that lack a word that must stand in them are left out.
+
+    Args:
+        symbols: where to look.
+        pattern: the name as people write it, or a glob of such names; "": any.
+    """
+    words = literal_words(pattern)
+    for symbol in symbols:
+        if is_mangled(symbol.name) and all(word in symbol.name for word in words):
+            yield symbol

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from ..errors import EventError
 from ..machine._base import Machine
-from ..symbols import Symbols, spellings, where_names_are
+from ..symbols import Symbols, perhaps_spelled, spellings, where_names_are
 from ._messages import make_error
 
 QUOTES = ("'", '"')
@@ -167,20 +167,18 @@ def _quoted(words: list[str], machine: Machine) -> Many:
     body = words[1].removesuffix("%return")[1:-1]
     joined = " ".join(words)
     at = len(words[0]) + 1
+    matches: Callable[[str], object] = body.__eq__
     if re.search(r"[*?]", body):
         matches = re.compile(fnmatch.translate(body)).match
-        found = [
-            (symbol.name, symbol.address)
-            for symbol in machine.symbols
-            if symbol.kind == "func" and (any(map(matches, (symbol.name, *spellings(symbol.name)))))
-        ]
-    else:
-        found = [
-            (symbol.name, symbol.address)
-            for symbol in machine.symbols
-            if symbol.kind == "func" and body in (symbol.name, *spellings(symbol.name))
-        ]
-    places = [*{address: (name, address) for name, address in found}.values()]
+    symbols = machine.symbols
+    found = [symbol for symbol in symbols if matches(symbol.name)]
+    found += [
+        symbol
+        for symbol in perhaps_spelled(symbols, body)
+        if any(map(matches, spellings(symbol.name)))
+    ]
+    functions = [symbol for symbol in found if symbol.kind == "func"]
+    places = [*{each.address: (each.name, each.address) for each in functions}.values()]
     if not places:
         raise make_error(
             "BAD_PROBE_ADDR",
@@ -264,6 +262,11 @@ def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) ->
         pattern.rpartition(":") if pattern[0] != "/" and not readable else ("", "", "")
     )
     wanted = "" if module == symbols.main else module
+    spelled: set[str] = set()  # mangled names that the pattern names as people write them
+    if readable:
+        perhaps = perhaps_spelled(symbols, "" if pattern[0] == "/" else pattern)
+        names = dict.fromkeys(symbol.name for symbol in perhaps)
+        spelled = {name for name in names if any(map(matches, spellings(name)))}
     known: dict[str, set[int]] = {}
     for symbol in symbols:
         if symbol.kind == "func":
@@ -274,9 +277,7 @@ def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) ->
             symbol.kind != "func"
             or symbol.address in seen
             or (colon and symbol.module != wanted)
-            or not (
-                matches(symbol.name) or (readable and any(map(matches, spellings(symbol.name))))
-            )
+            or not (symbol.name in spelled or matches(symbol.name))
         ):
             continue
         seen.add(symbol.address)

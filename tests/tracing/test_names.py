@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from kprobes.names import _runtime, demangle, plain
+from kprobes import Kprobes, UnicornMachine
+from kprobes import names as names_module
+from kprobes import symbols as symbols_module
+from kprobes.names import _runtime, demangle, literal_words, plain, spellings
 
 COUNT = int(os.environ.get("NAMES", "4000"))  #: names of each library that are compared
 LIBRARIES = [*itertools.islice(itertools.chain(*(
@@ -49,6 +52,32 @@ def test_names_of_libraries(path: Path) -> None:
             and "decltype" not in each[1]] == []
     left = [name for name in names if demangle(name) == name]
     assert len(left) <= len(names) // 50, left[:5]
+
+
+@pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: path.name)
+def test_words_that_stand_in_mangled_names(path: Path) -> None:
+    """Symbols are looked for by these words before names are demangled: none may be missing in the mangled name."""
+    names = sorted(set(_names(path)))
+    names = random.Random(2).sample(names, min(COUNT, len(names)))
+    missing = [(name, spelled, word) for name in names for spelled in spellings(name)
+               for word in literal_words(spelled) if word not in name]
+    assert missing == []
+
+
+def test_few_names_are_demangled_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of big programs' hundred thousand; a glob's parts beside wildcards are no words."""
+    asked = []
+    for module in (names_module, symbols_module):
+        monkeypatch.setattr(module, "demangle", lambda name: asked.append(name) or demangle(name))
+    names = {f"_ZN5Table{len(name)}{name}Ei": 0x10000 + 2 * n
+             for n, name in enumerate(["find", "insert", *(f"f{n}" for n in range(500))])}
+    with UnicornMachine.from_code(b"\x90\xc3" * 600, arch="x86_64", symbols=names) as m, Kprobes(m) as k:
+        assert m.symbols["Table::insert"].name == "_ZN5Table6insertEi" and asked == ["_ZN5Table6insertEi"]
+        assert "Table::insert(int)" in m.symbols and "table.c" not in m.symbols and len(asked) == 2
+        assert "0x10000" not in m.symbols and len(asked) == 2
+        assert len(k.event("p 'Table::find'").places) == 1 and len(asked) <= 4
+        assert len(k.event("p:g Table::inse*").places) == 1
+    assert literal_words("geo::Sq*::are?[ab]c::of<std::vector<mine>>") == ["geo", "of", "vector", "mine"]
 
 
 @needs
