@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from functools import cached_property
+from mmap import mmap
 from typing import Any, TypeVar
 
 from elftools.common.exceptions import DWARFError, ELFError
@@ -16,7 +17,8 @@ from elftools.elf.sections import Section
 
 from ..btf import byte_order
 from ..errors import ImageError
-from ..image import LoadedFile, SectionedElf, find_separate, linked
+from ..image import LoadedFile, SectionedElf, build_id, find_separate, linked
+from .kept import identity_of, kept_section
 
 DAMAGE = (
     ImageError,
@@ -37,11 +39,24 @@ DAMAGE = (
     MemoryError,
 )
 T = TypeVar("T")
+LARGE = 1 << 20  #: bytes of a section that is unpacked more slowly than it is found unpacked
+_MOST_KEPT = 1 << 29
+_COMPRESSED = 0x800  #: SHF_COMPRESSED
 
 
 def dwarf(file: LoadedFile) -> Any:
     """pyelftools' DWARFInfo of a file, or None. Raises what is in DAMAGE."""
-    return cached(file, "dwarf", lambda: _dwarf_in(elf_of(file)))
+    return cached(file, "dwarf", lambda: _dwarf_in(elf_of(file), _identity(file)))
+
+
+def _identity(file: LoadedFile) -> bytes:
+    """Return what tells a file from others; b"" of one whose sections are not kept: it has no
+    build-id, or its debug information is relocated here.
+    """
+    if len(file.data) < LARGE or cached(file, "linked", lambda: linked(file.data)) is not file.data:
+        return b""
+    build = build_id(file.data)
+    return identity_of(file.data, build) if build else b""
 
 
 #: pyelftools' names of sections that have others than theirs
@@ -80,21 +95,40 @@ class _DwarfSection:
 
     Attributes:
         name: of the section.
+        packed: the file has it compressed.
         global_offset: in the file.
         address: in memory.
     """
 
-    def __init__(self, elf: SectionedElf, name: str, section: Section) -> None:
+    def __init__(self, elf: SectionedElf, name: str, section: Section, identity: bytes) -> None:
+        """Prepare.
+
+        Args:
+            elf: the file.
+            name: of the section.
+            section: pyelftools' view of it.
+            identity: tells the file from others; b"": nothing of it is kept.
+        """
         self._elf = elf
         self._section = section
+        self._identity = identity
+        self.packed = bool(section["sh_flags"] & _COMPRESSED) or name.startswith(".z")
         self.name = name
         self.global_offset = section["sh_offset"]
         self.address = section["sh_addr"]
 
     @cached_property
-    def stream(self) -> io.BytesIO:
+    def stream(self) -> io.BytesIO | mmap:
         """The section's contents."""
-        data = self._section.data()
+        size = self._section.data_size
+        if self.packed and self._identity and LARGE <= size <= _MOST_KEPT:
+            found = kept_section(self._identity, self.name.lstrip("."), self._unpacked)
+            return io.BytesIO(found) if isinstance(found, bytes) else found
+        return io.BytesIO(self._unpacked())
+
+    def _unpacked(self) -> bytes:
+        """Return the section's contents, read from the file. Raises what is in DAMAGE."""
+        data: bytes = self._section.data()
         if self._elf.has_phantom_bytes():
             data = data[::2]
         if self.name.startswith(".z"):
@@ -104,22 +138,33 @@ class _DwarfSection:
             data = zlib.decompressobj().decompress(data[12:], size)
             if len(data) != size:
                 raise ELFError("a compressed section has fewer bytes than it says")
-        return io.BytesIO(data)
+        return data
 
     @property
     def size(self) -> int:
         """Bytes of its contents."""
-        return len(self.stream.getbuffer())
+        return len(contents(self))
 
 
-def _dwarf_in(elf: SectionedElf) -> DWARFInfo:
-    """Return a file's debug information. What get_dwarf_info() does, which reads all sections."""
+def contents(section: Any) -> Any:
+    """Return the contents of a section, as pyelftools describes one: bytes, or a map of a file."""
+    stream = section.stream
+    return stream if isinstance(stream, mmap) else stream.getvalue()
+
+
+def _dwarf_in(elf: SectionedElf, identity: bytes) -> DWARFInfo:
+    """Return a file's debug information. What get_dwarf_info() does, which reads all sections.
+
+    Args:
+        elf: the file.
+        identity: tells it from others; b"": none of its sections are kept.
+    """
     packed = elf.has_section(".zdebug_info")
     sections: dict[str, Any] = {}
     for key in SECTIONS:
         name = _OTHERS.get(key) or f".{'z' * packed}{key[:-4]}"
         section = elf.get_section_by_name(name)
-        sections[key] = None if section is None else _DwarfSection(elf, name, section)
+        sections[key] = None if section is None else _DwarfSection(elf, name, section, identity)
     config = DwarfConfig(elf.little_endian, elf.get_machine_arch(), elf.elfclass // 8)
     return DWARFInfo(config, **sections)
 

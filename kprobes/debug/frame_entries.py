@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from elftools.dwarf.callframe import CallFrameInfo
 
+from .file import contents
+
 #: DW_EH_PE, the lower four bits: struct's letter for an address
 _FORMATS: Final = {0x2: "H", 0x3: "I", 0x4: "Q", 0xA: "h", 0xB: "i", 0xC: "q"}
 _ARGUMENTS: Final = 0x2E  #: DW_CFA_GNU_args_size
@@ -43,7 +45,7 @@ class FrameSection:
         self._structs = info.structs
         self._address = section.address
         self._eh = eh
-        self._data: bytes = section.stream.getvalue()
+        self._data: bytes = contents(section)
         self._order: Any = "little" if info.config.little_endian else "big"
         self._mark = "<" if info.config.little_endian else ">"
         self._word = info.config.default_address_size

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -34,6 +35,8 @@ _HEAD: Final = struct.Struct(
 _ENTRIES: Final = struct.Struct(
     "=16sQQ"
 )  #: of kept entries: mark, bytes of the first section, check sum
+_SECTION: Final = struct.Struct("=16sQ")  #: behind a section: mark, its bytes
+_MOST: Final = 1 << 31  #: bytes that the cache may have
 _ROW: Final = 3  #: words of a name: offset and bytes of its text, offset of its entry
 _SAMPLE: Final = 1 << 10
 _SAMPLES: Final = 256
@@ -174,6 +177,65 @@ def kept_entries(identity: bytes, make: Callable[[], tuple[bytes, bytes]]) -> tu
     return found
 
 
+def kept_section(identity: bytes, name: str, make: Callable[[], bytes]) -> Any:
+    """Return a section that a file has packed, as it was kept unpacked, or unpacked now.
+
+    Args:
+        identity: tells the file from others.
+        name: of the section, without dots.
+        make: unpacks it.
+
+    Returns:
+        bytes, or a map of a file.
+
+    Raises:
+        what `make` raises.
+    """
+    folder = directory()
+    if folder is None:
+        return make()
+    path = folder / f"{identity.hex()}.{name}"
+    found = _read_section(path)
+    if found is not None:
+        return found
+    data = make()
+    _write(path, data, _SECTION.pack(_MARK, len(data)))
+    return data
+
+
+def _read_section(path: Path) -> mmap.mmap | None:
+    """Return a map of a section that was kept, without the mark behind it; None: there is none, or
+    somebody else may have written it.
+    """
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not is_private(status) or status.st_size <= _SECTION.size:
+                return None
+            file.seek(-_SECTION.size, os.SEEK_END)
+            mark, size = _SECTION.unpack(file.read(_SECTION.size))
+            if mark.rstrip(b"\0") != _MARK or size != status.st_size - _SECTION.size:
+                return None
+            # dwarf.c is told the address, which ctypes gives of writable maps only
+            found = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+        os.utime(path)
+        return found
+    except (OSError, ValueError):
+        return None
+
+
+def _make_room(folder: Path) -> None:
+    """Remove the files of a folder that were not used for the longest time, beyond its limit."""
+    with suppress(OSError):
+        known = [(entry, entry.stat()) for entry in os.scandir(folder)]
+        known.sort(key=lambda each: -each[1].st_mtime)
+        size = 0
+        for entry, status in known:
+            size += status.st_size
+            if size > _MOST:
+                os.unlink(entry)
+
+
 def _sections(data: Any) -> tuple[bytes, bytes]:
     """Return the two sections in a file of entries.
 
@@ -205,12 +267,13 @@ def _read(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
         return None
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, behind: bytes = b"") -> None:
     """Write a file of the cache, as a whole or not at all. No error is raised.
 
     Args:
         path: of the file, whose folder is made.
         data: its contents.
+        behind: what stands behind them.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -220,6 +283,8 @@ def _write(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            file.write(behind)
         os.replace(name, path)
+        _make_room(path.parent)
     except OSError:
         Path(name).unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from .file import contents
 from .quick import rows_of
 
 _WORDS: Final = 5  #: of a row: start, end, file, line, is_stmt
@@ -132,7 +133,7 @@ def line_table(info: Any, unit: Any) -> LineTable:
             "line_range": program["line_range"],
             "opcode_base": program["opcode_base"],
         }
-        data = info.debug_line_sec.stream.getvalue()
+        data = contents(info.debug_line_sec)
         rows = rows_of(
             data,
             program.program_start_offset,

@@ -90,6 +90,8 @@ _BLOCKS: Final = {0x0A: 1, 0x03: 2, 0x04: 4}  #: bytes of a block's length
 _BLOCK, _EXPRLOC, _STRING, _ADDRESS, _REF_ADDR, _SDATA = 0x09, 0x18, 0x08, 0x01, 0x10, 0x0D
 _ADDRX: Final = {0x1B, 0x1F01, 0x29, 0x2A, 0x2B, 0x2C}
 _STRX: Final = {0x1A, 0x1F02, 0x25, 0x26, 0x27, 0x28}
+_LONG: Final = 0xFFFF_FFFF  #: length of a unit in the 64-bit format
+_USUAL_UNITS: Final = {0x01, 0x03}  #: DW_UT: compile, partial: nothing is behind the header
 _MOST_DEEP: Final = 1 << 16
 
 
@@ -557,7 +559,10 @@ class _Walk:
             size, at = leb(data, at)
             return at + size
         if form == _STRING:
-            return data.index(0, at) + 1
+            end = data.find(b"\0", at)
+            if end < 0:
+                raise ValueError("a string without an end")
+            return end + 1
         if form in _BLOCKS:
             wide = _BLOCKS[form]
             return at + wide + int.from_bytes(data[at : at + wide], self._sections.order)
@@ -597,36 +602,56 @@ def headers(sections: Sections) -> list[Header]:
     """Return the headers of a file's units, in order, up to the first damaged one."""
     found: list[Header] = []
     data, order = sections.info, sections.order
+    mark = "<" if order == "little" else ">"
+    usual = struct.Struct(f"{mark}IHBBI")  # length and version; of DWARF 5: kind, address, table
     at = 0
+    while at + usual.size <= len(data):
+        length, version, kind, address, abbrev = usual.unpack_from(data, at)
+        end = at + 4 + length
+        if version == 5 and kind in _USUAL_UNITS and usual.size - 4 <= length < _LONG:
+            header = Header(at, at + usual.size, end, version, abbrev, address, 4, kind)
+        else:
+            unusual = _header(data, at, order)
+            if unusual is None:
+                break
+            header = unusual
+        if header.end > len(data):
+            break
+        found.append(header)
+        at = header.end
+    return found
+
+
+def _header(data: bytes, at: int, order: Literal["little", "big"]) -> Header | None:
+    """Return the header of a unit of any kind; None: it is damaged.
+
+    Args:
+        data: contents of the section.
+        at: offset of the unit.
+        order: "little" or "big".
+    """
 
     def number(where: int, size: int) -> int:
         return int.from_bytes(data[where : where + size], order)
 
-    while at + 11 <= len(data):
-        length, word, begin = number(at, 4), 4, at + 4
-        if length == 0xFFFF_FFFF:
-            length, word, begin = number(at + 4, 8), 8, at + 12
-        end = begin + length
-        version = number(begin, 2)
-        if not 2 <= version <= 5 or end > len(data) or length < 7:
-            break
-        kind = data[begin + 2] if version == 5 else 0
-        if version < 5:
-            abbrev, address, first = (
-                number(begin + 2, word),
-                data[begin + 2 + word],
-                begin + 3 + word,
-            )
-        else:
-            more = {0x02: 8 + word, 0x06: 8 + word, 0x04: 8, 0x05: 8}.get(kind, 0)
-            abbrev, address, first = (
-                number(begin + 4, word),
-                data[begin + 3],
-                begin + 4 + word + more,
-            )
-        found.append(Header(at, first, end, version, abbrev, address, word, kind))
-        at = end
-    return found
+    length, word, begin = number(at, 4), 4, at + 4
+    if length == _LONG:
+        length, word, begin = number(at + 4, 8), 8, at + 12
+    end = begin + length
+    version = number(begin, 2)
+    if not 2 <= version <= 5 or end > len(data) or length < 7:
+        return None
+    if version < 5:
+        table = begin + 2
+        return Header(
+            at, table + word + 1, end, version, number(table, word), data[table + word], word, 0
+        )
+    kind = data[begin + 2]
+    more = {0x02: 8 + word, 0x06: 8 + word, 0x04: 8, 0x05: 8}.get(kind, 0)
+    table = begin + 4
+    return Header(
+        at, table + word + more, end, version, number(table, word), data[begin + 3], word, kind
+    )
 
 
 def type_headers(sections: Sections) -> list[Header]:

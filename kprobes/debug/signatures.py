@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from .file import contents
 from .scan import Sections, headers
 
 #: DW_UT: units of one type, in the program and in a .dwo file
@@ -62,7 +63,7 @@ def _table(info: Any) -> dict[int, tuple[int, int]]:
         info: pyelftools' view of the file.
     """
     order: Any = "little" if info.config.little_endian else "big"
-    data = info.debug_info_sec.stream.getvalue()
+    data = contents(info.debug_info_sec)
     found = {}
     for header in headers(Sections(data, b"", b"", b"", order)):
         if header.kind in _TYPE_UNITS:

@@ -24,7 +24,7 @@ from attrs import define, evolve, field, frozen
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor
 from elftools.elf.elffile import ELFFile
 
-from .file import DAMAGE
+from .file import DAMAGE, contents
 from .pieces import spans
 from .scan import Header, Sections, headers, leb, type_headers
 from .split_gnu import COLUMNS, FORMS, ListMover, may_be_split, number_of_unit
@@ -74,7 +74,7 @@ class _Contribution:
     strings: bytes = field(repr=False)
 
 
-def join_split_units(info: Any, path: str, sections: Sections) -> None:
+def join_split_units(info: Any, path: str, sections: Sections, units: list[Header]) -> None:
     """Put the units of .dwo files and of the .dwp behind a program's own.
 
     A unit whose file is missing, damaged, or of another build stays a skeleton: its lines are
@@ -84,8 +84,9 @@ def join_split_units(info: Any, path: str, sections: Sections) -> None:
         info: pyelftools' view of the program, which nobody has read of yet.
         path: of the program; "": not known.
         sections: of the program.
+        units: headers of the program's units.
     """
-    skeletons = [*_skeletons(sections)]
+    skeletons = [*_skeletons(sections, units)]
     if not skeletons:
         return
     package = _package(path)
@@ -102,10 +103,15 @@ def join_split_units(info: Any, path: str, sections: Sections) -> None:
     joined.store()
 
 
-def _skeletons(sections: Sections) -> Iterator[tuple[Header, bytes]]:
-    """Yield (header, number) of a program's skeleton units. The number is 8 bytes."""
+def _skeletons(sections: Sections, units: list[Header]) -> Iterator[tuple[Header, bytes]]:
+    """Yield (header, number) of a program's skeleton units. The number is 8 bytes.
+
+    Args:
+        sections: of the program.
+        units: headers of the program's units.
+    """
     old = may_be_split(sections)
-    for header in headers(sections):
+    for header in units:
         if header.kind == _SKELETON:
             yield header, _number(sections.info, header)
         elif old and header.version < 5:
@@ -367,16 +373,16 @@ class _Joined:
             part: what has them.
             units: they.
         """
-        contents = [
+        entries = [
             bytearray(unit.sections.info[unit.header.offset : unit.header.end]) for unit in units
         ]
         if skeleton is None or units[0].header.version == 5:
-            return contents
+            return entries
         top = skeleton.get_top_DIE().attributes
         first = _number_in(top, "DW_AT_GNU_addr_base")
         addresses = self._info.debug_addr_sec
         mover = ListMover(
-            b"" if addresses is None else addresses.stream.getvalue()[first:],
+            b"" if addresses is None else contents(addresses)[first:],
             part.sections.get("loc", b""),
             _number_in(top, "DW_AT_GNU_ranges_base"),
             self._order,
@@ -385,11 +391,11 @@ class _Joined:
         )
         lists = bytearray()
         at = self._append("loc", b"")
-        for unit, data in zip(units, contents, strict=True):
+        for unit, data in zip(units, entries, strict=True):
             if unit.kind == _SPLIT_COMPILE:
                 mover.move(unit.sections, unit.header, data, lists, at)
         self._append("loc", bytes(lists))
-        return contents
+        return entries
 
     def store(self) -> None:
         """Give pyelftools the sections that have grown."""
@@ -408,7 +414,7 @@ class _Joined:
         grown = self._grown.get(name)
         if grown is None:
             section = getattr(self._info, f"debug_{name}_sec")
-            own = b"" if section is None else section.stream.getvalue()
+            own = b"" if section is None else contents(section)
             grown = self._grown[name] = _GrownSection([own], len(own))
         return grown.append(data)
 
@@ -479,7 +485,7 @@ class _Joined:
 
         Source: DWARF 5, section 6.2.4; DWARF 4, section 6.2.4.
         """
-        data: bytes = self._info.debug_line_sec.stream.getvalue()
+        data: bytes = contents(self._info.debug_line_sec)
         word, length = (8, 12) if data[at : at + 4] == b"\xff" * 4 else (4, 4)
         behind_length = at + length
         version = int.from_bytes(data[behind_length : behind_length + 2], self._order)

@@ -33,7 +33,7 @@ _END, _BASE, _START_END, _START_LENGTH, _OFFSETS = range(5)
 
 def may_be_split(sections: Sections) -> bool:
     """Tell whether a program may have skeleton units of this kind; it is quick."""
-    return _NAMES_A_FILE in sections.abbrev
+    return sections.abbrev.find(_NAMES_A_FILE) >= 0
 
 
 def number_of_unit(sections: Sections, header: Header) -> bytes | None:

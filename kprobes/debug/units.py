@@ -18,7 +18,7 @@ from ..image import LoadedFile, build_id
 from ..symbols import Symbols
 from .btf_units import btf_of, entries_of_btf, identity_of_btf, info_of_entries
 from .expression import Unknown
-from .file import DAMAGE, cached, children, dwarf_of_source
+from .file import DAMAGE, cached, children, contents, dwarf_of_source
 from .kept import SMALL, NameIndex, identity_of, kept_entries, kept_names, made
 from .lines import Line, LineTable, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
@@ -139,13 +139,16 @@ class Units:
         self.info: Any
         self.info, path, data = dwarf_of_source(file) if given is None else (given, "", b"")
         order = "little" if self.info is None or self.info.config.little_endian else "big"
+        self._sections = _sections(self.info, order)
+        self.headers = headers(self._sections)
         if self.info is not None:
             before = self.info.debug_info_sec
-            join_split_units(self.info, path, _sections(self.info, order))
-            data = data if before is self.info.debug_info_sec else b""
-        self._sections = _sections(self.info, order)
+            join_split_units(self.info, path, self._sections, self.headers)
+            if self.info.debug_info_sec is not before:
+                data = b""
+                self._sections = _sections(self.info, order)
+                self.headers = headers(self._sections)
         self._data = data  # the file that has the entries; b"": they are of several
-        self.headers = headers(self._sections)
         self._scanner = UnitScanner(self._sections)
         self._type_headers = type_headers(self._sections)
         self._nested: dict[int, list[tuple[int, int, int]]] = {}
@@ -164,7 +167,7 @@ class Units:
         """((start, end, unit) of .debug_aranges by address, the starts)."""
         section = getattr(self.info, "debug_aranges_sec", None)
         numbers = {header.offset: n for n, header in enumerate(self.headers)}
-        found = [] if section is None else aranges(section.stream.getvalue(), self._sections.order)
+        found = [] if section is None else aranges(contents(section), self._sections.order)
         known = sorted((start, end, numbers[unit]) for start, end, unit in found if unit in numbers)
         return known, [start for start, _, _ in known]
 
@@ -262,9 +265,7 @@ class Units:
                 else self.unit(n).get_top_DIE().attributes.get(f"DW_AT_{base}")
             )
             found.append(
-                b""
-                if section is None or start is None
-                else section.stream.getvalue()[start.value :]
+                b"" if section is None or start is None else contents(section)[start.value :]
             )
         return found[0], found[1]
 
@@ -385,7 +386,8 @@ class Units:
             self._sections.line_strings,
             self._sections.types,
         ):
-            digest.update(len(part).to_bytes(8, "little") + part)
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
         return kept_names(digest.digest(), self._all_names)
 
     def _all_names(self) -> Iterator[tuple[str, int]]:
@@ -575,7 +577,7 @@ def _sections(info: Any, order: str) -> Sections:
 
     def data(name: str) -> bytes:
         section = getattr(info, name, None)
-        return b"" if section is None else bytes(section.stream.getvalue())
+        return b"" if section is None else contents(section)
 
     return Sections(
         data("debug_info_sec"),
@@ -601,12 +603,12 @@ def _text(info: Any, unit: Any, number: int) -> bytes:
     """
     base = unit.get_top_DIE().attributes["DW_AT_str_offsets_base"].value
     word = 8 if unit.structs.dwarf_format == 64 else 4
-    offsets = info.debug_str_offsets_sec.stream.getvalue()
+    offsets = contents(info.debug_str_offsets_sec)
     at = int.from_bytes(
         offsets[base + word * number : base + word * (number + 1)],
         "little" if info.config.little_endian else "big",
     )
-    strings = info.debug_str_sec.stream.getvalue()
+    strings = contents(info.debug_str_sec)
     return bytes(strings[at : strings.find(b"\0", at)])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import lzma
+import os
 import shutil
 import subprocess
 import tarfile
@@ -17,6 +18,8 @@ from click.testing import CliRunner
 
 from kprobes import BadArgument, ImageError, Kprobes, UnicornMachine
 from kprobes.cli import main
+from kprobes.debug import file as file_module
+from kprobes.debug import kept as kept_module
 from kprobes.image import build_id
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -168,3 +171,36 @@ def test_on_the_command_line(folder: Path, server: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("DEBUGINFOD_URLS", server)
     status, output = run("--debuginfod")
     assert status == 0 and " d=2.5 k=3" in output
+
+
+def test_packed_sections_are_kept_unpacked(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Zlib takes a second for a large program's; who comes later maps them. Files that others may write, or that are cut
+    off, are made again, and the oldest ones go where there are too many."""
+    subprocess.run(["objcopy", "--compress-debug-sections=zlib", "full", "zipped"], cwd=folder, check=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(file_module, "LARGE", 0)
+    unpacked = []
+    unpack = file_module._DwarfSection._unpacked
+    monkeypatch.setattr(file_module._DwarfSection, "_unpacked",
+                        lambda section: unpacked.append(section.name) or unpack(section))
+
+    def look() -> list[str]:
+        unpacked.clear()
+        with UnicornMachine.load(folder / "zipped") as m, Kprobes(m) as k:
+            assert m.type("struct item").size == 16 and m.debug.line(m.symbols["inner"].address).line == 2
+            event = k.event("p inner it->d k")
+            assert m.call("outer", 3) == 16 and [dict(r.args) for r in event] == [{"d": 2.5, "k": 3}]
+        return [name for name in unpacked if name == ".debug_info"]
+    assert look() == [".debug_info"]
+    kept = next((tmp_path / "kprobes" / "debug").glob("*.debug_info"))
+    whole = kept.read_bytes()
+    assert look() == [] and whole[:-24] in UnicornMachine.load(folder / "full").symbols.files[0].data
+    for damage in (b"", whole[:-1], whole[:-25] + whole[-24:], whole + b"x"):
+        kept.write_bytes(damage)
+        assert look() == [".debug_info"] and kept.read_bytes() == whole
+    kept.chmod(0o666)
+    assert look() == [".debug_info"] and kept.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(kept_module, "_MOST", len(whole))
+    os.utime(kept, (1, 1))
+    kept_module._write(kept.parent / "new", b"n" * 9)
+    assert (kept.parent / "new").exists() and not kept.exists()
