@@ -87,11 +87,11 @@ def open_closed_streams() -> None:
 
 @contextlib.contextmanager
 def collected_rarely() -> Iterator[None]:
-    """Have Python's cyclic collector look every 50,000 objects, not every 700: what a command
-    imports stays, and walking over it again and again is a twentieth of what a short one takes.
+    """Have Python's cyclic collector look every 200,000 objects, not every 700: what a command
+    imports are some 70,000 that stay, and walking over them is a tenth of what a short one takes.
     """
     before = gc.get_threshold()
-    gc.set_threshold(50_000, *before[1:])
+    gc.set_threshold(200_000, *before[1:])
     try:
         yield
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from ._elf import Elf, SymbolEntry
@@ -36,9 +36,9 @@ def symbols_of(
     found: dict[tuple[str, int], Symbol] = {}
     versions: dict[tuple[str, int], str] = {}
     starts = [segment.addr for segment in segments]
-    for e in entries:
+    for e in _naming(elf, entries):
         n = bisect.bisect_right(starts, e.value) - 1
-        if n < 0 or e.value >= segments[n].addr + segments[n].memsz or _hidden(elf, e):
+        if n < 0 or e.value >= segments[n].addr + segments[n].memsz:
             continue
         # .symtab has name@VERSION, and name@@VERSION for the default one
         name, at, version = e.name.partition("@")
@@ -63,23 +63,24 @@ def symbols_of(
     )
 
 
-def _hidden(elf: Elf, e: SymbolEntry) -> bool:
-    """Return True for a symbol that names no code or data of this file: sections, files, registers,
-    marks of the assembler, imports.
+def _naming(elf: Elf, entries: Iterable[SymbolEntry]) -> Iterator[SymbolEntry]:
+    """Yield the entries that name code or data of this file: no sections, files, registers, marks
+    of the assembler, imports.
 
     Args:
         elf: the file.
-        e: the symbol's entry.
+        entries: of its symbol tables.
     """
-    marks = elf.machine in MARKED and _is_mark(e)
-    register = elf.machine in (SPARC, SPARC32PLUS, SPARCV9) and e.type == "STT_LOPROC"
-    elsewhere = e.section in ("SHN_UNDEF", "none") or (
-        e.section == "SHN_ABS" and elf.type != "ET_EXEC"
-    )
-    unnamed = (
-        not e.name or e.name.startswith(".L") or e.type in ("STT_SECTION", "STT_FILE", "STT_TLS")
-    )
-    return marks or register or elsewhere or unnamed
+    elsewhere = {"SHN_UNDEF", "none"} | (set() if elf.type == "ET_EXEC" else {"SHN_ABS"})
+    unnamed = {"STT_SECTION", "STT_FILE", "STT_TLS"}
+    if elf.machine in (SPARC, SPARC32PLUS, SPARCV9):
+        unnamed.add("STT_LOPROC")  # a register
+    marked = elf.machine in MARKED
+    for e in entries:
+        if not e.name or e.section in elsewhere or e.type in unnamed or e.name.startswith(".L"):
+            continue
+        if not (marked and _is_mark(e)):
+            yield e
 
 
 def data_of(

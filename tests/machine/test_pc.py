@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 import unicorn
+from unicorn import x86_const
 
 from kprobes import UnicornMachine
 from kprobes.machine.unicorn.assembler import assemble
+from kprobes.machine.unicorn.engine import Engine
 from kprobes.machine.unicorn.guests.rows import GUESTS
+from kprobes.machine.unicorn.registers import cells
 from kprobes.machine.unicorn.registers.cells import peek
 
 BASE, TARGET = 0x10000, 0x11000
@@ -104,3 +107,29 @@ def test_a_pending_branch_survives_either_way(arch: str, by_word: bool) -> None:
     m.uc.emu_start(BASE, 0)
     assert seen == [BASE + 8, BASE + 0x28]
     assert m.regs["v0"] == 16 + 2
+
+
+def test_a_build_is_searched_for_its_cpu_once(monkeypatch):
+    """The handle's pointers are tried for the first engine of a build; later searches go to the one
+    that was found, and find the same places.
+    """
+    tried = []
+    search = cells.offset
+
+    def counted(engine, number, bits, start, *size):
+        tried.append(start)
+        return search(engine, number, bits, start, *size)
+
+    monkeypatch.setattr(cells, "offset", counted)
+    monkeypatch.setattr(cells, "_layouts", {})
+    monkeypatch.setattr(cells, "_pointers", {})
+    numbers = {"rbx": x86_const.UC_X86_REG_RBX, "r15": x86_const.UC_X86_REG_R15}
+    places, searched = [], []
+    for layout in ("one", "another"):
+        engine = Engine(unicorn.Uc(unicorn.UC_ARCH_X86, unicorn.UC_MODE_64))
+        found = cells.find_cells(engine, layout, numbers, 64)
+        places.append(found["r15"].address - found["rbx"].address)
+        searched.append(len(set(tried)))
+        tried.clear()
+    assert places[0] == places[1] != 0
+    assert searched[0] > 2 >= searched[1]

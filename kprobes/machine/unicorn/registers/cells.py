@@ -23,10 +23,14 @@ from ..engine import PAGE, Engine
 
 HANDLE_SIZE = 0x1000  # bytes of the handle searched for pointers
 STATE_SIZE = 1 << 17  # bytes searched behind each
+BESIDE = 0x1000  # bytes before and behind the first register, searched for the others at first
 NEAR = 0x800  # bytes behind pc searched for the mode
 #: (engine version, layout) -> offset in the handle of the pointer to the CPU structure, and of each
 #: register in it
 _layouts: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
+#: (engine version, its architecture, its mode) -> offset in the handle of the pointer to the CPU
+#: structure
+_pointers: dict[tuple[str, int, int], int] = {}
 
 
 class RegisterWord(Protocol):
@@ -150,15 +154,42 @@ def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, 
     pointers = {
         int.from_bytes(words[at : at + 8], "little"): at for at in range(0, len(words) - 7, 8)
     }
-    offsets = {
-        p: offset(engine, first, bits, p) for p in pointers if 0x10000 <= p < 1 << 47 and p % 8 == 0
-    }
-    seen = [(offset, p) for p, offset in offsets.items() if offset is not None]
+    build = engine.version, engine.uc._arch, engine.uc._mode
+    known = {pointer for pointer, at in pointers.items() if at == _pointers.get(build)}
+    seen = [
+        (place, pointer)
+        for pointer in known or pointers
+        if 0x10000 <= pointer < 1 << 47 and pointer % 8 == 0
+        for place in [offset(engine, first, bits, pointer)]
+        if place is not None
+    ]
     if not seen:
         return 0, {}
-    start = min(seen)[1]
-    found = {name: offset(engine, number, bits, start) for name, number in registers.items()}
-    return pointers[start], {name: offset for name, offset in found.items() if offset is not None}
+    near, start = min(seen)
+    _pointers[build] = pointers[start]
+    found = {
+        name: _offset_near(engine, number, bits, start, near) for name, number in registers.items()
+    }
+    return pointers[start], {name: place for name, place in found.items() if place is not None}
+
+
+def _offset_near(engine: Engine, number: int, bits: int, start: int, near: int) -> int | None:
+    """Return the offset of a register in the CPU structure, as `offset` does.
+
+    Most registers are near each other, and a short piece is searched in no time.
+
+    Args:
+        engine: the engine.
+        number: the engine's number of the register.
+        bits: its width.
+        start: address of the structure.
+        near: offset of another register.
+    """
+    begin = max(near - BESIDE, 0) & ~7
+    place = offset(engine, number, bits, start + begin, near + BESIDE - begin)
+    if place is not None:
+        return begin + place
+    return offset(engine, number, bits, start)
 
 
 def offset(
