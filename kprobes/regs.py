@@ -497,12 +497,9 @@ class Regs:
         return self._args.get(n) or partial(self.arg, n)
 
     def on_copies(self, function: Callable[..., Any], args: Iterable[Any]) -> None:
-        """Call a function, then put back the registers and words that it has written through this
-        object.
+        """Call a function, then put back the registers that it has written through this object.
 
-        This is how a jprobe runs a Python mirror. Put back are registers, and words that set_word()
-        has stored without a size, at any address. What set_word() stores with a size, and what
-        write() writes, stays.
+        This is how a jprobe runs a Python mirror.
 
         Args:
             function: is called once; its result is ignored, and what it raises is raised.
@@ -510,16 +507,13 @@ class Regs:
         """
         copies = self._copies
         if copies is None:
-            copies = self._copies = _Copies(
-                self._read, self._write, self._store_word or self._store_bytes, self.word
-            )
-        kept, self._write, self._store_word = self._store_word, copies, copies.storing
+            copies = self._copies = _Copies(self._read, self._write)
+        self._write = copies
         try:
             function(*args)
         finally:
-            self._write, self._store_word = copies.write, kept
-            if copies.old or copies.words:
-                copies.put_back()
+            self._write = copies.write
+            copies.put_back()
 
     def __repr__(self) -> str:
         return f"<Regs {self.arch.name} cpu {self.cpu} pc={self.pc:#x}>"
@@ -530,39 +524,21 @@ class _Copies(dict[str, "Writer"]):
     value.
     """
 
-    def __init__(
-        self,
-        read: Mapping[str, Reader],
-        write: dict[str, Writer],
-        store_word: Callable[[int, int], None],
-        load: Callable[[int], int],
-    ) -> None:
+    def __init__(self, read: Mapping[str, Reader], write: dict[str, Writer]) -> None:
         self.read = read
         self.write = write
-        self.store_word = store_word
-        self.load = load
         self.old: dict[str, int] = {}
-        self.words: dict[int, int] = {}
-        self.storing = self.store  # a method is bound anew whenever it is looked up
 
     def __getitem__(self, name: str) -> Writer:
         if name not in self.old:
             self.old[name] = self.read[name]()
         return self.write[name]
 
-    def store(self, addr: int, value: int) -> None:
-        """Store a word, and remember the word that was there first."""
-        self.words.setdefault(addr, self.load(addr))
-        self.store_word(addr, value)
-
     def put_back(self) -> None:
-        """Write all registers and words back that were there first, and forget them."""
+        """Write all registers back that were there first, and forget them."""
         for name, value in self.old.items():
             self.write[name](value)
-        for addr, value in self.words.items():
-            self.store_word(addr, value)
         self.old.clear()
-        self.words.clear()
 
 
 def read_cstr(memory: Memory, addr: int, limit: int = 4096) -> bytes:

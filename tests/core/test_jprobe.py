@@ -244,6 +244,36 @@ def test_a_mirror_that_reads_a_bad_string(scene: Scene) -> None:
     assert scene.m.call("inc", scene.unmapped) == scene.unmapped + 1
 
 
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_what_a_python_mirror_does_to_the_stack_is_undone_however_it_does_it(arch: str) -> None:
+    """As in Linux, what it does elsewhere stays: by set_word(), with a size or without, and by write()."""
+    m = subject_machine(arch)
+    elsewhere = 0x5000000
+    m.map(elsewhere, 0x1000, "rw")
+    changes = (lambda to: m.regs.set_word(to, 0x41424344), lambda to: m.regs.set_word(to, 0x41, 1),
+               lambda to: m.regs.write(to, b"changed"))
+    was: list[tuple[int, bytes]] = []
+
+    def changing(change: Any) -> Any:
+        def mirror() -> None:
+            place = m.regs.sp if m.arch.callers > 0 else m.regs.sp - 8
+            was.append((place, m.read(place, 8)))
+            change(place)
+            assert m.read(place, 8) != was[-1][1]
+            change(elsewhere)
+
+        return mirror
+
+    for change in changes:
+        m.write(elsewhere, bytes(8))
+        with Kprobes(m) as k, k.jprobe("tiny", entry=changing(change)):
+            m.call("tiny", 1)
+        place, before = was[-1]
+        assert m.read(place, 8) == before
+        assert any(m.read(elsewhere, 8))
+    assert len(was) == len(changes)
+
+
 # --- guest mirrors
 
 

@@ -23,8 +23,8 @@ Argument = Callable[[Regs], Callable[[], Any]]  #: (a CPU's registers) -> a func
 STRINGS = (ctypes.c_char_p, bytes, str)  # annotations of arguments that point to a string
 INTEGERS = "bBhHiIlLqQ"  # type codes of ctypes
 FLOATING = "fdg"
-#: Bytes of the caller's stack that are restored after a guest mirror has run, so that it may
-#: overwrite its arguments there (Linux: 64).
+#: Bytes of the caller's stack that are restored after a mirror has run, so that it may overwrite
+#: its arguments there (Linux: 64).
 STACK_COPY = 512
 
 
@@ -110,7 +110,7 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
 
 
 def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
-    """Read the part of the caller's stack that a guest mirror may overwrite.
+    """Read the part of the caller's stack that a mirror may overwrite.
 
     Args:
         machine: runs the guest.
@@ -152,22 +152,37 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
         ],
         machine.arch,
     )
-    hooks = [_hook(entry, [argument(regs) for argument in arguments]) for regs in machine.cpu_regs]
+    hooks = [
+        _hook(entry, machine, [argument(regs) for argument in arguments])
+        for regs in machine.cpu_regs
+    ]
     return hooks[0] if len(hooks) == 1 else lambda jp, regs: hooks[regs.cpu](jp, regs)
 
 
 def _hook(
-    entry: Callable[..., Any], arguments: list[Callable[[], Any]]
+    entry: Callable[..., Any], machine: Machine, arguments: list[Callable[[], Any]]
 ) -> Callable[[Jprobe, Regs], int]:
     """Return the hook for one CPU.
 
     Args:
         entry: the mirror.
+        machine: runs the guest.
         arguments: functions that read its arguments on that CPU.
     """
 
     def hook(jp: Jprobe, regs: Regs) -> int:
-        regs.on_copies(entry, [read() for read in arguments] if arguments else ())
+        """Run the mirror, then put back the registers and the top of the stack; return 0.
+
+        Args:
+            jp: the jprobe; it is not used.
+            regs: the registers at the probed function's entry.
+        """
+        words = [read() for read in arguments]
+        sp, stack = _top_of_stack(machine, regs)
+        try:
+            regs.on_copies(entry, words)
+        finally:
+            machine.write(sp, stack)
         return 0
 
     return hook
