@@ -381,3 +381,32 @@ def test_thumb_breakpoints_are_short() -> None:
     symbols.add("thumb", 0x1000, 16, mode=1)
     arm = get("arm")
     assert [kind_of(arm, symbols, lambda addr, size: b"\0\0\xa0\xe1"[:size], at) for at in (0x1000, 0x1010)] == [2, 4]
+
+
+def test_code_is_read_by_lines_that_are_kept_while_the_guest_stands(stub: Stub) -> None:
+    """Until it is written, the guest runs, or another process is chosen; a hole is no reason to miss what is there."""
+    asked = list[bytes]()
+
+    def answer(channel: socket.socket, data: bytes) -> None:
+        for packet in re.findall(rb"\$([^#]*)#..", data):
+            said = b"OK" if packet[:1] in (b"M", b"H") else b""
+            if packet[:1] == b"m":
+                asked.append(packet)
+                addr, size = (int(word, 16) for word in packet[1:].split(b","))
+                said = bytes(at & 0xFF for at in range(addr, min(addr + size, 0x1180))).hex().encode()
+            channel.sendall(b"+" + frame(said))
+
+    target = RemoteTarget(Connection.open(stub(answer), timeout=2))
+    asked.clear()
+    assert [target.code(at, 4) for at in (0x1010, 0x10F0, 0x10FE)] == [bytes(range(0x10, 0x14)), bytes(range(0xF0, 0xF4)),
+                                                                       b"\xfe\xff\x00\x01"]
+    assert asked == [b"m1000,100", b"m1100,100", b"m10fe,4"]  # the second line ends in a hole
+    asked.clear()
+    target.code(0x1020, 4)
+    assert asked == []
+    target.write(0x1020, b"\x90")
+    target.code(0x1040, 4)
+    assert asked == [b"m1000,100"]
+    target.choose("p2.1")
+    target.code(0x1040, 4)
+    assert asked == [b"m1000,100"] * 2

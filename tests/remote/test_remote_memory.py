@@ -45,6 +45,8 @@ class Stub:
         self._may(addr)
         return bytes(self.text[addr - TEXT:addr - TEXT + size]) if addr >= TEXT else b"u" * size
 
+    code = read
+
     def write(self, addr: int, data: bytes) -> None:
         self._may(addr)
         self.text[addr - TEXT:addr - TEXT + len(data)] = data

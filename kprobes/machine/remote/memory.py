@@ -20,6 +20,7 @@ from .threads import RemoteThreads
 
 T = TypeVar("T")
 BLOCK = 4096  #: bytes of memory for which what is shown is looked up together
+SMALL = 64  #: bytes: reads of code up to this are served from lines that are kept
 
 
 class RemoteMemory:
@@ -72,7 +73,10 @@ class RemoteMemory:
         Raises:
             GuestFault: there is no such memory.
         """
-        data = self._reaching(addr, lambda: self._target.read(addr, size))
+        # a whole machine's CPUs, states and devices may show other bytes at any time
+        kept = size <= SMALL and not self._system and self._code(addr)
+        read = self._target.code if kept else self._target.read
+        data = self._reaching(addr, lambda: read(addr, size))
         if self._shown:
             return self._over(addr, data)
         return self.deferred.overlay(addr, data) if self.deferred.active else data

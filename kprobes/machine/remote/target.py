@@ -23,6 +23,7 @@ INCLUDES = 64
 MOST_THREADS = 1 << 12
 _REFUSED = re.compile(rb"E[0-9a-fA-F]{2}|E\..*", re.DOTALL)
 CHUNK = 0x7F0  #: bytes of memory in one packet: QEMU's packets have 4 KiB
+LINE = 256  #: bytes of code that are asked for at once, and kept while the guest stands
 
 
 class RemoteTarget:
@@ -58,6 +59,7 @@ class RemoteTarget:
         self.link = connection
         self._takes_pc = takes_pc
         connection.reads = reads
+        self._lines: dict[int, bytes] = {}  # code of the process that is chosen, while it stands
         self._asked = False  # a g packet was sent with the resuming one: its answer will come
         self._file = b""  # that answer, after the stop
         self._unseen: StopReply | None = None  # a stop that wait() has received and not returned
@@ -167,6 +169,8 @@ class RemoteTarget:
         """Have packets for registers mean this thread's; "": whichever the stub chooses."""
         if thread != self._thread:
             self._accepted(b"Hg%s" % thread.encode(), "choose a thread")
+            if thread.partition(".")[0] != self._thread.partition(".")[0]:
+                self._lines.clear()  # another process has another memory
             self._thread = thread
 
     def threads(self) -> list[str]:
@@ -242,6 +246,28 @@ class RemoteTarget:
                 raise GuestFault("memory is not mapped", address=addr + len(out), access="read")
         return self.stops.over(addr, bytes(out[:size]))
 
+    def code(self, addr: int, size: int) -> bytes:
+        """Return guest code as read() does. It is read by lines, which are kept until the guest
+        runs: code is read instruction by instruction, and each packet costs a turn.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
+
+        Raises:
+            GuestFault: it is not mapped (access "read").
+        """
+        first = addr & -LINE
+        out = b""
+        for start in range(first, addr + size, LINE):
+            if start not in self._lines:
+                try:
+                    self._lines[start] = self.read(start, LINE)
+                except GuestFault:
+                    return self.read(addr, size)  # a part of the line may be mapped
+            out += self._lines[start]
+        return out[addr - first : addr - first + size]
+
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, read-only parts too. Breakpoints in it are taken out meanwhile.
 
@@ -252,6 +278,9 @@ class RemoteTarget:
         Raises:
             GuestFault: it is not mapped, or the stub does not write there (access "write").
         """
+        if self._lines:
+            for start in range(addr & -LINE, addr + len(data), LINE):
+                self._lines.pop(start, None)
         if self.stops.shown(addr, addr + len(data)):
             with self.stops.away(addr, addr + len(data)):
                 self.write(addr, data)
@@ -367,6 +396,7 @@ class RemoteTarget:
             packet: its payload.
             before: payloads of packets that write memory, served before that one.
         """
+        self._lines.clear()
         self._asked = bool(self.link.reads)
         first = len(before)
         size = len(packet) + FRAMING
