@@ -72,9 +72,9 @@ def hits(probes: list[Probe]) -> int:
 @pytest.mark.parametrize(("arch", "path"), PAIRS)
 def test_every_instruction_at_once(arch: str, path: Path, program: Program, conformance: Conformance,
                                    thorough: bool) -> None:
-    """Without --thorough of every fourth function."""
+    """Without --thorough of every eighth function."""
     comparison = program.compare(1)
-    symbols = portion(functions(program.machine), thorough, path.stem, 4)
+    symbols = portion(functions(program.machine), thorough, path.stem, 8)
     probes = kprobes_everywhere(comparison.kprobes, symbols)
     total = sum(map(probeable_places, map(comparison.kprobes._survey.instructions, symbols)))
     assert len(probes) >= (1 - REFUSED) * total, f"{total - len(probes)} of {total} instructions are refused"

@@ -1,5 +1,5 @@
 """Random encodings: cases with a few bits changed, and plain random bytes; probed == unprobed for all that may be
-probed. Without --thorough a quarter of them.
+probed. Without --thorough an eighth of them.
 
 KPROBES_SWEEP_SEED and KPROBES_SWEEP_COUNT (instructions per architecture) make it a longer search.
 """
@@ -28,7 +28,7 @@ LEAST = 0.2  # of the instructions tried must have been compared: a sweep that r
 def test_random_encodings(arch: str, part: int, benches: dict[str, Bench], conformance: Conformance,
                           thorough: bool) -> None:
     bench, rng, problems = benches[arch], random.Random(f"{SEED} {part}"), []
-    tried = COUNT // PARTS if thorough else COUNT // PARTS // 4
+    tried = COUNT // PARTS if thorough else COUNT // PARTS // 8
     before, compared = bench.tally.runs, 0
     for (random_code, mode), _ in zip(encodings(rng, bench.machine.arch, bench.file), range(tried), strict=False):
         insn = bench.decode(random_code, mode)

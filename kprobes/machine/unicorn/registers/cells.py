@@ -154,7 +154,7 @@ def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, 
     pointers = {
         int.from_bytes(words[at : at + 8], "little"): at for at in range(0, len(words) - 7, 8)
     }
-    build = engine.version, engine.uc._arch, engine.uc._mode
+    build = engine.version, engine.uc.ctl_get_arch(), engine.uc.ctl_get_mode()
     known = {pointer for pointer, at in pointers.items() if at == _pointers.get(build)}
     seen = [
         (place, pointer)
