@@ -440,13 +440,7 @@ class Symbols:
         return tuple(self._by_name.get(name, ()))
 
     def __contains__(self, name: str) -> bool:
-        try:
-            self[name]
-        except UnknownSymbol:
-            return False
-        except AmbiguousSymbol:
-            return True
-        return True
+        return bool(self._by_name.get(name) or self._elsewhere(name))
 
     def __iter__(self) -> Iterator[Symbol]:
         for symbols in list(self._by_name.values()):

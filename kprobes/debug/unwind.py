@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -65,7 +65,7 @@ class Frames:
     def __init__(self, file: LoadedFile) -> None:
         self._bias = file.bias
         self._found = cached(file, "frames", partial(_entries, file))
-        self._starts = [start for start, _, _ in self._found]
+        self._starts = [each[0] for each in self._found]
         self._tables = tables_of(file)
 
     def row(self, pc: int) -> UnwindRow | None:
@@ -93,7 +93,8 @@ class Frames:
         at = bisect.bisect_right(self._starts, pc - self._bias) - 1
         if at < 0 or pc - self._bias >= self._found[at][1]:
             return None
-        entry = self._found[at][2]()
+        _, _, offset, frames = self._found[at]
+        entry = frames.entry(offset)
         table = entry.get_decoded().table
         n = bisect.bisect_right([line["pc"] for line in table], pc - self._bias) - 1
         if n < 0:
@@ -116,45 +117,59 @@ class Frames:
         )
 
 
-def _entries(file: LoadedFile) -> list[tuple[int, int, Callable[[], Any]]]:
+def _entries(file: LoadedFile) -> list[tuple[int, int, int, FrameSection | _ReadFrames]]:
     """Return where functions with call frame information are, by link address.
 
     Args:
         file: the file.
 
     Returns:
-        (start, end, reads pyelftools' entry) of each.
+        (start, end, offset of the entry, the section that has it) of each.
     """
     info = dwarf(file)
-    found: dict[int, tuple[int, int, Callable[[], Any]]] = {}
-    for section, eh in ((info.eh_frame_sec, True), (info.debug_frame_sec, False)):
+    found: dict[int, tuple[int, int, int, FrameSection | _ReadFrames]] = {}
+    for section, eh in ((info.debug_frame_sec, False), (info.eh_frame_sec, True)):
         if section is None:
             continue
+        frames: FrameSection | _ReadFrames
         try:
             frames = FrameSection(info, section, eh)
         except DAMAGE:
-            for start, end, entry in _all_entries(info, eh):
-                found.setdefault(start, (start, end, partial(understood, entry)))
-            continue
-        for start, end, offset in frames.functions:
-            found.setdefault(start, (start, end, partial(frames.entry, offset)))
+            frames = _ReadFrames(info, eh)
+        # of two with the same start the first one counts
+        for start, end, offset in reversed(frames.functions):
+            found[start] = start, end, offset, frames
     return [found[start] for start in sorted(found)]
 
 
-def _all_entries(info: Any, eh: bool) -> Iterator[tuple[int, int, Any]]:
-    """Yield (start, end, pyelftools' entry) of each function in a section, which is read whole.
+class _ReadFrames:
+    """A section with something unusual, of which pyelftools has read all entries.
 
-    Args:
-        info: pyelftools' DWARFInfo of the file.
-        eh: the section is .eh_frame; False: .debug_frame.
-
-    Raises:
-        what is in DAMAGE: the section is damaged.
+    Attributes:
+        functions: (start, end, offset of the entry) of each function.
     """
-    for entry in info.EH_CFI_entries() if eh else info.CFI_entries():
-        if type(entry).__name__ == "FDE" and entry["address_range"]:
-            start = entry["initial_location"]
-            yield start, start + entry["address_range"], entry
+
+    def __init__(self, info: Any, eh: bool) -> None:
+        """Read.
+
+        Args:
+            info: pyelftools' DWARFInfo of the file.
+            eh: the section is .eh_frame; False: .debug_frame.
+
+        Raises:
+            what is in DAMAGE: the section is damaged.
+        """
+        self.functions: list[tuple[int, int, int]] = []
+        self._entries: dict[int, Any] = {}
+        for entry in info.EH_CFI_entries() if eh else info.CFI_entries():
+            if type(entry).__name__ == "FDE" and entry["address_range"]:
+                start = entry["initial_location"]
+                self.functions.append((start, start + entry["address_range"], entry.offset))
+                self._entries[entry.offset] = entry
+
+    def entry(self, offset: int) -> Any:
+        """Return the entry at an offset."""
+        return understood(self._entries[offset])
 
 
 def _window_saved(entry: Any) -> float:

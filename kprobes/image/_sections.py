@@ -7,12 +7,16 @@ what is looked for.
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section
+
+_NO_BITS = 8  #: SHT_NOBITS
+_EXTENDED = 0xFFFF  #: SHN_XINDEX: a number that has no room in the file's header
 
 
 class SectionedElf(ELFFile):  # type: ignore[misc]
@@ -41,3 +45,68 @@ class SectionedElf(ELFFile):  # type: ignore[misc]
         for n, header in enumerate(self._headers):
             if type is None or header["sh_type"] == type:
                 yield self.get_section(n)
+
+
+class SectionPlace(NamedTuple):
+    """Where a section of an ELF file is.
+
+    Attributes:
+        name: of the section.
+        type: SHT of it.
+        address: link address in memory.
+        offset: in the file.
+        size: bytes of it; in the file as well, but for one that has nothing there.
+    """
+
+    name: bytes
+    type: int
+    address: int
+    offset: int
+    size: int
+
+    def contents(self, data: bytes) -> bytes:
+        """Return the section's bytes, in the file that has it; they may be compressed.
+
+        Args:
+            data: the file.
+        """
+        return b"" if self.type == _NO_BITS else data[self.offset : self.offset + self.size]
+
+
+def section_places(data: bytes) -> list[SectionPlace]:
+    """Return where the sections of an ELF file are: what pyelftools says, in a hundredth of its
+    time.
+
+    Args:
+        data: the file.
+
+    Raises:
+        ValueError, struct.error, IndexError: it is none, or damaged.
+    """
+    if data[:4] != b"\x7fELF" or data[4] not in (1, 2) or data[5] not in (1, 2):
+        raise ValueError("no ELF file")
+    mark = "<" if data[5] == 1 else ">"
+    wide = data[4] == 2
+    head = struct.Struct(f"{mark}16x{'HHIQQQIHHHHHH' if wide else 'HHIIIIIHHHHHH'}")
+    row = struct.Struct(f"{mark}{'IIQQQQIIQQ' if wide else '10I'}")
+    fields = head.unpack_from(data)
+    start, stride, count, names = fields[5], fields[10], fields[11], fields[12]
+    if not start:
+        return []
+    if stride < row.size or start > len(data):
+        raise ValueError("headers of sections that are too short, or outside")
+    first = row.unpack_from(data, start)
+    if not count:
+        count = first[5]
+    if names == _EXTENDED:
+        names = first[6]
+    if count * stride > len(data):
+        raise ValueError("more sections than the file has bytes for")
+    rows = [row.unpack_from(data, start + stride * n) for n in range(count)]
+    texts = rows[names][4]
+    found = []
+    for text, type, _, address, offset, size, *_ in rows:
+        at = texts + text
+        name = data[at : data.index(b"\0", at)]
+        found.append(SectionPlace(name, type, address, offset, size))
+    return found

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,11 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ImageError
 from ._elf import damage_is_error
-from ._sections import SectionedElf
+from ._sections import SectionedElf, SectionPlace, section_places
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_DAMAGE: Final = (ValueError, IndexError, struct.error)
+_NOTE: Final = 7  #: SHT_NOTE
+_BUILD_ID: Final = 3  #: NT_GNU_BUILD_ID
+_DWARF: Final = (b".debug_info", b".zdebug_info")
 FOLDERS: Final = ("/usr/lib/debug",)
 _MOST: Final = 1 << 30  #: bytes of a file that is unpacked or fetched
 _SECONDS: Final = 90  #: that a server may take, as debuginfod's own client waits
@@ -26,33 +31,46 @@ _ID: Final = re.compile(r"[0-9a-f]{4,128}")
 
 def build_id(data: bytes) -> str:
     """Return a file's build-id in hexadecimal; "" where it has none, or is damaged."""
-    with suppress(ImageError), damage_is_error(""):
-        for section in SectionedElf(data).iter_sections("SHT_NOTE"):
-            for note in section.iter_notes():
-                if note["n_type"] == "NT_GNU_BUILD_ID":
-                    return str(note["n_desc"])
+    with suppress(*_DAMAGE):
+        numbers = struct.Struct(f"{'<' if data[5] == 1 else '>'}III")
+        for section in section_places(data):
+            if section.type != _NOTE:
+                continue
+            notes = section.contents(data)
+            at = 0
+            while at + numbers.size < len(notes):
+                name_size, size, type = numbers.unpack_from(notes, at)
+                name = at + numbers.size
+                description = name + -(-name_size // 4) * 4
+                if type == _BUILD_ID and notes[name : name + name_size] == b"GNU\0":
+                    return notes[description : description + size].hex()
+                at = description + -(-size // 4) * 4
     return ""
+
+
+def _section(data: bytes, name: bytes) -> SectionPlace | None:
+    """Return where a file's section of a name is; None: it has none, or is damaged."""
+    with suppress(*_DAMAGE):
+        return next((each for each in section_places(data) if each.name == name), None)
+    return None
 
 
 def debug_link(data: bytes) -> tuple[str, int] | None:
     """Return (name, CRC) of the file that .gnu_debuglink names; None where there is none."""
-    with suppress(ImageError), damage_is_error(""):
-        elf = SectionedElf(data)
-        section = elf.get_section_by_name(".gnu_debuglink")
-        if section is not None:
-            content: bytes = section.data()
-            order: Any = "little" if elf.little_endian else "big"
-            return content.partition(b"\0")[0].decode(), int.from_bytes(content[-4:], order)
+    section = _section(data, b".gnu_debuglink")
+    if section is None:
+        return None
+    with suppress(*_DAMAGE):
+        content = section.contents(data)
+        order: Any = "little" if data[5] == 1 else "big"
+        return content.partition(b"\0")[0].decode(), int.from_bytes(content[-4:], order)
     return None
 
 
 def has_dwarf(data: bytes) -> bool:
     """Tell whether a file has types, variables and lines."""
-    with suppress(ImageError), damage_is_error(""):
-        elf = SectionedElf(data)
-        return any(
-            elf.get_section_by_name(name) is not None for name in (".debug_info", ".zdebug_info")
-        )
+    with suppress(*_DAMAGE):
+        return any(each.name in _DWARF for each in section_places(data))
     return False
 
 
@@ -87,10 +105,8 @@ def is_of_same_build(one: bytes, other: bytes) -> bool:
 
 def _text(data: bytes) -> tuple[int, int] | None:
     """Return (link address, bytes) of a file's code; None where it has none."""
-    with suppress(ImageError), damage_is_error(""):
-        section = SectionedElf(data).get_section_by_name(".text")
-        return None if section is None else (section["sh_addr"], section["sh_size"])
-    return None
+    section = _section(data, b".text")
+    return None if section is None else (section.address, section.size)
 
 
 def candidates(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Iterator[str]:

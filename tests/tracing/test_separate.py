@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import lzma
 import os
 import shutil
+import struct
 import subprocess
 import tarfile
 import threading
@@ -20,7 +22,8 @@ from kprobes import BadArgument, ImageError, Kprobes, UnicornMachine
 from kprobes.cli import main
 from kprobes.debug import file as file_module
 from kprobes.debug import kept as kept_module
-from kprobes.image import build_id
+from kprobes.image import SectionedElf, build_id
+from kprobes.image._sections import section_places
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 with tarfile.open(DATA / "debug.tar.xz") as archive:
@@ -204,3 +207,17 @@ def test_packed_sections_are_kept_unpacked(folder: Path, monkeypatch: pytest.Mon
     os.utime(kept, (1, 1))
     kept_module._write(kept.parent / "new", b"n" * 9)
     assert (kept.parent / "new").exists() and not kept.exists()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_sections_are_where_pyelftools_says(name: str) -> None:
+    """Damage is an error of few kinds; a file's build-id is nothing then."""
+    data = FILES[name]
+    wanted = [(each.name.encode(), each["sh_addr"], each["sh_offset"], each["sh_size"])
+              for each in SectionedElf(data).iter_sections()]
+    assert [(each.name, each.address, each.offset, each.size) for each in section_places(data)] == wanted != []
+    for n in range(0, 64, 3):
+        for damaged in (data[:n], data[:n] + b"\xff" * 8 + data[n + 8:]):
+            with contextlib.suppress(ValueError, IndexError, struct.error):
+                section_places(damaged)
+            assert isinstance(build_id(damaged), str)

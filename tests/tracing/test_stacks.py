@@ -311,13 +311,16 @@ def test_entries_are_found_by_their_headers(name: str) -> None:
     """As pyelftools finds them, which reads all of each; one that is asked for has the same rows."""
     file = LoadedFile(FILES[name], 0, "", name)
     info, found = dwarf(file), unwind._entries(file)
-    whole = {start: (end, entry) for eh, section in ((True, info.eh_frame_sec), (False, info.debug_frame_sec))
-             if section is not None for start, end, entry in unwind._all_entries(info, eh)}
+    whole: dict[int, tuple[int, Any]] = {}
+    for eh, section in ((True, info.eh_frame_sec), (False, info.debug_frame_sec)):
+        frames = unwind._ReadFrames(info, eh) if section is not None else None
+        for start, end, at in frames.functions if frames is not None else ():
+            whole.setdefault(start, (end, frames.entry(at)))  # type: ignore[union-attr]
     assert len(found) == len(whole) > 2
-    for start, end, read in found:
+    for start, end, at, section in found:
         wanted = whole[start]
-        assert (end, read.func.__name__) == (wanted[0], "entry")
-        ours, theirs = read().get_decoded().table, wanted[1].get_decoded().table
+        assert end == wanted[0] and isinstance(section, FrameSection)
+        ours, theirs = section.entry(at).get_decoded().table, wanted[1].get_decoded().table
         assert [repr(vars(row["cfa"])) for row in ours] == [repr(vars(row["cfa"])) for row in theirs]
         assert [row["pc"] for row in ours] == [row["pc"] for row in theirs]
         assert [[*row] for row in ours] == [[*row] for row in theirs]
@@ -337,7 +340,7 @@ def test_sizes_of_pushed_arguments_are_passed_over() -> None:
     """C++ compilers write DW_CFA_GNU_args_size where exceptions may be thrown between pushes; rows are as without."""
     with load("x86_64-eh") as m:
         file, leaf = m.symbols.files[0], m.symbols["leaf"].address
-        address = next(start for start, end, _ in unwind._entries(file) if start <= leaf - file.bias < end)
+        address = next(start for start, end, *_ in unwind._entries(file) if start <= leaf - file.bias < end)
         section = dwarf(file).eh_frame_sec
         at = next(at for start, _, at in FrameSection(dwarf(file), section, True).functions if start == address)
         at += section.global_offset
