@@ -22,6 +22,7 @@ from .runstate import RunState
 from .services import Services
 from .signals import HeldSignals
 from .starts import Starts
+from .usualruns import usual_runs
 
 MAX_DEPTH = 16  # the most nested runs; the engine dies at 64
 ROUNDS = 4  # the most starts of the engine to finish one displaced instruction
@@ -61,6 +62,9 @@ class Runner:
         bounds: puts bounds on runs.
         faults: reports faults.
         stopped_by: why the last run that was stopped had to stop (one of runstate.REASONS).
+        usual: (target, until) -> what run() returns: serves a run in which nothing unusual happens
+            (usual_runs()), and returns None for another one, of which it has done nothing. None:
+            run() serves all.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Runner:
         self.busy = RLock()
         self.changing = Changing(self.busy, cpu.memory.check_settled)
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
+        self.usual = usual_runs(self, cpu, state, starts)
 
     def begin(self) -> bool:
         """Take the CPU for this thread, until finish().
@@ -217,14 +222,12 @@ class Runner:
         """
         state = self._state
         if state.depth == 0 and timeout is None and max_insns is None:
+            if self.usual is not None:
+                ended: bool | None = self.usual(target, until)
+                if ended is not None:
+                    return ended
             self.enter(target)
-            try:
-                if state.hooked:
-                    self.bounds.close()
-                on = self._stretch(target, until)
-                return on if isinstance(on, bool) else self._go_on(on, until)
-            finally:
-                self.leave()
+            return self._begun(target, until)
         if state.resting:
             with self._by_itself():
                 return self.run(target, until, timeout, max_insns)
@@ -242,6 +245,53 @@ class Runner:
             self.leave()
             if state.depth:
                 self._resume(failed, end)
+
+    def _begun(self, target: int, until: int) -> bool:
+        """Run the guest in an outermost run without bounds that has been entered.
+
+        Args:
+            target: address where it starts, mode bits included.
+            until: address where the run ends, mode bits included.
+
+        Returns:
+            True where stop() has ended it; False at `until`.
+        """
+        try:
+            if self._state.hooked:
+                self.bounds.close()
+            return self._loop(target, until)
+        finally:
+            self.leave()
+
+    def begun_usual(self, target: int, until: int) -> bool:
+        """Run the guest where `usual` has told of the run, and the run is no usual one.
+
+        Args:
+            target: address where it starts, mode bits included.
+            until: address where the run ends, mode bits included.
+
+        Returns:
+            True where stop() has ended it; False at `until`.
+        """
+        self._state.nest(1)
+        return self._begun(target, until)
+
+    def started_usual(self, error: int, until: int) -> bool:
+        """Run the guest further where `usual` has started it, and the run is no usual one.
+
+        Args:
+            error: the engine's error number; 0: none.
+            until: address where the run ends, mode bits included.
+
+        Returns:
+            True where stop() has ended it; False at `until`.
+        """
+        try:
+            error = self._starts.go_on_after(error, until & ~self._mode_bits)
+            on = self._after(error, until)
+            return on if isinstance(on, bool) else self._go_on(on, until)
+        finally:
+            self.leave()
 
     def _resume(self, failed: tuple[int, int] | None, end: int) -> None:
         """Put back what belongs to the outer run, which goes on after a nested one.
@@ -328,16 +378,32 @@ class Runner:
                 cpu.write_pc(target)
         else:
             error = self._starts.start(target, end)
-            if not (
-                error
-                or state.why_stopped
-                or cpu.engine.stopped
-                or state.interrupt is not None
-                or state.parked is not None
-                or cpu.regs.target is not None
-                or cpu.read_pc() != end
-            ):
-                return False
+        return self._after(error, until)
+
+    def _after(self, error: int, until: int) -> int | bool:
+        """Find out why the engine has stopped.
+
+        Args:
+            error: the engine's error number; 0: none.
+            until: address where the run ends, mode bits included.
+
+        Returns:
+            The address where the guest goes on; or, where the run is over, whether stop() has ended
+            it.
+        """
+        cpu = self._cpu
+        state = self._state
+        end = until & ~self._mode_bits
+        if not (
+            error
+            or state.why_stopped
+            or cpu.engine.stopped
+            or state.interrupt is not None
+            or state.parked is not None
+            or cpu.regs.target is not None
+            or cpu.read_pc() != end
+        ):
+            return False
         if state.parked is not None:
             return self.displaced_or_raise()
         if error or state.interrupt is not None:

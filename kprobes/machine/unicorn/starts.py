@@ -25,6 +25,7 @@ class Starts:
         aborted: has the engine forget translations that a failed fetch has ended.
         dead: the next translation would kill the process (Blocks.fetch_fault_kills), so the engine
             is never started again.
+        plain: a run starts the engine as it is, and the engine ends it by itself.
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState) -> None:
@@ -36,6 +37,7 @@ class Starts:
         # 0: it is not mapped yet
         self._door = 0
         self._to_trap = not cpu.guest.runs.until_stops  # a trap ends runs, not the engine's `until`
+        self.plain = not self._to_trap and cpu.pair is None
         self._start = cpu.engine.start if cpu.pair is None else self._begin
         self._under = b""  # the guest's bytes beneath the trap at RunState.end; b"": there is none
 
@@ -73,7 +75,7 @@ class Starts:
         Raises:
             Unsupported: the engine cannot run any more.
         """
-        cpu, state = self._cpu, self._state
+        state = self._state
         if self.dead:
             self.check_alive()
         state.failed = None
@@ -92,6 +94,35 @@ class Starts:
                     error = self._go_on(error, until)
             finally:
                 state.end = outer
+        return self._settled(error)
+
+    def go_on_after(self, error: int, until: int) -> int:
+        """Do what start() does behind the engine's first start, in an outermost run.
+
+        Args:
+            error: the engine's error number; 0: none.
+            until: address where the run ends, without mode bits.
+
+        Returns:
+            The engine's error number; 0: none.
+        """
+        try:
+            if error or self._state.mended:
+                error = self._go_on(error, until)
+        finally:
+            self._state.end = -1
+        return self._settled(error)
+
+    def _settled(self, error: int) -> int:
+        """Make sure that the engine can translate after a start.
+
+        Args:
+            error: the engine's error number; 0: none.
+
+        Returns:
+            The same number.
+        """
+        cpu, state = self._cpu, self._state
         if error:
             if state.hooked and error in FAILED:
                 cpu.put_flags_right()

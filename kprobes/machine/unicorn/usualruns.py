@@ -1,0 +1,117 @@
+"""Runs in which nothing unusual happens: they are inside no other, have no bounds, and the engine
+comes to their end at its first start.
+
+Runner.run() serves every run; for these it takes a dozen calls of Python functions, which cost as
+much as a short run itself. Here the same is done in one function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from .cpu import UnicornCpu
+from .runstate import RunState
+from .signals import HeldSignals
+from .starts import Starts
+
+UsualRuns = Callable[[int, int], "bool | None"]
+
+
+class AllRuns(Protocol):
+    """What is needed of a Runner, which says what these are."""
+
+    signals: HeldSignals
+    before_run: Callable[[], object] | None
+
+    def begun_usual(self, target: int, until: int) -> bool:
+        """Run the guest in a run that has been told of."""
+
+    def started_usual(self, error: int, until: int) -> bool:
+        """Run the guest further in a run whose engine has been started."""
+
+    def leave(self) -> None:
+        """End a run."""
+
+
+def usual_runs(
+    runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
+) -> UsualRuns | None:
+    """Return a function that serves usual runs, as Runner.usual says.
+
+    Args:
+        runner: serves all other runs, and goes on where a run turns out to be no usual one.
+        cpu: the guest's CPU.
+        state: the state of its runs.
+        starts: starts the engine for other runs.
+
+    Returns:
+        None on a guest whose runs the engine does not end by itself.
+    """
+    if not starts.plain:
+        return None
+    engine = cpu.engine
+    start = engine.run
+    regs = cpu.regs
+    read_pc = cpu.read_pc
+    waiting = runner.signals.waiting
+    address_bits = ~cpu.arch.pointers.mode_bits
+
+    def run(target: int, until: int) -> bool | None:
+        """Run the guest, as Runner.run() does it: enter(), Starts.start(), leave()."""
+        end = until & address_bits
+        if (
+            state.depth
+            or state.why_stopped
+            or state.disturbed
+            or state.hooked
+            or state.skip != -1
+            or state.translated_end != end
+            or not end
+            or waiting
+            or starts.dead
+        ):
+            return None
+        state.raised = None
+        sink = state.sink
+        if sink is not None:
+            sink.starting(target)
+        elif runner.before_run is not None:
+            runner.before_run()
+        if state.why_stopped or state.hooked or waiting or state.translated_end != end:
+            return runner.begun_usual(target, until)
+        mine = True
+        state.depth = 1
+        try:
+            state.failed = None
+            state.unfinished = -1
+            state.end = end
+            engine.starts()
+            error = start(target, end)
+            if (
+                error
+                or state.mended
+                or state.why_stopped
+                or state.disturbed
+                or state.hooked
+                or engine.stopped
+                or state.interrupt is not None
+                or state.parked is not None
+                or regs.target is not None
+                or read_pc() != end
+            ):
+                mine = False
+                return runner.started_usual(error, until)
+            mine = False
+            state.end = -1
+            state.depth = 0
+        finally:
+            if mine:  # an exception from elsewhere has struck
+                state.end = -1
+                runner.leave()
+        sink = state.sink
+        if sink is not None:
+            sink.ended()
+        return False
+
+    return run
