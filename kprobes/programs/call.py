@@ -34,6 +34,11 @@ class Arg(Enum):
     CONST_SIZE = "constant size"  # a constant, 1 or more: the size of the memory that is returned
     CONST_STR = "constant text"  # of a map that programs cannot write, with a NUL
     RECORD = "record"  # what ringbuf_reserve gave; consumed
+    VALUE_MEM = "memory of a map's value"  # writable; the next argument is its size
+    CONST_SIZE_OR_ZERO = "constant size or zero"  # as CONST_SIZE, or 0
+    DYNPTR = "dynptr"  # one that was made
+    DYNPTR_OUT = "dynptr out"  # 16 bytes of the stack; a dynptr afterwards
+    DYNPTR_BACK = "dynptr given back"  # whose record is held; consumed
     SCALAR = "scalar"  # any number
     ANY = "any"  # anything, not necessarily initialised: an argument of a format
 
@@ -46,6 +51,9 @@ class Ret(Enum):
     SESSION = "session's number"  # 8 bytes that a call's entry leaves for its return
     # memory of CONST_SIZE bytes, to be submitted or discarded on every path
     RECORD_OR_NULL = "record or null"
+    # memory of CONST_SIZE_OR_ZERO bytes, which ends with the dynptr that it is of
+    SLICE_OR_NULL = "slice or null"
+    SAMPLE_OR_NULL = "sample or null"  # a dynptr of a user ring's sample, to be given back
     VOID = "void"  # r0 is not initialised
 
 

@@ -28,7 +28,7 @@ from .helpers import HELPERS
 from .inline import Inlined
 from .isa import U64
 from .llvm import generate
-from .maps import Block, ByAddress, Map, Ring
+from .maps import Block, ByAddress, Map, Ring, UserRing
 from .writer import FAILED, HEADER, CodeTarget, Slot
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class Environment:
         self._running = False
         self._slots = host.slots
         self._kept: list[Any] = [code]
-        self._rings = [m for m in code.maps if isinstance(m, Ring)]
+        self._rings = [m for m in code.maps if isinstance(m, (Ring, UserRing))]
         given = words or {}
         values = [
             given[slot] if slot in given else self._value(code, host, slot) for slot in host.slots

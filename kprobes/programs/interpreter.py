@@ -9,7 +9,7 @@ once.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ from .call import RunPlace
 from .code import CONTEXT_SIZE, Code
 from .helpers import HELPERS
 from .isa import FRAMES, STACK_SIZE, U32, U64, Instruction, signed
-from .maps import ENOENT, ByAddress, Map, Programs, Ring
+from .maps import ENOENT, ByAddress, Map, Programs, Ring, UserRing
 from .meanings import TAIL_CALL, TAILS
 from .memory import Invalid, ProgramMemory
 
@@ -348,7 +348,7 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     if helper.formats and facts is not None and pc in facts.calls:
         f = partial(f, texts=facts.calls[pc].texts)
 
-    rings = [m for m in code.maps if isinstance(m, Ring)]
+    rings = [m for m in code.maps if isinstance(m, (Ring, UserRing))]
     if rings:
         f = _fenced(f, rings)
 
@@ -385,7 +385,7 @@ def _tail_call(run: Run) -> int | None:
     return _END
 
 
-def _fenced(run: Callable[..., int], rings: list[Ring]) -> Callable[..., int]:
+def _fenced(run: Callable[..., int], rings: Sequence[Ring | UserRing]) -> Callable[..., int]:
     """Return a helper during which the records that this run has reserved stay.
 
     Other programs may run in the helper, and fail: then records that are not complete are

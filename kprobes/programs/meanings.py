@@ -14,12 +14,13 @@ from typing import Any, Final
 
 from ..errors import KprobeError, ProgramError
 from .call import ProgramRun, RunPlace
-from .maps import ENOENT, SESSION, Bloom, Hash, Programs, Ring, StackTraces
+from .maps import ENOENT, SESSION, Bloom, Hash, Programs, Ring, StackTraces, UserRing
 from .printf import STRING, Own, expand
 
 E2BIG: Final = -7
 EAGAIN: Final = -11
 EFAULT: Final = -14
+EBUSY: Final = -16
 EINVAL: Final = -22
 ENOSPC: Final = -28
 ERANGE: Final = -34
@@ -48,6 +49,14 @@ USDT_ARGUMENT: Final = 0x4B50_0004
 SESSION_COOKIE: Final = 0x4B50_0005
 SESSION_IS_RETURN: Final = 0x4B50_0006
 GUEST_IS_BIG: Final = 0x4B50_0007
+USER_RING_BEGIN: Final = 0x4B50_0008
+USER_RING_NEXT: Final = 0x4B50_0009
+USER_RING_DONE: Final = 0x4B50_000A
+#: a kernel's functions that are helpers here
+DYNPTR_SIZE: Final = 0x4B50_000B
+DYNPTR_IS_NULL: Final = 0x4B50_000C
+DYNPTR_IS_RDONLY: Final = 0x4B50_000D
+DYNPTR_ADJUST: Final = 0x4B50_000E
 #: how often may_loop() says yes in one run
 ROUNDS: Final = 1 << 23
 _U32: Final = (1 << 32) - 1
@@ -671,7 +680,7 @@ def _commit(call: ProgramRun, record: int, discard: bool) -> int:
     """
     call.revoke(record)
     for m in call.maps.values():
-        if isinstance(m, Ring) and m.holds(record):
+        if isinstance(m, (Ring, UserRing)) and m.holds(record):
             m.commit(record, discard)
     return 0
 
@@ -687,6 +696,260 @@ def ring_query(call: ProgramRun, map_: int, what: int, *_: Any) -> int:
     m = call.maps[map_]
     assert isinstance(m, Ring)
     return m.query(what)
+
+
+# ---- dynptrs: 16 bytes that say where memory of a size is, which may be known only at run time
+#
+# As in Linux: address of the data (0: the dynptr is NULL), 32 bits of size, 32 of an offset into
+# the data. A dynptr is read through ProgramRun.read(): an interpreted program that no verifier has
+# seen can make one up, and reaches nothing but its own memory with it.
+
+#: bytes of a dynptr's data, at most
+DYNPTR_MOST: Final = (1 << 24) - 1
+
+
+def _dynptr(call: ProgramRun, at: int) -> tuple[int, int, int]:
+    """Return (address of its data, 0 where it is NULL; bytes; offset) of the dynptr at `at`."""
+    raw = call.read(at, 16)
+    return (
+        int.from_bytes(raw[:8], call.order),
+        int.from_bytes(raw[8:12], call.order),
+        int.from_bytes(raw[12:], call.order),
+    )
+
+
+def _make_dynptr(call: ProgramRun, at: int, data: int, size: int, offset: int = 0) -> None:
+    """Write a dynptr to memory.
+
+    Args:
+        call: the run.
+        at: address that it is written to.
+        data: address of its data; 0: it is NULL.
+        size: bytes.
+        offset: bytes of the data in front of them.
+    """
+    call.write(
+        at,
+        data.to_bytes(8, call.order)
+        + size.to_bytes(4, call.order)
+        + offset.to_bytes(4, call.order),
+    )
+
+
+def dynptr_from_mem(call: ProgramRun, data: int, size: int, flags: int, to: int, *_: Any) -> int:
+    """Make a dynptr of a part of a map's value (bpf_dynptr_from_mem).
+
+    Args:
+        call: the run.
+        data: address of the part.
+        size: bytes of it.
+        flags: must be 0.
+        to: address that the dynptr is written to.
+
+    Returns:
+        0; E2BIG, EINVAL, with a dynptr that is NULL.
+    """
+    size &= _U32
+    call.check(data, size)
+    wrong = E2BIG if size > DYNPTR_MOST else EINVAL if flags else 0
+    _make_dynptr(call, to, *((0, 0) if wrong else (data, size)))
+    return wrong
+
+
+def dynptr_read(
+    call: ProgramRun, to: int, size: int, dynptr: int, offset: int, flags: int, *_: Any
+) -> int:
+    """Copy bytes of a dynptr's data to memory (bpf_dynptr_read).
+
+    Args:
+        call: the run.
+        to: address that they are copied to.
+        size: how many.
+        dynptr: address of the dynptr.
+        offset: of the first, in the dynptr's data.
+        flags: must be 0.
+
+    Returns:
+        0; EINVAL: there are flags, or the dynptr is NULL; E2BIG: it has fewer bytes.
+    """
+    size &= _U32
+    call.check(to, size)
+    data, there, begin = _dynptr(call, dynptr)
+    if not data or flags:
+        return EINVAL
+    if offset + size > there:
+        return E2BIG
+    call.write(to, call.read(data + begin + offset, size))
+    return 0
+
+
+def dynptr_write(
+    call: ProgramRun, dynptr: int, offset: int, source: int, size: int, flags: int, *_: Any
+) -> int:
+    """Copy memory to a dynptr's data (bpf_dynptr_write).
+
+    Args:
+        call: the run.
+        dynptr: address of the dynptr.
+        offset: of the first byte, in the dynptr's data.
+        source: address of the bytes.
+        size: how many.
+        flags: must be 0.
+
+    Returns:
+        0; EINVAL: there are flags, or the dynptr is NULL; E2BIG: it has fewer bytes.
+    """
+    size &= _U32
+    data, there, begin = _dynptr(call, dynptr)
+    if not data or flags:
+        return EINVAL
+    if offset + size > there:
+        return E2BIG
+    call.write(data + begin + offset, call.read(source, size))
+    return 0
+
+
+def dynptr_data(call: ProgramRun, dynptr: int, offset: int, size: int, *_: Any) -> int:
+    """Return the address of a dynptr's data (bpf_dynptr_data).
+
+    Args:
+        call: the run.
+        dynptr: address of the dynptr.
+        offset: of the first byte, in the dynptr's data.
+        size: bytes.
+
+    Returns:
+        0: the dynptr is NULL, or has fewer bytes.
+    """
+    data, there, begin = _dynptr(call, dynptr)
+    return data + begin + offset if data and offset + (size & _U32) <= there else 0
+
+
+def dynptr_size(call: ProgramRun, dynptr: int, *_: Any) -> int:
+    """Return the bytes of a dynptr's data; EINVAL: it is NULL (bpf_dynptr_size)."""
+    data, size, _begin = _dynptr(call, dynptr)
+    return size if data else EINVAL & _U32
+
+
+def dynptr_is_null(call: ProgramRun, dynptr: int, *_: Any) -> int:
+    """Return 1 where a dynptr is NULL (bpf_dynptr_is_null)."""
+    return int(not _dynptr(call, dynptr)[0])
+
+
+def dynptr_is_rdonly(call: ProgramRun, dynptr: int, *_: Any) -> int:
+    """Return 0: the data of every dynptr here may be written (bpf_dynptr_is_rdonly)."""
+    return 0
+
+
+def dynptr_adjust(call: ProgramRun, dynptr: int, start: int, end: int, *_: Any) -> int:
+    """Leave only a part of a dynptr's data in it (bpf_dynptr_adjust).
+
+    Args:
+        call: the run.
+        dynptr: address of the dynptr.
+        start: offset of the part's first byte.
+        end: offset behind its last byte.
+
+    Returns:
+        0; EINVAL: `end` is before `start`, or the dynptr is NULL; ERANGE: it has fewer bytes.
+    """
+    start &= _U32
+    end &= _U32
+    data, size, begin = _dynptr(call, dynptr)
+    if not data or start > end:
+        return EINVAL
+    if end > size:
+        return ERANGE
+    _make_dynptr(call, dynptr, data, end - start, begin + start)
+    return 0
+
+
+def ring_reserve_dynptr(
+    call: ProgramRun, map_: int, size: int, flags: int, to: int, *_: Any
+) -> int:
+    """Reserve a record, and make a dynptr of its data (bpf_ringbuf_reserve_dynptr).
+
+    Args:
+        call: the run.
+        map_: address of the ring.
+        size: bytes of the data.
+        flags: must be 0.
+        to: address that the dynptr is written to.
+
+    Returns:
+        0; with a dynptr that is NULL, EINVAL: there is no room, or there are flags; E2BIG.
+    """
+    size &= _U32
+    m = call.maps[map_]
+    assert isinstance(m, Ring)
+    wrong = EINVAL if flags else E2BIG if size > DYNPTR_MOST else 0
+    record = 0 if wrong else m.reserve(size, call.place.cpu)
+    if record:
+        call.grant(record, size)
+    _make_dynptr(call, to, record, size if record else 0)
+    return wrong if record else wrong or EINVAL
+
+
+def ring_submit_dynptr(call: ProgramRun, dynptr: int, *_: Any) -> int:
+    """Complete a reserved record, whose dynptr becomes NULL (bpf_ringbuf_submit_dynptr)."""
+    return _commit_dynptr(call, dynptr, False)
+
+
+def ring_discard_dynptr(call: ProgramRun, dynptr: int, *_: Any) -> int:
+    """Discard a reserved record, whose dynptr becomes NULL (bpf_ringbuf_discard_dynptr)."""
+    return _commit_dynptr(call, dynptr, True)
+
+
+def _commit_dynptr(call: ProgramRun, dynptr: int, discard: bool) -> int:
+    """Complete or discard the record of a dynptr; nothing happens where the dynptr is NULL.
+
+    Args:
+        call: the run.
+        dynptr: address of the dynptr.
+        discard: True: readers pass the record over.
+    """
+    record = _dynptr(call, dynptr)[0]
+    if record:
+        _commit(call, record, discard)
+        _make_dynptr(call, dynptr, 0, 0)
+    return 0
+
+
+# ---- rings that Python fills: bpf_user_ringbuf_drain() is a loop with these, see object.callbacks
+
+
+def user_ring_begin(call: ProgramRun, map_: int, *_: Any) -> int:
+    """Return 0; EBUSY: a callback has a sample of this ring, and drains it again."""
+    m = call.maps[map_]
+    assert isinstance(m, UserRing)
+    return EBUSY if m.busy else 0
+
+
+def user_ring_next(call: ProgramRun, map_: int, *_: Any) -> int:
+    """Take the oldest sample out of a ring.
+
+    Returns:
+        The address of a dynptr of it; 0: there is none.
+    """
+    m = call.maps[map_]
+    assert isinstance(m, UserRing)
+    data = m.take()
+    if data is None:
+        return 0
+    call.grant(m.sample, len(data))
+    call.grant(m.dynptr, 16)
+    _make_dynptr(call, m.dynptr, m.sample, len(data))
+    return m.dynptr
+
+
+def user_ring_done(call: ProgramRun, dynptr: int, *_: Any) -> int:
+    """End the use of a sample, given by its dynptr's address."""
+    call.revoke(dynptr)
+    for m in call.maps.values():
+        if isinstance(m, UserRing) and m.dynptr == dynptr:
+            call.revoke(m.sample)
+            m.commit(dynptr)
+    return 0
 
 
 # ---- stacks

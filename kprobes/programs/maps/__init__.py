@@ -12,6 +12,7 @@ headers are u64 in the host's byte order unless said otherwise.
 - **HASH, LRU_HASH, PERCPU_HASH, LRU_PERCPU_HASH**: header, index, entries; see `maps.hash`.
 - **RINGBUF, PERF_EVENT_ARRAY**: header, then records; see `maps.ring`.
 - **QUEUE, STACK, BLOOM_FILTER**: only through helpers. **STACK_TRACE**: only through get_stackid.
+- **USER_RINGBUF**: samples that Python pushes; see `maps.userring`.
 - **LPM_TRIE**: values as of an array; which one belongs to a prefix Python knows.
 - **ARRAY_OF_MAPS, HASH_OF_MAPS, PROG_ARRAY**: hold maps and programs, which Python puts in.
 
@@ -33,6 +34,7 @@ from .queue import Queue
 from .ring import OVERWRITE, Ring
 from .stacks import StackTraces
 from .trie import Trie
+from .userring import UserRing
 
 _TYPES: dict[int, type[Map]] = {
     **dict.fromkeys((MapType.ARRAY, MapType.PERCPU_ARRAY), Array),
@@ -46,6 +48,7 @@ _TYPES: dict[int, type[Map]] = {
     **dict.fromkeys((MapType.ARRAY_OF_MAPS, MapType.HASH_OF_MAPS), Maps),
     MapType.PROG_ARRAY: Programs,
     MapType.BLOOM_FILTER: Bloom,
+    MapType.USER_RINGBUF: UserRing,
     MapType.TASK_STORAGE: TaskStorage,
     MapType.CGROUP_ARRAY: Nothing,
 }
@@ -124,6 +127,7 @@ __all__ = [
     "StackTraces",
     "TaskStorage",
     "Trie",
+    "UserRing",
     "create",
     "stored",
 ]

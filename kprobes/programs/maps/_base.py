@@ -52,6 +52,7 @@ class MapType(IntEnum):
     RINGBUF = 27
     TASK_STORAGE = 29
     BLOOM_FILTER = 30
+    USER_RINGBUF = 31
 
 
 class Block:

@@ -21,10 +21,13 @@ from ..maps import Map, MapType
 
 LOOP: Final = 181
 FOR_EACH: Final = 164
+DRAIN: Final = 209
 #: helpers that take a callback -> the register with it
-TAKEN_IN: Final[Mapping[int, int]] = {LOOP: 2, FOR_EACH: 2}
+TAKEN_IN: Final[Mapping[int, int]] = {LOOP: 2, FOR_EACH: 2, DRAIN: 2}
 #: rounds of bpf_loop(), at most
 _MOST: Final = 1 << 23
+#: samples that one call of bpf_user_ringbuf_drain() takes, at most
+_SAMPLES: Final = 128 << 10
 _E2BIG: Final = -7
 _EINVAL: Final = -22
 _HASHES: Final = (MapType.HASH, MapType.LRU_HASH, MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH)
@@ -158,6 +161,79 @@ def for_each(number: int, m: Map) -> CalledBack | None:
     a.set(0, _EINVAL)
     a.exit()
     return a
+
+
+def drain(number: int, m: Map) -> CalledBack | None:
+    """Return the code of bpf_user_ringbuf_drain(r1 map, r2 callback, r3 context, r4 flags).
+
+    It returns the number of samples that the callback has got.
+
+    Args:
+        number: number of the map.
+        m: the map.
+
+    Returns:
+        The code; None: it is no user ring buffer.
+    """
+    if m.type is not MapType.USER_RINGBUF:
+        return None
+    a = CalledBack()
+    head, done, flags, left = (a.label() for _ in range(4))
+    a.move(7, 3)
+    a.compute_with("&", 4, ~3)  # 1 and 2 ask for wake-ups
+    a.jump_if_number("!=", 4, 0, flags)
+    a.map(1, number)
+    a.call("user_ringbuf_begin")
+    a.jump_if_number("!=", 0, 0, left)
+    a.store_number(10, -8, 0, 8)
+    a.place(head)
+    a.call("may_loop")
+    a.jump_if_number("==", 0, 0, done)
+    a.load(1, 10, -8, 4)
+    a.jump_if_number(">=", 1, _SAMPLES, done)
+    a.map(1, number)
+    a.call("user_ringbuf_next")
+    a.jump_if_number("==", 0, 0, done)
+    a.move(6, 0)
+    a.next_of(2, 10, -8)
+    a.move(1, 6)
+    a.move(2, 7)
+    a.call_back()
+    a.move(8, 0)
+    a.move(1, 6)
+    a.call("user_ringbuf_done")
+    a.jump_if_number("==", 8, 0, head)
+    a.place(done)
+    a.load(0, 10, -8, 4)
+    a.exit()
+    a.place(flags)
+    a.set(0, _EINVAL)
+    a.place(left)
+    a.exit()
+    return a
+
+
+#: those of them that take a map -> what they do with which maps
+OF_MAPS: Final[Mapping[int, str]] = {
+    FOR_EACH: "it does through hashes and arrays",
+    DRAIN: "it does through user ring buffers",
+}
+
+
+def made(number: int, of: int, m: Map | None) -> CalledBack | None:
+    """Return the code of a helper that takes a callback.
+
+    Args:
+        number: the helper's.
+        of: number of its map; -1: it takes none.
+        m: the map; None: it takes none.
+
+    Returns:
+        None: the helper does not take such a map.
+    """
+    if m is None:
+        return loop()
+    return drain(of, m) if number == DRAIN else for_each(of, m)
 
 
 def _new() -> Assembler:
@@ -306,6 +382,9 @@ def registers_at(
 
 def name_of(number: int) -> str:
     """Return the name of a helper that takes a callback, as programs write it."""
-    return {LOOP: "bpf_loop", FOR_EACH: "bpf_for_each_map_elem"}.get(
-        number
-    ) or f"bpf_{HELPERS[number].name}"
+    names = {
+        LOOP: "bpf_loop",
+        FOR_EACH: "bpf_for_each_map_elem",
+        DRAIN: "bpf_user_ringbuf_drain",
+    }
+    return names.get(number) or f"bpf_{HELPERS[number].name}"

@@ -16,7 +16,14 @@ from ..code import Code, CodeLine, TypeRelocation
 from ..helpers import HELPERS
 from ..isa import Instruction, decode
 from ..maps import SESSION, Map, Maps, MapType, Programs, Spec, create
-from ..meanings import SESSION_COOKIE, SESSION_IS_RETURN
+from ..meanings import (
+    DYNPTR_ADJUST,
+    DYNPTR_IS_NULL,
+    DYNPTR_IS_RDONLY,
+    DYNPTR_SIZE,
+    SESSION_COOKIE,
+    SESSION_IS_RETURN,
+)
 from . import callbacks
 from .btf_ext import Ext
 from .elf import ObjectFile, ObjectRelocation, ObjectSymbol, damage_is_error
@@ -29,7 +36,14 @@ from .variables import GlobalVariable, Variables
 _LDDW_TYPE: Final = 1
 _CALL_TYPE: Final = 10
 #: kernel functions that are helpers here
-HELPED: Final = {"bpf_session_cookie": SESSION_COOKIE, "bpf_session_is_return": SESSION_IS_RETURN}
+HELPED: Final = {
+    "bpf_session_cookie": SESSION_COOKIE,
+    "bpf_session_is_return": SESSION_IS_RETURN,
+    "bpf_dynptr_size": DYNPTR_SIZE,
+    "bpf_dynptr_is_null": DYNPTR_IS_NULL,
+    "bpf_dynptr_is_rdonly": DYNPTR_IS_RDONLY,
+    "bpf_dynptr_adjust": DYNPTR_ADJUST,
+}
 #: what programs ask of a kernel's configuration -> what there is
 _CONFIGURED: Final = {"LINUX_KERNEL_VERSION": 6 << 16 | 12 << 8, "LINUX_HAS_BPF_COOKIE": 1}
 #: section that <kprobes/bpf.h> leaves in an object
@@ -616,7 +630,7 @@ class _Linker:
                 "give it the function's name",
             )
         of = -1
-        if number == callbacks.FOR_EACH:
+        if number in callbacks.OF_MAPS:
             found = known.get(1)
             if found is None or found.kind != "map":
                 raise self._error(
@@ -627,12 +641,12 @@ class _Linker:
             of = found.number
         key = number, function.number, of
         if key not in loops:
-            made = callbacks.loop() if of < 0 else callbacks.for_each(of, self.obj.maps[of])
+            made = callbacks.made(number, of, self.obj.maps[of] if of >= 0 else None)
             if made is None:
                 raise self._error(
                     f"{name}() does not go through a {self.obj.maps[of].type.name.lower()}",
                     pc,
-                    "it does through hashes and arrays",
+                    callbacks.OF_MAPS[number],
                 )
             start = len(self.code)
             code = [

@@ -8,16 +8,39 @@ from .. import isa
 from ..helpers import Arg, Helper, Ret
 from ..maps import SESSION, Map, Maps, MapType
 from ..meanings import LINE, MAY_LOOP, TAIL_CALL, UNSET
-from .memory import need_readable, need_writable, pointed, pointers_among, text_at
+from .memory import (
+    dynptr_at,
+    make_dynptr,
+    need_readable,
+    need_room_for_dynptr,
+    need_writable,
+    pointed,
+    pointers_among,
+    text_at,
+)
 from .path import Path
 from .scalar import Scalar, between, unknown
-from .state import CTX, MAP, NAMES, RECORD, START, VALUE, MemoryRegion, Pointer, Value
+from .state import (
+    CTX,
+    DYNPTR,
+    MAP,
+    NAMES,
+    RECORD,
+    SAMPLE,
+    SLICE,
+    START,
+    VALUE,
+    MemoryRegion,
+    Pointer,
+    Value,
+)
 
 _SIZES: Final = (Arg.SIZE, Arg.SIZE_OR_ZERO)
+_WRITTEN: Final = (Arg.MEM_OUT, Arg.VALUE_MEM)
 #: helpers that change a map's values
 _CHANGES: Final = ("map_update", "map_delete", "map_push", "map_pop")
 #: ends of names of helpers that may leave a part of their buffer as it was
-_PARTLY: Final = ("_str", "get_stack")
+_PARTLY: Final = ("_str", "get_stack", "dynptr_read")
 
 
 def call(path: Path, helper: Helper) -> None:
@@ -53,6 +76,8 @@ def call(path: Path, helper: Helper) -> None:
     path.rounds += helper.number == MAY_LOOP
     if found.given is not None:
         path.state.forget(found.given)
+    if found.made is not None:
+        _make_dynptr(path, found.made, found.map)
     regs = path.state.regs
     regs[1:6] = [None] * 5
     regs[0] = _result(path, helper, found)
@@ -64,7 +89,9 @@ class _Arguments:
     Attributes:
         map: the map that is given; None: none so far.
         size: bytes of the memory that is returned.
-        given: the record that is submitted or discarded; None: none.
+        given: the record that is submitted or discarded, or the dynptr of one; None: none.
+        dynptr: the dynptr whose data is given; None: none.
+        made: where a dynptr is made; None: none is.
         most: bytes that are written to a buffer, at most.
         texts: number of an argument of a format -> bytes that may be looked at; see HelperCall.
     """
@@ -82,6 +109,8 @@ class _Arguments:
         self.size = 0
         self.most = 0
         self.given: MemoryRegion | None = None
+        self.dynptr: MemoryRegion | None = None
+        self.made: Pointer | None = None
         self.texts: dict[int, int] = {}
 
     def check(self, register: int, kind: Arg) -> None:
@@ -106,19 +135,26 @@ class _Arguments:
             self._context(register, name)
         elif kind is Arg.MAP:
             self.map = self._map(register, name)
-        elif kind in (Arg.SCALAR, Arg.CONST_SIZE):
+        elif kind in (Arg.SCALAR, Arg.CONST_SIZE, Arg.CONST_SIZE_OR_ZERO):
             if not isinstance(value, Scalar):
                 hint = (
                     "addresses of this machine are of no use in the guest; guest addresses are "
                     "numbers"
                 )
                 raise path.refuse(f"{name} is a number, but {value} is given", hint)
-            if kind is Arg.CONST_SIZE:
-                self.size = self._constant(value, name)
+            if kind is not Arg.SCALAR:
+                self.size = self._constant(value, name, kind is Arg.CONST_SIZE)
         elif kind is Arg.CONST_STR:
             self._text(value, name)
         elif kind is Arg.RECORD:
             self.given = self._record(register, name)
+        elif kind is Arg.DYNPTR_OUT:
+            self.made = pointed(path, register)
+            need_room_for_dynptr(path, self.made, name)
+        elif kind is Arg.DYNPTR:
+            self.dynptr = self._dynptr(register, name)
+        elif kind is Arg.DYNPTR_BACK:
+            self.given = self._held_dynptr(register, name)
         elif kind is Arg.NUMBER_OUT:
             self._access(register, 8, 8, name, True)
         elif (
@@ -130,7 +166,7 @@ class _Arguments:
             return
         elif kind in (Arg.KEY, Arg.KEY_OUT, Arg.VALUE, Arg.VALUE_OR_NULL, Arg.VALUE_OUT):
             self._of_map(register, kind, name)
-        elif kind in (Arg.MEM, Arg.MEM_OUT, Arg.ARGUMENTS):
+        elif kind in (Arg.MEM, Arg.MEM_OUT, Arg.ARGUMENTS, Arg.VALUE_MEM):
             self._memory(register, kind, name)
         else:
             assert kind in _SIZES, kind
@@ -191,19 +227,21 @@ class _Arguments:
             )
         return of
 
-    def _constant(self, value: Scalar, name: str) -> int:
-        """Return a size that must be constant, 1 or more.
+    def _constant(self, value: Scalar, name: str, least: int) -> int:
+        """Return a size that must be constant.
 
         Args:
             value: the register's value.
             name: names the argument in the refusal.
+            least: the smallest size that is allowed.
 
         Raises:
             ProgramError: it is not.
         """
-        if value.mask or not 0 < value.value < 1 << 31:
+        if value.mask or not least <= value.value < 1 << 31:
             raise self.path.refuse(
-                f"{name} is a constant size of 1 byte or more, but it is {value}",
+                f"{name} is a constant size{' of 1 byte or more' if least else ''}, but it is "
+                f"{value}",
                 "use sizeof; for sizes that vary there is bpf_ringbuf_output()",
             )
         return value.value
@@ -257,6 +295,43 @@ class _Arguments:
         self.map = value.region.map
         return value.region
 
+    def _dynptr(self, register: int, name: str) -> MemoryRegion:
+        """Return the dynptr that a register points at, on the stack or a callback's sample.
+
+        Args:
+            register: number of the register.
+            name: names the argument in the refusal.
+
+        Raises:
+            ProgramError: it points at no dynptr.
+        """
+        pointer = pointed(self.path, register)
+        if pointer.region.kind != SAMPLE:
+            return dynptr_at(self.path, pointer, name)
+        if pointer.offset.mask or pointer.offset.value:
+            raise self.path.refuse(f"{name} is the begin of a dynptr, but {pointer} is given")
+        return pointer.region
+
+    def _held_dynptr(self, register: int, name: str) -> MemoryRegion:
+        """Return the dynptr whose record a helper gives back, and note its map.
+
+        Args:
+            register: number of the register.
+            name: names the argument in the refusal.
+
+        Raises:
+            ProgramError: it is no dynptr of such a record.
+        """
+        dynptr = self._dynptr(register, name)
+        allowed = self.helper.maps or frozenset[MapType]()
+        if dynptr.map is None or dynptr.map.type not in allowed:
+            raise self.path.refuse(
+                f"{name} is a dynptr of bpf_ringbuf_reserve_dynptr(), but another one is given",
+                "dynptrs of other memory are not given back",
+            )
+        self.map = dynptr.map
+        return dynptr
+
     def _of_map(self, register: int, kind: Arg, name: str) -> None:
         """Check that a register points at a key, or at a value, of the map that is given.
 
@@ -281,7 +356,7 @@ class _Arguments:
 
         Args:
             register: its number.
-            kind: MEM, MEM_OUT or ARGUMENTS.
+            kind: MEM, MEM_OUT, VALUE_MEM or ARGUMENTS.
             name: names the argument in the refusal.
 
         Raises:
@@ -302,13 +377,18 @@ class _Arguments:
             raise path.refuse(f"{at} may be 0: {size}", "check it before: if (!n) return 0")
         if kind is Arg.MEM_OUT:
             self.most = size.umax
+        if kind is Arg.VALUE_MEM and pointed(path, register).region.kind != VALUE:
+            raise path.refuse(
+                f"{name} is memory of a map's value, but {path.read(register)} is given",
+                "a dynptr outlives a function's variables: look an entry of a map up",
+            )
         if size.umax and kind is Arg.ARGUMENTS:
             pointer = pointed(path, register)
             for number, value in pointers_among(path, pointer, size.umax).items():
                 self._show(number, value)
             self._access(register, size.umin, size.umax, name, False)
         elif size.umax:
-            self._access(register, size.umin, size.umax, name, kind is Arg.MEM_OUT)
+            self._access(register, size.umin, size.umax, name, kind in _WRITTEN)
 
     def _show(self, number: int, value: Value | None) -> None:
         """Note an argument of a format.
@@ -373,4 +453,24 @@ def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer |
         region = MemoryRegion(RECORD, 0, found.size, True, found.map)
         path.state.held += (region,)
         return Pointer(region, START, null=True)
+    if helper.returns is Ret.SAMPLE_OR_NULL:
+        region = MemoryRegion(SAMPLE, 0, 0, False, found.map)
+        path.state.held += (region,)
+        return Pointer(region, START, null=True)
+    if helper.returns is Ret.SLICE_OR_NULL:
+        return Pointer(MemoryRegion(SLICE, 0, found.size, True, of=found.dynptr), START, null=True)
     return None
+
+
+def _make_dynptr(path: Path, to: Pointer, of: Map | None) -> None:
+    """Put a new dynptr on the stack; one of a ring's record is held from now on.
+
+    Args:
+        path: the path with the call.
+        to: where it is.
+        of: the ring; None: it is of other memory.
+    """
+    dynptr = MemoryRegion(DYNPTR, 0, 0, False, of)
+    if of is not None:
+        path.state.held += (dynptr,)
+    make_dynptr(path, to, dynptr)

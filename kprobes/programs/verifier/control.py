@@ -17,7 +17,7 @@ from ..isa import Instruction
 from .branches import NOT, refined
 from .path import FRAME_BITS, Path, stack_of
 from .scalar import M64, Scalar, const
-from .state import MAP, RECORD, STACK, START, PathState, Pointer, ProgramFrame, Value
+from .state import MAP, RECORD, SAMPLE, STACK, START, PathState, Pointer, ProgramFrame, Value
 
 Control = Callable[[Path], bool]
 _AS_OFFSETS: Final = {isa.JGT: isa.JSGT, isa.JGE: isa.JSGE, isa.JLT: isa.JSLT, isa.JLE: isa.JSLE}
@@ -98,9 +98,9 @@ def _exit(path: Path) -> bool:
             any address; or a record is still held at the end.
     """
     state = path.state
-    result = path.read(0)
     depth = len(state.frames) - 1
     if depth:
+        result = state.regs[0]  # a function that returns nothing leaves nothing there
         if (
             isinstance(result, Pointer)
             and result.region.kind == STACK
@@ -113,13 +113,15 @@ def _exit(path: Path) -> bool:
         state.regs = state.frames[-1].regs
         state.regs[0] = result
         return True
+    result = path.read(0)
     if isinstance(result, Pointer):
         raise path.refuse(f"returns a pointer: {result}", "a program returns a number")
     if state.held:
         held = state.held[0].map
         raise path.refuse(
             f"a record of map {held.name if held is not None else '?'} is still held at the end",
-            "call bpf_ringbuf_submit() or bpf_ringbuf_discard() on every path",
+            "call bpf_ringbuf_submit() or bpf_ringbuf_discard() on every path; of a dynptr "
+            "bpf_ringbuf_submit_dynptr() or bpf_ringbuf_discard_dynptr(), even if it was not made",
         )
     return False
 
@@ -264,7 +266,7 @@ def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) ->
     region, at = pointer.region, pointer.offset
     if pointer.null:
         null = path.state.copy()
-        if region.kind == RECORD:
+        if region.kind in (RECORD, SAMPLE):
             null.held = tuple(r for r in null.held if r is not region)
         null.replace(pointer, START)
         path.fork(when_null, null)

@@ -21,8 +21,8 @@ class Access:
     """The memory that a load, store or atomic operation accesses, on every path that comes there.
 
     Attributes:
-        kind: "ctx", "stack", "map value", "record"; or "any" where several of stack, map value and
-            record come there.
+        kind: "ctx", "stack", "map value", "record", "slice" of a dynptr; or "any" where several of
+            these but "ctx" come there.
         size: bytes.
         offset: bytes from the region's beginning (of a stack: from r10, negative), the
             instruction's own offset included; None: it varies.

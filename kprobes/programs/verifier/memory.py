@@ -16,12 +16,15 @@ from .path import Path
 from .scalar import Scalar, between, const, extended, truncated, unknown
 from .state import (
     CTX,
+    DYNPTR,
     MAP,
     NAMES,
     RECORD,
+    SLICE,
     STACK,
     VALUE,
     WRITTEN,
+    Cell,
     Half,
     MemoryRegion,
     Pointer,
@@ -230,6 +233,10 @@ def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
     path.reads |= ((3 if size == 8 else 1 << half) << (frame << 7) + (slot << 1)) & ~path.writes
     cell = path.state.frames[frame].stack.get(slot)
     order = path.code.order
+    if dynptr_in(cell):
+        raise path.refuse(
+            f"reads a dynptr at r10{at:+}", "read its data with bpf_dynptr_read() or _data()"
+        )
     if size == 8:
         if isinstance(cell, (Scalar, Pointer)):
             return cell
@@ -379,7 +386,9 @@ def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer
         return {}
     stack = path.state.frames[region.frame].stack
     cells = {n: stack.get((low + 512 >> 3) + n) for n in range(size // 8)}
-    found = {n: cell for n, cell in cells.items() if isinstance(cell, Pointer)}
+    found = {
+        n: cell for n, cell in cells.items() if isinstance(cell, Pointer) and not dynptr_in(cell)
+    }
     for n in found:
         path.reads |= (3 << (region.frame << 7) + ((low + 512 >> 3) + n << 1)) & ~path.writes
     return found
@@ -397,7 +406,7 @@ def text_at(path: Path, pointer: Pointer) -> int:
     """
     region, at = pointer.region, pointer.offset
     low, high = at.smin, at.smax
-    if region.kind not in (STACK, VALUE, RECORD) or low < region.low or high > region.high:
+    if region.kind not in (STACK, VALUE, RECORD, SLICE) or low < region.low or high > region.high:
         return 0
     end = region.high
     if region.kind == STACK:
@@ -487,6 +496,7 @@ def _to_stack(path: Path, number: int, at: int, size: int, value: Value) -> None
     slot = at + 512 >> 3
     half = at >> 2 & 1
     bit = (number << 7) + (slot << 1)
+    overwrite(path, stack.get(slot))
     if size == 8:
         path.writes |= 3 << bit
         stack[slot] = value
@@ -539,6 +549,11 @@ def soil(path: Path, region: MemoryRegion, low: int, high: int, surely: int | No
     for at in range(low & ~3, high, 4):
         slot = at + 512 >> 3
         half = at >> 2 & 1
+        if dynptr_in(frame.stack.get(slot)):
+            raise path.refuse(
+                f"may write over the dynptr at r10{at & ~7:+}",
+                "dynptrs are changed by the helpers for them only",
+            )
         parts = list(halves(frame.stack.get(slot), path.code.order))
         have = bits(parts[half])
         here = 0
@@ -570,6 +585,107 @@ def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: b
     soil(path, pointer.region, low, high + most, low + least if low == high else None)
 
 
+# ---- dynptrs
+
+
+def dynptr_in(cell: Cell | None) -> bool:
+    """Return True where a stack slot is half of a dynptr."""
+    return isinstance(cell, Pointer) and cell.region.kind == DYNPTR
+
+
+def overwrite(path: Path, cell: Cell | None) -> None:
+    """Note that a stack slot gets other contents: a dynptr that was there is none any more.
+
+    Args:
+        path: the path.
+        cell: what is in the slot.
+
+    Raises:
+        ProgramError: it is half of a dynptr whose record is held.
+    """
+    if isinstance(cell, Pointer) and cell.region.kind == DYNPTR:
+        if cell.region in path.state.held:
+            raise path.refuse(
+                "overwrites a dynptr whose record is held",
+                "call bpf_ringbuf_submit_dynptr() or bpf_ringbuf_discard_dynptr() before",
+            )
+        path.state.forget(cell.region)
+
+
+def _dynptr_slot(path: Path, pointer: Pointer, name: str) -> int:
+    """Return the stack slot where a dynptr begins, or is to be made.
+
+    Args:
+        path: the path with the call.
+        pointer: the helper's argument.
+        name: names the argument in the refusal.
+
+    Raises:
+        ProgramError: it points at no 16 bytes of the stack that are known.
+    """
+    low, _ = inside(path, pointer, 0, 16, True)
+    if pointer.region.kind != STACK or pointer.offset.mask or low % 8:
+        raise path.refuse(
+            f"{name} is a dynptr, but {pointer} is given",
+            "declare it as a variable: struct bpf_dynptr ptr",
+        )
+    return low + 512 >> 3
+
+
+def need_room_for_dynptr(path: Path, pointer: Pointer, name: str) -> None:
+    """Check that a helper may make a dynptr where a pointer points.
+
+    Args:
+        path: the path with the call.
+        pointer: the helper's argument.
+        name: names the argument in the refusal.
+    """
+    slot = _dynptr_slot(path, pointer, name)
+    stack = path.state.frames[pointer.region.frame].stack
+    for one in (slot, slot + 1):
+        overwrite(path, stack.get(one))
+
+
+def make_dynptr(path: Path, pointer: Pointer, dynptr: MemoryRegion) -> None:
+    """Put a dynptr where a pointer points, which need_room_for_dynptr() has checked.
+
+    Args:
+        path: the path with the call.
+        pointer: the helper's argument.
+        dynptr: the dynptr.
+    """
+    frame = pointer.region.frame
+    slot = pointer.offset.smin + 512 >> 3
+    stack = path.state.frames[frame].stack
+    stack[slot] = Pointer(dynptr, const(0))
+    stack[slot + 1] = Pointer(dynptr, const(8))
+    path.writes |= 15 << (frame << 7) + (slot << 1)
+
+
+def dynptr_at(path: Path, pointer: Pointer, name: str) -> MemoryRegion:
+    """Return the dynptr that a pointer points at the beginning of, and note that it is read.
+
+    Args:
+        path: the path with the call.
+        pointer: the helper's argument.
+        name: names the argument in the refusal.
+
+    Raises:
+        ProgramError: there is none.
+    """
+    slot = _dynptr_slot(path, pointer, name)
+    frame = pointer.region.frame
+    path.reads |= (15 << (frame << 7) + (slot << 1)) & ~path.writes
+    cell = path.state.frames[frame].stack.get(slot)
+    if not isinstance(cell, Pointer) or cell.region.kind != DYNPTR or cell.offset.value:
+        raise path.refuse(
+            f"{name} is a dynptr, and none was made at {pointer}",
+            "make it with bpf_dynptr_from_mem() or bpf_ringbuf_reserve_dynptr(); what was "
+            "submitted or discarded is none any more",
+        )
+    return cell.region
+
+
 # ---- atomic operations
 
 
@@ -582,7 +698,7 @@ def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
         offset: that the instruction adds.
         size: bytes: 4 or 8.
     """
-    if pointer.region.kind not in (STACK, VALUE, RECORD) and not pointer.region.plain:
+    if pointer.region.kind not in (STACK, VALUE, RECORD, SLICE) and not pointer.region.plain:
         raise path.refuse(
             f"an atomic operation on {NAMES[pointer.region.kind]}",
             "they work on stack, map values and records",

@@ -18,6 +18,9 @@ STACK: Final = "stack"
 MAP: Final = "map"  # the map itself: helpers take it
 VALUE: Final = "map value"
 RECORD: Final = "record"  # of a ring buffer
+DYNPTR: Final = "dynptr"  # the 16 bytes of one on the stack: two slots hold pointers to it
+SAMPLE: Final = "sample"  # a user ring's, which a callback gets as a dynptr
+SLICE: Final = "slice"  # data of a dynptr
 
 #: what a person calls them
 NAMES: Final = {
@@ -26,6 +29,9 @@ NAMES: Final = {
     MAP: "a map",
     VALUE: "a map value",
     RECORD: "a ring buffer's record",
+    DYNPTR: "a dynptr",
+    SAMPLE: "a dynptr",
+    SLICE: "a dynptr's data",
 }
 
 
@@ -35,16 +41,17 @@ class MemoryRegion:
     Two lookups give two regions, though they may be of one value.
 
     Attributes:
-        kind: CTX, STACK, MAP, VALUE or RECORD.
+        kind: CTX, STACK, MAP, VALUE, RECORD, DYNPTR, SAMPLE or SLICE.
         low: offset of the first byte that may be accessed.
         high: offset behind the last one.
         writable: True where programs may write it.
-        map: the map, of MAP, VALUE and RECORD; None of others.
+        map: the map, of MAP, VALUE and RECORD, of a DYNPTR of a ring and of SAMPLE; None of others.
         frame: number of the frame from 0, of STACK.
         plain: True for a context that is memory as any other, in a test run.
+        of: the DYNPTR or SAMPLE whose data a SLICE is; None of others.
     """
 
-    __slots__ = ("frame", "high", "kind", "low", "map", "plain", "writable")
+    __slots__ = ("frame", "high", "kind", "low", "map", "of", "plain", "writable")
 
     def __init__(
         self,
@@ -55,17 +62,19 @@ class MemoryRegion:
         map: Map | None = None,
         frame: int = 0,
         plain: bool = False,
+        of: MemoryRegion | None = None,
     ) -> None:
         """Make a region.
 
         Args:
-            kind: CTX, STACK, MAP, VALUE or RECORD.
+            kind: CTX, STACK, MAP, VALUE, RECORD, DYNPTR, SAMPLE or SLICE.
             low: offset of the first byte that may be accessed.
             high: offset behind the last one.
             writable: True where programs may write it.
-            map: the map, of MAP, VALUE and RECORD.
+            map: the map, of MAP, VALUE and RECORD, of a DYNPTR of a ring and of SAMPLE.
             frame: number of the frame from 0, of STACK.
             plain: True for a context that is memory as any other, in a test run.
+            of: the DYNPTR or SAMPLE whose data a SLICE is.
         """
         self.kind = kind
         self.low = low
@@ -74,6 +83,7 @@ class MemoryRegion:
         self.map = map
         self.frame = frame
         self.plain = plain
+        self.of = of
 
     def like(self, other: MemoryRegion) -> bool:
         """Return True where two regions have the same kind, map, frame and bounds."""
@@ -163,7 +173,8 @@ class PathState:
 
     Attributes:
         frames: frames of the active functions, callers first.
-        held: records that are reserved and not yet submitted, discarded or found NULL.
+        held: records that are reserved and not yet submitted, discarded or found NULL; dynptrs of
+            such records, and samples that are not yet given back.
         regs: the registers of the last frame.
     """
 
@@ -237,15 +248,16 @@ class PathState:
                 )
 
     def forget(self, region: MemoryRegion) -> None:
-        """Note that a record was submitted, discarded or found NULL: all pointers to it are lost.
+        """Note that a record was submitted, discarded or found NULL, or a dynptr is none any more:
+        all pointers to it, and into a dynptr's data, are lost.
 
         Args:
-            region: the record.
+            region: the record or dynptr.
         """
         self.held = tuple(r for r in self.held if r is not region)
         for frame in self.frames:
             for value in {*frame.regs, *frame.stack.values()}:
-                if isinstance(value, Pointer) and value.region is region:
+                if isinstance(value, Pointer) and region in (value.region, value.region.of):
                     self.replace(value, None)
 
 
@@ -369,7 +381,7 @@ class Match:
             old: the one of the verified state.
             new: the one in its place in the other state.
         """
-        if old.null != new.null and not (old.null and new.region.kind != RECORD):
+        if old.null != new.null and not (old.null and new.region.kind not in (RECORD, SAMPLE)):
             return False
         a, b = old.offset, new.offset
         if a is not b and not a.contains(b):
@@ -387,6 +399,8 @@ class Match:
             old: the region of the verified state.
             new: the one in its place in the other state.
         """
+        if old.of is not None and (new.of is None or not self.region(old.of, new.of)):
+            return False
         return old.like(new) and self._regions.setdefault(id(old), new) is new
 
     def rest(self, old: tuple[MemoryRegion, ...], new: tuple[MemoryRegion, ...]) -> bool:

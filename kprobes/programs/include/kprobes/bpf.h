@@ -116,6 +116,7 @@ enum {
     BPF_MAP_TYPE_QUEUE = 22, BPF_MAP_TYPE_STACK = 23, BPF_MAP_TYPE_RINGBUF = 27,
     BPF_MAP_TYPE_PROG_ARRAY = 3, BPF_MAP_TYPE_LPM_TRIE = 11, BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_HASH_OF_MAPS = 13,
     BPF_MAP_TYPE_TASK_STORAGE = 29, BPF_MAP_TYPE_BLOOM_FILTER = 30,
+    BPF_MAP_TYPE_USER_RINGBUF = 31,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
@@ -175,6 +176,19 @@ static __u64 (*const bpf_ktime_get_coarse_ns)(void) = (void *)160;
 static long (*const bpf_for_each_map_elem)(void *map, void *callback, void *callback_ctx, __u64 flags) = (void *)164;
 static long (*const bpf_loop)(__u32 rounds, void *callback, void *callback_ctx, __u64 flags) = (void *)181;
 static __u64 (*const bpf_ktime_get_tai_ns)(void) = (void *)208;
+struct bpf_dynptr { __u64 opaque[2]; } __attribute__((aligned(8)));
+static long (*const bpf_dynptr_from_mem)(void *data, __u64 size, __u64 flags, struct bpf_dynptr *ptr) = (void *)197;
+static long (*const bpf_ringbuf_reserve_dynptr)(void *ringbuf, __u32 size, __u64 flags, struct bpf_dynptr *ptr) = (void *)198;
+static void (*const bpf_ringbuf_submit_dynptr)(struct bpf_dynptr *ptr, __u64 flags) = (void *)199;
+static void (*const bpf_ringbuf_discard_dynptr)(struct bpf_dynptr *ptr, __u64 flags) = (void *)200;
+static long (*const bpf_dynptr_read)(void *dst, __u64 len, const struct bpf_dynptr *src, __u64 offset, __u64 flags) = (void *)201;
+static long (*const bpf_dynptr_write)(const struct bpf_dynptr *dst, __u64 offset, void *src, __u64 len, __u64 flags) = (void *)202;
+static void *(*const bpf_dynptr_data)(const struct bpf_dynptr *ptr, __u64 offset, __u64 len) = (void *)203;
+static long (*const bpf_user_ringbuf_drain)(void *map, void *callback, void *callback_ctx, __u64 flags) = (void *)209;
+extern __u32 bpf_dynptr_size(const struct bpf_dynptr *ptr) __weak __ksym;
+extern bool bpf_dynptr_is_null(const struct bpf_dynptr *ptr) __weak __ksym;
+extern bool bpf_dynptr_is_rdonly(const struct bpf_dynptr *ptr) __weak __ksym;
+extern int bpf_dynptr_adjust(const struct bpf_dynptr *ptr, __u32 start, __u32 end) __weak __ksym;
 static __u64 (*const bpf_get_func_ip)(void *ctx) = (void *)173;
 static __u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 
