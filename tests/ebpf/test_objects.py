@@ -7,15 +7,17 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kprobes import ProgramError
+from kprobes import btf as b
 from kprobes.programs import isa
 from kprobes.programs.disassembly import disassemble
 from kprobes.programs.header import REGISTERS_H, bpf_header, registers
 from kprobes.programs.maps import MapType
-from kprobes.programs.object import clang
+from kprobes.programs.object import clang, values
 from kprobes.programs.program import Program
 
 pytest.importorskip("ziglang")
@@ -272,3 +274,17 @@ def test_a_structure_whose_description_is_damaged():
     whole[at:at + 4] = b"\xff\xff\xff\0"
     with pytest.raises(ProgramError, match="does not fit"):
         Program.from_elf(bytes(whole)).types["pt_regs"]
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_bit_fields_of_unions(order, monkeypatch):
+    """They count from the end that the byte order has first; on a big-endian computer, too."""
+    mark = "<" if order == "little" else ">"
+    monkeypatch.setattr(values, "sys", SimpleNamespace(byteorder=order))
+    texts = b"\0u\0low\0all\0unsigned\0"
+    types = struct.pack(f"{mark}4I", texts.index(b"unsigned"), b.INT << 24, 4, 32)
+    types += struct.pack(f"{mark}3I", 1, 1 << 31 | b.UNION << 24 | 2, 4)
+    types += struct.pack(f"{mark}6I", texts.index(b"low"), 1, 4 << 24, texts.index(b"all"), 1, 0)
+    header = struct.pack(f"{mark}HBB5I", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(texts))
+    made = values.Values(b.Btf(header + types + texts, order)).structure("u")
+    assert made.from_buffer_copy(bytes.fromhex("51000002")).low == (1 if order == "little" else 5)

@@ -6,7 +6,7 @@ import ctypes
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from ... import btf as b
 from ...btf import Btf
@@ -30,6 +30,7 @@ class StructureRecord:
     """
 
     _bits: ClassVar[dict[str, tuple[int, int, bool]]] = {}
+    _order: ClassVar[Literal["little", "big"]] = "little"
     _shown: ClassVar[tuple[str, ...]] = ()
 
     def __eq__(self, other: object) -> bool:
@@ -47,10 +48,10 @@ class StructureRecord:
             )
         offset, size, sign = type(self)._bits[name]
         raw = bytes(self)  # type: ignore[call-overload]
-        big = isinstance(self, ctypes.BigEndianStructure)  # there bits count from the other end
-        value = int.from_bytes(raw, "big" if big else "little") >> (
-            8 * len(raw) - offset - size if big else offset
-        )
+        above = offset  # bits of big-endian numbers count from the other end
+        if self._order == "big":
+            above = 8 * len(raw) - offset - size
+        value = int.from_bytes(raw, self._order) >> above
         return signed(value, size) if sign else value & (1 << size) - 1
 
     def __repr__(self) -> str:
@@ -293,6 +294,7 @@ class Values:
                 "_anonymous_": hidden,
                 "_fields_": fields,
                 "_bits": bits,
+                "_order": self._btf.order,
                 "_shown": shown,
             },
         )
