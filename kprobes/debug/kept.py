@@ -19,6 +19,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -92,19 +93,23 @@ def made(pairs: Iterable[tuple[str, int]]) -> bytes:
     """
     texts = bytearray()
     known: dict[str, tuple[int, int, int]] = {}  # name -> (check sum, offset, bytes)
-    rows: list[tuple[int, int, int, int, int]] = []
+    checks: list[int] = []
+    places: list[tuple[int, int, int]] = []
     for name, offset in pairs:
         place = known.get(name)
         if place is None:
             text = name.encode("utf-8", "surrogatepass")
             place = known[name] = zlib.crc32(text), len(texts), len(text)
             texts += text
-        rows.append((place[0], len(rows), place[1], place[2], offset))
-    rows.sort()
-    sums = struct.pack(f"={len(rows)}I", *[row[0] for row in rows]) + bytes(4 * (len(rows) % 2))
-    words = struct.pack(f"={_ROW * len(rows)}Q", *[word for row in rows for word in row[2:]])
+        checks.append(place[0])
+        places.append((place[1], place[2], offset))
+    order = sorted(range(len(checks)), key=checks.__getitem__)  # several of a name stay in order
+    sums = struct.pack(f"={len(order)}I", *map(checks.__getitem__, order))
+    sums += bytes(4 * (len(order) % 2))
+    rows = map(places.__getitem__, order)
+    words = struct.pack(f"={_ROW * len(order)}Q", *chain.from_iterable(rows))
     content = b"".join((sums, words, texts))
-    return _HEAD.pack(_MARK, len(rows), len(texts), zlib.crc32(content)) + content
+    return _HEAD.pack(_MARK, len(order), len(texts), zlib.crc32(content)) + content
 
 
 def identity_of(data: bytes, build: str) -> bytes:

@@ -393,9 +393,12 @@ class Units:
     def _all_names(self) -> Iterator[tuple[str, int]]:
         """Yield (name, offset of its entry) of all types and global variables."""
         for type in self._all_types():
+            bare = spelling(type.tag + type.name)
+            if not type.scopes:
+                yield _WHOLE + bare, type.offset
+                continue
             yield _WHOLE + spelling(type.tag + type.scopes + type.name), type.offset
-            if type.scopes:
-                yield _BARE + spelling(type.tag + type.name), type.offset
+            yield _BARE + bare, type.offset
 
     def _named(self, name: str) -> list[int]:
         """Return the offsets of the entries of a name, with all of its scopes or, where there is
@@ -612,13 +615,19 @@ def _text(info: Any, unit: Any, number: int) -> bytes:
     return bytes(strings[at : strings.find(b"\0", at)])
 
 
+#: words of C's names of integers
+_OF_INTEGERS = frozenset(("char", "short", "long", "int", "unsigned", "signed"))
+
+
 def spelling(name: str) -> str:
     """Return a type's name without const and volatile, the words of C's integers in one order.
 
     `long unsigned int` and `unsigned long` both give `long unsigned`.
     """
-    words = [word for word in name.split() if word not in ("const", "volatile")]
-    if not {"char", "short", "long", "int", "unsigned", "signed"}.issuperset(words):
+    words = name.split()
+    if "const" in words or "volatile" in words:
+        words = [word for word in words if word not in ("const", "volatile")]
+    if not _OF_INTEGERS.issuperset(words):
         return " ".join(words)
     useless = {"int"} if len(words) > 1 and set(words) != {"signed", "int"} else set()
     rest = sorted(word for word in words if word not in useless)

@@ -21,6 +21,12 @@ static u64 fixed(struct cursor *c, u64 size)
         c->bad = 1;
         return 0;
     }
+    if (size == 4 && !c->big) { /* most of them */
+        u32 word;
+        __builtin_memcpy(&word, c->data + c->at, 4);
+        c->at += 4;
+        return word;
+    }
     for (u64 n = 0; n < size; n++)
         value |= (u64)c->data[c->at + (c->big ? size - 1 - n : n)] << 8 * n;
     c->at += size;
@@ -120,6 +126,7 @@ enum {
 enum { IMPLICIT = 0x21 };
 #define VARIES (~0ull)
 #define UNKNOWN (~0ull - 1)
+#define UNMEASURED (~0ull) /* size of a name whose end nobody has looked for */
 #define DEEPEST 256
 
 static int is_type(u64 tag)
@@ -251,16 +258,32 @@ damaged:
 struct values { u64 has, sibling, low, high, high_is_address, bytes, line, specification; struct name name; };
 #define BIT(name) (1ull << ((name) & 63))
 
-/* Where a text is: its section and offset; 0: outside. */
+/* Where a text of a section of strings is; 0: outside. An empty one is no name. Its end is looked
+ * for when somebody wants it: most names are of types that are noted already, and anywhere in
+ * memory.
+ */
 static int text_at(const struct unit *u, u64 section, u64 offset, struct name *name)
 {
-    const u8 *data = (const u8 *)(section == STRINGS ? u->strings : u->line_strings);
-    u64 size = section == STRINGS ? u->strings_size : u->line_strings_size, n = offset;
+    u64 size = section == STRINGS ? u->strings_size : u->line_strings_size;
+    if (offset >= size)
+        return 0;
+    *name = (struct name){ section, offset, UNMEASURED };
+    return 1;
+}
+
+/* Finds the end of a name. 0: it has none. */
+static int measure(const struct unit *u, struct name *name)
+{
+    const u8 *data = (const u8 *)(name->section == STRINGS ? u->strings : u->line_strings);
+    u64 size = name->section == STRINGS ? u->strings_size : u->line_strings_size;
+    u64 n = name->offset;
+    if (name->size != UNMEASURED)
+        return 1;
     while (n < size && data[n])
         n++;
     if (n >= size)
         return 0;
-    *name = (struct name){ section, offset, n - offset };
+    name->size = n - name->offset;
     return 1;
 }
 
@@ -337,10 +360,13 @@ static u64 mixed(u64 hash, u64 value)
     return hash ^ hash >> 29;
 }
 
+/* A text in a section of strings is known by its place: linkers keep one of each. Where there are
+ * several, a type is noted twice, which does no harm. */
 static u64 hash_of(const struct unit *u, const struct name *name)
 {
-    const u8 *data = name->section == INFO ? (const u8 *)u->info
-        : name->section == STRINGS ? (const u8 *)u->strings : (const u8 *)u->line_strings;
+    const u8 *data = (const u8 *)u->info;
+    if (name->section != INFO)
+        return mixed(mixed(name->section, name->offset), 0);
     u64 hash = name->size;
     for (u64 n = 0; n < name->size; n++)
         hash = mixed(hash, data[name->offset + n]);
@@ -458,6 +484,10 @@ static long long walk(struct unit *u)
                     u64 tag = shape->tag == CLASS ? STRUCTURE : shape->tag;
                     u64 all = mixed(mixed(mixed(mixed(own ? scopes[own - 1].hash : 0, hash), bytes), line), tag);
                     if (is_new(u, all)) {
+                        if (!measure(u, &v.name))
+                            return NOT_HERE;
+                        if (!v.name.size)
+                            goto noted;
                         struct type *t = (struct type *)u->types + u->types_count;
                         if (u->types_count == u->types_room)
                             return NOT_HERE;
@@ -468,6 +498,7 @@ static long long walk(struct unit *u)
                 }
             }
         }
+noted:
         if (!shape->children)
             continue;
         if (is_scope(shape->tag)) {
@@ -475,7 +506,9 @@ static long long walk(struct unit *u)
                 return NOT_HERE;
             around[open].depth = depth;
             around[open].scope = scope;
-            if (named && u->wanted & TYPES) {
+            if (named && u->wanted & TYPES && !measure(u, &v.name))
+                return NOT_HERE;
+            if (named && u->wanted & TYPES && v.name.size) {
                 if (u->scopes_count == u->scopes_room)
                     return NOT_HERE;
                 u64 outer = scope ? scopes[scope - 1].hash : 1;
