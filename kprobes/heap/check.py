@@ -859,8 +859,7 @@ class HeapCheck:
         to their midst.
 
         A block that only a lost block leads to is not reported by itself. Each call that has
-        allocated lost blocks is one finding; it is not reported again while its oldest lost block
-        is the same.
+        allocated lost blocks is one finding; blocks that were reported are left out of later ones.
 
         Args:
             reachable: True: report all blocks that are allocated.
@@ -875,21 +874,20 @@ class HeapCheck:
             groups.setdefault(block.stack, []).append(block)
         found = []
         for blocks in groups.values():
-            first = blocks[0]
-            if ("leak", first.number) not in self._seen:
-                self._seen["leak", first.number] = 1
-                finding = self._tell(
-                    "leak",
-                    first.address,
-                    (),
-                    size=sum(one.size for one in blocks),
-                    block=first,
-                    note=f"{len(blocks)} blocks of one call, "
-                    f"{sum(one.size for one in blocks)} bytes"
-                    if len(blocks) > 1
-                    else "",
-                )
-                found.append(finding)
+            new = [block for block in blocks if ("leak", block.number) not in self._seen]
+            if not new:
+                continue
+            self._seen.update({("leak", block.number): 1 for block in new})
+            size = sum(block.size for block in new)
+            finding = self._tell(
+                "leak",
+                new[0].address,
+                (),
+                size=size,
+                block=new[0],
+                note=f"{len(new)} blocks of one call, {size} bytes" if len(new) > 1 else "",
+            )
+            found.append(finding)
         return found
 
     def _words(self, block: HeapBlock | None) -> Iterator[int]:

@@ -310,7 +310,11 @@ def test_leaks() -> None:
         assert heap.leaks(reachable=True) == []
         m.call("bad_leak")
         assert [f.block.size for f in heap.leaks() if f.block] == [16]  # the other one is led to by this one
-    assert len(heap.findings) == 3
+        m.call("bad_leak")
+        m.call("bad_leak")
+        assert [(f.size, f.note) for f in heap.leaks()] == [(32, "2 blocks of one call, 32 bytes")]  # the later ones
+        assert heap.leaks() == []
+    assert len(heap.findings) == 4
 
 
 @pytest.mark.quick
