@@ -54,7 +54,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 #: Cases of a parametrized test that run unless `--all` or the test's name asks for every one.
-CASES = 3
+CASES = 2
 #: Of a test that proves a capability, so many cases of an architecture let one more run.
 MORE = 10
 
@@ -65,7 +65,7 @@ def thinned(items: list[pytest.Item], quick: bool = False) -> tuple[list[pytest.
     Of the cases of a test a few are chosen, evenly spread. Where a minute is not the limit, a test that proves a
     capability has one for each architecture and engine, or more where there are many, and a test that is marked `whole`
     has all. Which ones depends on the test's name, so that all tests together have every architecture, and every
-    process of pytest-xdist the same. A test that is marked `long` is left out where a minute is the limit.
+    process of pytest-xdist the same. A test that is marked `long` and proves no capability is left out.
 
     Args:
         items: every case.
@@ -81,7 +81,7 @@ def thinned(items: list[pytest.Item], quick: bool = False) -> tuple[list[pytest.
     for name, several in cases.items():
         start = zlib.crc32(name.encode())
         marks = {mark.name for mark in several[0].iter_markers()}
-        if "long" in marks and quick:
+        if "long" in marks and (quick or "conformance" not in several[0].fixturenames):
             continue
         if "whole" in marks and not quick:
             kept.update(several)

@@ -27,9 +27,9 @@ class Item:
 
 def test_cases_are_spread(pytestconfig: pytest.Config) -> None:
     conftest = pytestconfig.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
-    items = [Item(f"tests/test_a.py::test_{n}[{arch}]") for n in range(60) for arch in ARCHES]
+    items = [Item(f"tests/test_a.py::test_{n}[{arch}]") for n in range(120) for arch in ARCHES]
     kept, left = conftest.thinned(items)
-    assert len(kept) == conftest.CASES * 60 and len(kept) + len(left) == len(items)
+    assert len(kept) == conftest.CASES * 120 and len(kept) + len(left) == len(items)
     assert {item.nodeid.partition("[")[2].rstrip("]") for item in kept} == {*ARCHES}
     assert conftest.thinned(items)[0] == kept
     alone = [Item(f"tests/test_a.py::test_{n}") for n in range(9)]
@@ -43,11 +43,12 @@ def test_capabilities_have_every_architecture_unless_it_is_to_be_quick(pytestcon
     assert len(conftest.thinned(items, quick=True)[0]) == conftest.CASES
 
 
-def test_what_takes_long_is_left_out_where_it_is_to_be_quick(pytestconfig: pytest.Config) -> None:
+def test_what_takes_long_is_left_out_unless_it_proves_a_capability(pytestconfig: pytest.Config) -> None:
     conftest = pytestconfig.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
     items = [Item("tests/test_a.py::test_a"), Item("tests/test_a.py::test_b", marks=("quick", "long"))]
+    items.append(Item("tests/test_a.py::test_c", "conformance", marks=("long",)))
     assert conftest.thinned(items, quick=True) == (items[:1], items[1:])
-    assert conftest.thinned(items) == (items, [])
+    assert conftest.thinned(items) == ([items[0], items[2]], [items[1]])
 
 
 class Config:

@@ -128,6 +128,7 @@ def test_where_the_number_of_items_is_known_all_workers_end_together(workers: in
         assert len(batches) < 20 + 20 * workers
 
 
+@pytest.mark.long
 def test_a_worker_of_dask_that_dies_costs_one_item() -> None:
     """With the settings that the page shows. A busy machine takes its time to start another worker."""
     config = pytest.importorskip("dask.config")
@@ -151,6 +152,7 @@ def test_an_item_that_hangs_is_given_up_in_its_own_time() -> None:
     assert str(outcomes[150].error) == "no result within 0.5 seconds"
 
 
+@pytest.mark.long
 def test_an_item_that_hangs_on_dask_is_given_up_in_its_own_time() -> None:
     with cluster(processes=True) as client:
         start = time.monotonic()

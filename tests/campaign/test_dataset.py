@@ -51,6 +51,7 @@ def test_two_processes_record_what_one_does(tmp_path: Path) -> None:
     assert [path.suffix for path in (tmp_path / "two").iterdir()] == [".arrow"] * len(found.files)
 
 
+@pytest.mark.long
 def test_what_dies_and_is_tried_again_is_recorded_once(tmp_path: Path) -> None:
     items = [*ITEMS, b"crash=1", b"hang=1"]
     outcomes = [*run(jobs.Treacherous(job(tmp_path / "two")), items, jobs=2, timeout=12)]  # loading takes 4 s on a busy machine

@@ -12,6 +12,7 @@ FILE = cases_of("s390x")
 MODES = {"24 bits": 0, "31 bits": 1}  # PSW bits 31 and 32
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 def test_relative_branches(mode: int, conformance: Conformance, thorough: bool) -> None:
     """To places that all modes reach; of branches to registers the engine leaves more bits in pc than the mode has."""

@@ -55,6 +55,7 @@ def outcome(m: UnicornMachine, state: list[int]) -> tuple[Any, ...]:
     return end, m.regs.pc, m.regs["ra"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arch", RELEASE_6)
 def test_what_stands_there(arch: str, thorough: bool) -> None:
     m = UnicornMachine.from_code(bytes(64), arch=arch, base=BASE, symbols={"f": (BASE, 64)})

@@ -66,6 +66,7 @@ FEW = 20  # groups of programs that are in place together, of each compiled prog
 PATHS = [pytest.param(path, id=path.stem) for arch in ARCHES for path in programs_of(arch) if path.stem.endswith("-O2")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PATHS)
 def test_compiled_programs_run_as_without(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four instructions at a time, at random: results, memory and registers; and the counts are those behind jumps."""

@@ -110,6 +110,7 @@ def test_what_is_wrong(words: tuple[str, ...], status: int, said: str) -> None:
     assert said in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_maps_of_a_run_that_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C and SIGTERM: what was gathered is printed."""

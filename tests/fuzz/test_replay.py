@@ -191,6 +191,7 @@ def test_a_damaged_journal(tmp_path: Path, corpus: Path, damage: dict[str, objec
     assert done.exit_code == 2 and "is damaged" in done.stderr and len(done.stderr.splitlines()) == 1, done.output
 
 
+@pytest.mark.long
 def test_a_full_disk(tmp_path: Path, corpus: Path) -> None:
     """One sentence; with more room the same command goes on."""
     out = tmp_path / "out"
@@ -211,6 +212,7 @@ def test_a_full_disk(tmp_path: Path, corpus: Path) -> None:
     assert more.returncode == 1 and "3 crashes" in more.stderr
 
 
+@pytest.mark.long
 def test_ctrl_c(tmp_path: Path, corpus: Path) -> None:
     """What was run is kept, and said; the same command goes on."""
     target = tmp_path / "target.py"
@@ -399,6 +401,7 @@ def test_inputs_of_a_fuzzer(tmp_path: Path) -> None:
         inputs_of(main_ / "hangs")
 
 
+@pytest.mark.long
 def test_a_corpus_with_anything_in_it(tmp_path: Path) -> None:
     """Links that lead nowhere or to each other, pipes and devices are no inputs; names need not be text."""
     corpus, out = tmp_path / "corpus", tmp_path / "out"
@@ -422,6 +425,7 @@ def test_a_corpus_with_anything_in_it(tmp_path: Path) -> None:
     assert len(list((out / "crashes").iterdir())) == 1
 
 
+@pytest.mark.long
 def test_targets_that_print(tmp_path: Path, corpus: Path) -> None:
     """With --json stdout is one object, whatever a target prints, here or in its processes."""
     path = target(tmp_path, f"""
@@ -437,6 +441,7 @@ def fuzz(data):
         assert json.loads(ran.stdout)["findings"] == [] and "loaded" in ran.stderr and "running" in ran.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [b"plain", b"two words", b"b\xffd", b"two\nlines", b"it's \\ \xc3\xa4"])
 def test_the_command_that_repeats_a_crash(tmp_path: Path, name: bytes) -> None:
     """A shell runs it as it is printed, whatever the input's name."""

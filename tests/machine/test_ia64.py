@@ -114,6 +114,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "with a post_handler": {"post_handler": lambda p, regs, flags: None}}
 
 
+@pytest.mark.long
 @pytest.mark.whole  # each kind proves another capability
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_slot_alone(kind: str, conformance: Conformance) -> None:
