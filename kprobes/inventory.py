@@ -4,12 +4,12 @@ architecture."""
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import importlib.util
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .errors import GuestFault, Unsupported
+from .symbols import name_matcher
 
 if TYPE_CHECKING:
     from .arch._base import Arch
@@ -46,9 +46,10 @@ def functions(machine: UnicornMachine, pattern: str = "*") -> list[Symbol]:
         machine: has the image.
         pattern: a shell glob of their names.
     """
+    matches = name_matcher(pattern)
     named = [symbol for symbol in machine.symbols if symbol.kind in ("func", "ifunc")]
     return sorted(
-        (s for s in named if fnmatch.fnmatchcase(s.name, pattern)),
+        (s for s in named if matches(s.name)),
         key=lambda s: (s.address, s.name),
     )
 

@@ -7,6 +7,7 @@ none they stay as they are. Rust's take the extra `dwarf` (rust_demangler).
 from __future__ import annotations
 
 import ctypes
+import fnmatch
 import io
 import re
 from collections.abc import Callable
@@ -252,3 +253,23 @@ def _behind_type(name: str) -> int:
         else:
             depth += 1 if char in "<(" else -1
     return begin
+
+
+def name_matcher(pattern: str) -> Callable[[str], bool]:
+    """Return a function that tells of a symbol's name whether a glob names it.
+
+    Args:
+        pattern: a shell glob. With `::` in it, it is one of C++ and Rust names as people write
+            them, too.
+    """
+    match = re.compile(fnmatch.translate(pattern)).match
+    words = literal_words(pattern)
+
+    def matches(name: str) -> bool:
+        if match(name):
+            return True
+        if "::" not in pattern or not is_mangled(name):
+            return False
+        return all(word in name for word in words) and any(map(match, spellings(name)))
+
+    return matches

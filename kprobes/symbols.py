@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import fnmatch
 import itertools
 import math
 import operator
@@ -27,9 +26,9 @@ from .image import (
     read_names,
     write_names,
 )
-from .names import demangle, is_mangled, literal_words, plain, spellings
+from .names import demangle, is_mangled, literal_words, name_matcher, plain, spellings
 
-__all__ = ["CONTROLS", "Symbol", "Symbols", "spellings"]
+__all__ = ["CONTROLS", "Symbol", "Symbols", "name_matcher", "spellings"]
 
 _REMEMBERED = 1 << 12  #: names as people write them whose symbols are remembered
 
@@ -221,7 +220,8 @@ class Symbols:
         Raises:
             ImageError: there is no such format.
         """
-        return write_names((s for s in self if fnmatch.fnmatchcase(s.name, pattern)), format)
+        matches = name_matcher(pattern)
+        return write_names((s for s in self if matches(s.name)), format)
 
     def add_file(self, data: bytes, bias: int, module: str = "", path: str = "") -> None:
         """Add an ELF file whose code is in guest memory: for stacks, types and lines. It adds no

@@ -14,6 +14,7 @@ import click
 from ..controls import CONTROLS
 from ..errors import ImageError, UnknownSymbol
 from ..inventory import functions, instructions
+from ..names import name_matcher
 from ._files import File, on_file
 from ._render import describe, disassembler, objects, on_json, on_names, patience, table, where
 
@@ -178,7 +179,8 @@ def _export(file: File, pattern: str, format_: str) -> None:
         UnknownSymbol: the glob names nothing.
     """
     with file.loaded() as machine:
-        if not any(fnmatch.fnmatchcase(s.name, pattern) for s in machine.symbols):
+        matches = name_matcher(pattern)
+        if not any(matches(s.name) for s in machine.symbols):
             raise UnknownSymbol(
                 "names nothing",
                 symbol=pattern,
@@ -259,7 +261,8 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
         _markers(file, pattern, as_json)
         return
     name, colon, line = pattern.rpartition(":")
-    if not colon or not (line == "*" or (line.isdecimal() and len(line) < 10)):
+    lines = line == "*" and not name.endswith(":")  # not the glob geo::*
+    if not colon or not (lines or (line.isdecimal() and len(line) < 10)):
         _symbols(file, pattern, as_json)
         return
     from ..kprobes import Kprobes

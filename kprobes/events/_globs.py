@@ -8,7 +8,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..errors import EventError
 from ..machine._base import Machine
@@ -180,11 +180,14 @@ def _quoted(words: list[str], machine: Machine) -> Many:
     functions = [symbol for symbol in found if symbol.kind == "func"]
     places = [*{each.address: (each.name, each.address) for each in functions}.values()]
     if not places:
+        source = _in_source([words[0], body, *words[2:]], machine)
+        if source is not None:  # a place in the source with blanks in it
+            return evolve(source, text=joined, pattern=words[1])
         raise make_error(
             "BAD_PROBE_ADDR",
             at,
             joined,
-            f"no function is called {body}; `kprobes symbols FILE -C` lists what there is",
+            f"no function is called {body}; `kprobes list FILE -C` lists what there is",
         )
     return _definitions(words, places, machine)
 

@@ -16,6 +16,7 @@ from ..errors import BadArgument, UnknownSymbol, Unsupported
 from ..machine._base import Machine, blocks_of
 from ..machine._blocks import BlockCounts
 from ..newfile import NewFile
+from ..symbols import name_matcher
 from .coverfiles import (
     Block,
     ExecutionCounts,
@@ -119,6 +120,7 @@ class Coverage:
         self.busy = machine.busy
         self._modules = _globs("modules", modules)
         self._functions = _globs("functions", functions)
+        self._function_matchers = [name_matcher(glob) for glob in self._functions]
         self._check_globs()
         self._one_by_one = edges
         self._counts = self._counting()
@@ -138,8 +140,8 @@ class Coverage:
                     f"no module is called {shown(glob)}",
                     hint=f"there are {', '.join(there) or 'none'}",
                 )
-        for glob in self._functions:
-            if not any(fnmatchcase(symbol.name, glob) for symbol in self._machine.symbols):
+        for glob, matches in zip(self._functions, self._function_matchers, strict=True):
+            if not any(matches(symbol.name) for symbol in self._machine.symbols):
                 raise UnknownSymbol(glob, hint="give the name of a function, or a glob of such")
 
     @alone
@@ -169,7 +171,7 @@ class Coverage:
             return True
         symbol = self._machine.symbols.covering(address)
         return symbol is not None and any(
-            fnmatchcase(symbol.name, glob) for glob in self._functions
+            matches(symbol.name) for matches in self._function_matchers
         )
 
     @property

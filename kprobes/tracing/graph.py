@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
 from collections import Counter
@@ -18,7 +17,7 @@ from ..machine._base import Machine
 from ..newfile import NewFile
 from ..pictures.page import Picture, View, page
 from ..regs import Regs
-from ..symbols import CONTROLS, Symbol
+from ..symbols import CONTROLS, Symbol, name_matcher
 from .charts import flame_data, graph_data, of_stacks
 from .profile import write_folded
 
@@ -449,11 +448,12 @@ def _functions(machine: Machine, root: Symbol, pattern: str) -> list[Symbol]:
     """
     known = {root.address}
     found = []
+    matches = name_matcher(pattern)
     for symbol in sorted(machine.symbols, key=lambda s: (s.address, s.name)):
         if (
             symbol.kind == "func"
             and symbol.module == root.module
-            and fnmatch.fnmatchcase(symbol.name, pattern)
+            and matches(symbol.name)
             and symbol.address not in known
         ):
             known.add(symbol.address)

@@ -8,8 +8,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from kprobes import EventError, Kprobes, UnicornMachine
+from kprobes import Coverage, EventError, Kprobes, UnicornMachine
+from kprobes.cli import main
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 with tarfile.open(DATA / "debug.tar.xz") as archive:
@@ -79,9 +81,24 @@ def hits(program: Path, text: str) -> tuple[int, int]:
     ("p shop.cc:9", 1, 1), ("p weigh:3 n", 1, 1), ("p twice", 2, 3), ("p twice%inlined", 2, 3), ("p weigh:heavy", 1, 2),
     ("p weigh;total+=geo::scaled*", 1, 2), ("p shop.cc;*scaled<int,3>*", 1, 2), ("p 'geo::scaled<int, 3>(int, geo::N)'", 1, 2),
     ('p "int geo::scaled<int, 3>(int, geo::N)"', 1, 2), ("p geo::*", 2, 3), ("r 'geo::plain(int)' $retval:s32", 1, 1),
-    ("p 'geo::pl*' k", 1, 1)])
+    ("p 'geo::pl*' k", 1, 1), ("p 'weigh;total += geo::scaled*' n", 1, 2), ("p 'geo::plain:0' k", 1, 1)])
 def test_places_of_cpp(program: Path, text: str, places: int, count: int) -> None:
     assert hits(program, text) == (places, count)
+
+
+def test_globs_of_names_as_people_write_them(program: Path) -> None:
+    """All commands and functions that take a glob of functions."""
+    for command in (["list", str(program), "geo::*"], ["list", str(program), "geo::scaled<int, *"],
+                    ["symbols", str(program), "geo::*"], ["symbols", str(program), "geo::*", "--format", "map"]):
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0 and "_ZN3geo6scaledIiLi3EEET_S1_NS_1NE" in done.stdout, done.output
+        assert ("_ZN3geo5plainEi" in done.stdout) is ("<" not in command[2]) and "weigh" not in done.stdout
+    with UnicornMachine.load(program) as m, Kprobes(m) as k, k.graph("weigh", "geo::pl*") as tree:
+        m.call("weigh", 1)
+    assert [call.name for call in tree] == ["weigh", "_ZN3geo5plainEi"]
+    with UnicornMachine.load(program) as m, Coverage(m, functions="geo::pl*") as cover:
+        m.call("weigh", 1)
+    assert [m.symbols.at(block.address)[0].name for block in cover.blocks] == ["_ZN3geo5plainEi"]
 
 
 def test_variables_of_inlined_functions(program: Path) -> None:
