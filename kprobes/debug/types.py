@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -57,6 +57,8 @@ _ONES = {
     "DW_FORM_data4": 0xFFFF_FFFF,
     "DW_FORM_data8": 0xFFFF_FFFF_FFFF_FFFF,
 }
+_TABLE = [0x12, 0x06]  #: DW_OP_dup, DW_OP_deref
+_BELOW = [0x1C, 0x06, 0x22]  #: DW_OP_minus, DW_OP_deref, DW_OP_plus
 DEEPEST = 64  #: types within types
 MOST = 20_000  #: members of a type, and of those within it
 
@@ -80,6 +82,23 @@ class Member:
     bits: int = 0
     shift: int = 0
     unit: int = 0
+
+
+@frozen
+class VirtualMember:
+    """A member of a virtual base class: its object says where that is.
+
+    Attributes:
+        bases: the way to the base, as dereferences: (bytes from the object, or from the base
+            before, to a part with a table of virtual functions; bytes from that table down to
+            the word that says how far behind the part the base is).
+        base: offset of the base's entry: ways to the same base lead to the same place.
+        member: the member, whose offset is in the base.
+    """
+
+    bases: tuple[tuple[int, int], ...]
+    base: int
+    member: Member
 
 
 @frozen
@@ -302,18 +321,25 @@ class CType:
 
     @property
     def hidden(self) -> Mapping[str, str]:
-        """Members whose place the type does not say -> why."""
+        """Members whose place the type does not say -> why; also those in `virtual`."""
         return self._members[1]
 
+    @property
+    def virtual(self) -> Mapping[str, VirtualMember]:
+        """Members of virtual base classes, whose places an object in memory says, by name."""
+        return self._members[2]
+
     @cached_property
-    def _members(self) -> tuple[dict[str, Member], dict[str, str]]:
+    def _members(self) -> tuple[dict[str, Member], dict[str, str], dict[str, VirtualMember]]:
         """The members of a structure or union, with those of base classes and anonymous members.
 
-        A pair: name -> member, and name -> why the place of such a member is not known.
+        Name -> member, name -> why the place of such a member is not known, and name -> member
+        of a virtual base.
         """
         own: dict[str, Member] = {}
         merged: dict[str, Member] = {}
         hidden: dict[str, str] = {}
+        virtual: dict[str, VirtualMember | None] = {}  # None: several bases have one
         for child in children(self._full) if self.kind in ("struct", "union") else []:
             self._budget[0] -= 1
             if self._budget[0] < 0:  # a damaged file can have structures within themselves
@@ -333,8 +359,21 @@ class CType:
                 hidden[name] = "where it is depends on the object, or on a byte order of its own"
             elif inside.kind in ("struct", "union") and self._depth < DEEPEST:
                 self._merge(merged, hidden, inside, member.offset if member is not None else None)
+                for key, found in _virtual_members(child, inside, member):
+                    other = virtual.setdefault(key, found)
+                    if other is not None and (other.base, other.member.offset) != (
+                        found.base,
+                        found.member.offset,
+                    ):
+                        virtual[key] = None
         hidden = {name: why for name, why in hidden.items() if name not in own}
-        return {name: m for name, m in merged.items() if name not in hidden} | own, hidden
+        known = {
+            name: each
+            for name, each in virtual.items()
+            if each is not None and name not in own and name not in merged
+        }
+        members = {name: m for name, m in merged.items() if name not in hidden} | own
+        return members, hidden, known
 
     @cached_property
     def variants(self) -> Variants | None:
@@ -442,6 +481,58 @@ class CType:
             for m in self.members.values()
         ]
         return "\n".join([f"{self.name} {{  // {self.size} bytes", *lines, "}"])
+
+
+def _virtual_members(
+    die: Any, inside: CType, member: Member | None
+) -> Iterator[tuple[str, VirtualMember]]:
+    """Yield (name, member) of virtual bases that a base class is, or has.
+
+    Args:
+        die: the entry of the base class.
+        inside: its type.
+        member: where it is; None: its offset is no constant.
+    """
+    if member is not None:
+        for name, each in inside.virtual.items():
+            offset, below = each.bases[0]
+            bases = ((member.offset + offset, below), *each.bases[1:])
+            yield name, evolve(each, bases=bases)
+        return
+    slot = _slot(die)
+    if slot is None or inside.definition is None:
+        return
+    for name, found in inside.members.items():
+        yield name, VirtualMember(((0, slot),), inside.definition.offset, found)
+    for name, each in inside.virtual.items():
+        yield name, evolve(each, bases=((0, slot), *each.bases))
+
+
+def _slot(die: Any) -> int | None:
+    """Return how far below the table of virtual functions the offset of a virtual base is.
+
+    What compilers write for it (Itanium C++ ABI, 2.5.2) is DW_OP_dup, DW_OP_deref, a constant,
+    DW_OP_minus, DW_OP_deref, DW_OP_plus.
+
+    Returns:
+        Bytes; None: the place is written in another way.
+    """
+    from elftools.dwarf.dwarf_expr import DWARFExprParser  # few types have virtual bases
+
+    found = die.attributes.get("DW_AT_data_member_location")
+    if found is None or not isinstance(found.value, list | bytes):
+        return None
+    operations = DWARFExprParser(die.cu.structs).parse_expr(found.value)
+    if [each.op for each in operations[:2]] != _TABLE or [
+        each.op for each in operations[3:]
+    ] != _BELOW:
+        return None
+    number = operations[2]
+    if number.op_name.startswith("DW_OP_const"):
+        return int(number.args[0])
+    if number.op_name.startswith("DW_OP_lit"):
+        return int(number.op_name.removeprefix("DW_OP_lit"))
+    return None
 
 
 def _tag(die: Any) -> str:

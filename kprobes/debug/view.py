@@ -10,7 +10,7 @@ from ..arguments import look, shown
 from ..errors import BadArgument, GuestFault, Unsupported
 from ..symbols import CONTROLS
 from .numbers import number
-from .types import CType, Member
+from .types import CType, Member, VirtualMember
 
 LARGEST = 64  #: bytes of a number
 SHOWN = 16  #: elements that a repr shows
@@ -92,11 +92,33 @@ class View:
     def __getattr__(self, name: str) -> Any:
         member = _struct(self._type).members.get(name)
         if member is None:
+            virtual = _struct(self._type).virtual.get(name)
+            if virtual is not None:
+                return self._at_base(virtual)._read(virtual.member)
             active = self.variant
             if active is None or active.name != name:
                 self._lacks(name)
             member = active
         return self._read(member)
+
+    def _at_base(self, virtual: VirtualMember) -> View:
+        """Return a View of this object's virtual base that has a member, where it has the object's
+        type. Only what is given by offset is read of it.
+
+        Raises:
+            GuestFault: the object, or its table of virtual functions, cannot be read.
+        """
+        machine = self._machine
+        memory = machine.machine if isinstance(machine, Held) else machine
+        size = machine.arch.bits // 8
+        order = machine.arch.order.value
+        at = self._address
+        for offset, slot in virtual.bases:
+            at += offset
+            table = int.from_bytes(machine.read(at & machine.arch.mask, size), order)
+            below = memory.read(table - slot & machine.arch.mask, size)
+            at += int.from_bytes(below, order, signed=True)
+        return View(machine, self._type, at)
 
     @property
     def variant(self) -> Member | None:
@@ -137,10 +159,18 @@ class View:
     def __setattr__(self, name: str, value: Any) -> None:
         member = _struct(self._type).members.get(name)
         if member is None:
-            self._lacks(name)
+            virtual = _struct(self._type).virtual.get(name)
+            if virtual is None:
+                self._lacks(name)
+            self._at_base(virtual)._write(virtual.member, value)
+        else:
+            self._write(member, value)
+
+    def _write(self, member: Member, value: Any) -> None:
+        """Write the value of a member; of a bit field, its bits."""
         address, type = self._address + member.offset, member.type
         if member.bits:
-            look(name, value)
+            look(member.name, value)
             if type.kind == "bool":
                 value = int(value != 0)
             mask = (1 << member.bits) - 1 << member.shift
@@ -187,7 +217,8 @@ class View:
 
     def __dir__(self) -> list[str]:
         active = self.variant
-        return [*_struct(self._type).members, *([] if active is None else [active.name])]
+        shape = _struct(self._type)
+        return [*shape.members, *shape.virtual, *([] if active is None else [active.name])]
 
     def __bytes__(self) -> bytes:
         """Return the text of a char array or pointer, up to its NUL; of all else its memory."""
@@ -252,6 +283,10 @@ class View:
             return _brief(self[key])
         except Unsupported:
             return "?"
+        except GuestFault:
+            if key in _struct(self._type).virtual:
+                return "?"
+            raise
 
     def _unit(self, member: Member) -> int:
         """Return the bytes that a bit field is in, as an unsigned number."""

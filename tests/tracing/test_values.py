@@ -10,12 +10,13 @@ import platform
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from value_judge import compared
 from value_programs import build, compiler
 
-from kprobes import EventError, Kprobe, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
+from kprobes import EventError, Kprobe, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.debug.units import units_of
 
 COUNT = int(os.environ.get("VALUES", "1"))  #: programs of each kind
@@ -58,8 +59,45 @@ def test_types_of_cpp(tmp_path: Path) -> None:
             assert m.type("geo::N *").target is not None and m.type("color").values == m.type("enum color").values
             left = m.type("struct geo::Left")
             assert "left" in left.members and "counted" not in left.members and "base" in left.hidden
-            with pytest.raises(Unsupported, match="virtual base"):
-                _ = m.view("struct geo::Left", m.symbols["_start"].address).base
+            assert [*left.virtual] == ["_vptr.Base", "base"] == [*m.type("geo::Both").virtual]
+
+
+VIRTUAL = """
+namespace geo { struct Root { int root; int hid; virtual int area(); }; struct Base : virtual Root { int id : 5; int half : 7; };
+struct Left : virtual Base { int l; }; struct Right : virtual Base { int r; }; struct Wide { long far; int same; };
+struct Other { int same; }; struct Both : Wide, Left, Right, virtual Other { int b; int hid; int area(); };
+int Root::area() { return 0; }
+__attribute__((noinline)) int Both::area() { return id + l + r + b + root; } }
+extern "C" int drive(geo::Left *o) { return o->area() + o->id; }
+extern "C" int make(int n) { geo::Both o; o.id = n; o.half = n + 1; o.l = n + 2; o.r = n + 3; o.b = n + 4; o.root = n + 5;
+  o.hid = n + 6; o.far = n + 7; o.geo::Root::hid = n + 8; return drive(&o); }
+extern "C" void _start() {}
+namespace __cxxabiv1 { struct __class_type_info { virtual void a(); }; }
+"""
+
+
+@pytest.mark.parametrize("language", ["c++", "clang++"])
+def test_members_of_virtual_bases(language: str, tmp_path: Path) -> None:
+    """Through a pointer to any part of an object, whose table of virtual functions says where the base is."""
+    found = compiler(language)
+    if found is None:
+        pytest.skip("there is no such compiler")
+    (tmp_path / "virtual.cc").write_text(VIRTUAL)
+    subprocess.run([found, "-g", "-O0", "-fno-rtti", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-fno-stack-protector",
+                    "virtual.cc", "-o", "virtual"], cwd=tmp_path, check=True)
+    seen = []
+
+    def look(p: Any, regs: Any) -> None:
+        o = m.debug.local(regs, "o")
+        whole = m.view("geo::Both *", int(o) - m.type("geo::Both").members["l"].offset + m.type("geo::Left").members["l"].offset)
+        seen.extend([o.id, o.half, o.l, o.root, o.hid, whole.id, whole.r, whole.b, whole.root, whole.hid, whole.far])
+        assert "id = 9, half = 10" in repr(o) and "same" not in whole._type.target.virtual
+        whole.id = -3
+        whole.root = 1000
+    with UnicornMachine.load(tmp_path / "virtual") as m, Kprobes(m) as k:
+        k.register(Kprobe(symbol_name="drive", pre_handler=look))
+        assert m.call("make", 9) == -3 + 11 + 12 + 13 + 1000 - 3
+    assert seen == [9, 10, 11, 14, 17, 9, 12, 13, 14, 15, 16]
 
 
 @pytest.mark.parametrize("compiled_by", ["c", "clang"])
