@@ -32,7 +32,10 @@ class DwarfFacts:
             "high", "double" (a number of 4 bytes is kept as one of 8); "": not known, and there is
             none of them.
         convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
-            "aapcs64".
+            "aapcs64"; or how 32-bit C functions get integers of one and two words: "pairs" (two words
+            are in registers of which the first is even, or on the stack at a multiple of 8),
+            "words" (in the next two words, whatever they are), "aligned words" (so in registers; on
+            the stack at a multiple of 8).
         long_double: bytes of a `long double` -> its format: "x87" or "quad".
     """
 

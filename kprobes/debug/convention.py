@@ -1,8 +1,9 @@
 """The places where C functions find their parameters: whole lists of them, floating-point numbers
 and structures among them.
 
-Two conventions are here: the System V ABI of x86-64 (3.2.3) and the Procedure Call Standard of
-AArch64 (6.4, 6.8). Elsewhere a parameter behind one that takes more than a word is not known.
+Two conventions are here as a whole: the System V ABI of x86-64 (3.2.3) and the Procedure Call
+Standard of AArch64 (6.4, 6.8). Of 32-bit architectures there are integers of one and two words.
+Elsewhere a parameter behind one that takes more than a word is not known.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 from attrs import define, frozen
 
-from ..arch._base import Arch
+from ..arch._base import Arch, Order
 from .registers import facts
 from .types import CType
 
@@ -58,7 +59,10 @@ def convention(arch: Arch) -> Convention | None:
     Returns:
         The function; None: none is known here.
     """
-    return {"sysv": _sysv, "aapcs64": _aapcs64}.get(facts(arch).convention)
+    name = facts(arch).convention
+    if name in _INTEGERS:
+        return lambda types, result, by_reference: _integers(arch, _INTEGERS[name], types, result)
+    return {"sysv": _sysv, "aapcs64": _aapcs64}.get(name)
 
 
 def result_parts(
@@ -479,3 +483,73 @@ def _flat(type: CType, found: list[str]) -> int:
         return size
     found.append("")
     return 0
+
+
+# ---- integers of one and two words
+
+
+@frozen
+class _IntegerRules:
+    """Rules for integers of two words on a 32-bit architecture.
+
+    Attributes:
+        even: True where the first of their two registers is the 1st, 3rd, 5th ..
+        split: True where the first word may be in the last register, and the second on the stack.
+        align: bytes of which their offset on the stack is a multiple.
+    """
+
+    even: bool
+    split: bool
+    align: int
+
+
+_INTEGERS: Final = {
+    "pairs": _IntegerRules(even=True, split=False, align=8),
+    "words": _IntegerRules(even=False, split=True, align=4),
+    "aligned words": _IntegerRules(even=False, split=True, align=8),
+}
+
+
+def _integers(
+    arch: Arch, rules: _IntegerRules, types: Sequence[CType], result: CType
+) -> list[tuple[ParameterPart, ...]]:
+    """Return where integers of one and two words are, by the rules of a 32-bit architecture.
+
+    Args:
+        arch: the guest's.
+        rules: what is done with integers of two words.
+        types: of the parameters.
+        result: type of the function's result.
+
+    Raises:
+        NotKnown: a parameter, or the result, is no such integer.
+    """
+    abi = arch.abi
+    assert abi is not None
+    if result.kind != "void" and not (result.kind in (*_WORDS, "float") and result.size <= 8):
+        raise NotKnown("how the function's result is returned is not known, and may move it")
+    taken = 0
+    at = abi.stack_args
+    out = list[tuple[ParameterPart, ...]]()
+    for type in types:
+        if type.kind not in _WORDS or type.size not in (1, 2, 4, 8):
+            raise NotKnown("it or a parameter before it is no integer of one or two words")
+        words = -(-type.size // 4)
+        if words == 2 and rules.even:
+            taken += taken & 1
+        left = max(len(abi.args) - taken, 0)
+        given = words if left >= words else left if rules.split else 0
+        parts = [
+            ParameterPart("register", min(type.size, 4), name)
+            for name in abi.args[taken : taken + given]
+        ]
+        taken = taken + given if given else len(abi.args)
+        if given < words:
+            if words - given == 2:
+                at = -(-at // rules.align) * rules.align
+            size = type.size - 4 * given
+            high = 4 - size if arch.order is Order.BIG and size < 4 else 0  # ends with its word
+            parts.append(ParameterPart("stack", size, offset=at + high))
+            at += 4 * (words - given)
+        out.append(tuple(parts))
+    return out

@@ -18,7 +18,7 @@ from .btf_units import PRODUCER
 from .convention import NotKnown, ParameterPart, convention, result_parts
 from .expression import Unknown
 from .file import DAMAGE
-from .registers import has_windows, register
+from .registers import facts, has_windows, register
 from .scopes import Variable
 from .signatures import type_entry
 from .types import CType, constant
@@ -73,7 +73,7 @@ class Arrival:
         number: which argument, from 0; the bytes; the value, unsigned.
         name: of the register.
         reason: why it is refused, as one clause.
-        parts: registers and memory that it is in.
+        parts: registers and memory that it is in; of a "place", if it is in several registers.
     """
 
     kind: str
@@ -245,10 +245,30 @@ class _Entry:
             )
             and not always
         ):
-            return Arrival("place")
+            return Arrival("place", parts=self._pieces(ops))
         if all(_ALWAYS.fullmatch(name) for name in names):
             return Arrival("place")
         return self._by_convention(n)
+
+    def _pieces(self, ops: Sequence[Any]) -> tuple[ParameterPart, ...]:
+        """Return the registers that a location is put together of; empty where it is of others.
+
+        Args:
+            ops: the operations: register, size, register, size ..
+        """
+        if len(ops) % 2:
+            return ()
+        parts = list[ParameterPart]()
+        for op, piece in zip(ops[::2], ops[1::2], strict=True):
+            if not _REGISTER.fullmatch(op.op_name) or piece.op_name != "DW_OP_piece":
+                return ()
+            name = register(self._arch, self._number(op))
+            if name is None:
+                return ()
+            parts.append(ParameterPart("register", piece.args[0], name))
+        if facts(self._arch).pairs_reversed and not self._is_gnu():
+            parts.reverse()
+        return tuple(parts)
 
     @staticmethod
     def _number(op: Any) -> int:

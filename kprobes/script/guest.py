@@ -322,7 +322,7 @@ class GuestWorld:
         if arrival.kind == "frame" and (frame := self.debug.cfa(address)) is not None:
             base = self.register(frame[0])
             return None if base is None else ArgumentSource(base, frame[1] + arrival.number)
-        return self._in_parts(arrival.parts) if arrival.kind == "parts" else None
+        return self._in_parts(arrival.parts) if arrival.parts else None
 
     def _in_parts(self, parts: Sequence[ParameterPart]) -> ArgumentSource | None:
         """Return where a parameter is that the calling convention passes in several parts.

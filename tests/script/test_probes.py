@@ -401,6 +401,43 @@ def test_structures_that_are_passed_by_value(target: str, engine: str | None, tm
     assert s.output.strip().splitlines() == [shown, "(-4, { .x = -1, .y = 2 }, -5, 9)"]
 
 
+WIDE = """
+volatile long long sink;
+__attribute__((noinline)) int wide(int a, long long b, signed char c, unsigned long long d, short e, long long f) {
+    sink = b + (long long)d + f;
+    return a + c + e;
+}
+void _start(void) {
+    sink = wide(1, -0x123456789abLL, -3, 0xfedcba9876543210ULL, -5, 0x1122334455667788LL);
+    for (;;);
+}
+"""
+
+
+@pytest.mark.parametrize("optimized", [0, 1])
+@pytest.mark.parametrize("target", ["arm-linux-musleabihf", "armeb-linux-musleabi", "mips-linux-musleabi",
+                                    "mipsel-linux-musleabi", "powerpc-linux-musleabi", "riscv32-linux-musl",
+                                    "x86-linux-musl"])
+def test_numbers_of_two_words(target: str, optimized: int, tmp_path: Path) -> None:
+    """In two registers of a 32-bit guest, on its stack, and behind others of them.
+
+    LLVM writes the registers of big-endian Arm and PowerPC in the other order than they are in.
+    """
+    pytest.importorskip("ziglang")
+    source, built = tmp_path / "wide.c", tmp_path / "wide"
+    source.write_text(WIDE)
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", f"-O{optimized}", "-nostdlib", "-static",
+                    "-fno-sanitize=undefined", "-Wl,-e,_start", str(source), "-o", str(built)], check=True, timeout=300)
+    shown = "1 -1250999896491 -3 fedcba9876543210 -5"
+    text = 'kprobe:wide { printf("%d %lld %d %llx %d", args.a, args.b, args.c, args.d, args.e); }'
+    if not target.startswith("riscv"):  # there `f` is half in a register and half on the stack
+        shown += " 1122334455667788"
+        text += ' kprobe:wide { printf(" %llx", args.f); }'
+    with UnicornMachine.load(str(built)) as m, Kprobes(m) as k, k.script(text) as s, pytest.raises(KprobeError):
+        m.run(max_insns=1000)  # it loops for ever
+    assert s.output.strip() == shown
+
+
 @ENGINES
 def test_frames_say_their_lines_and_what_is_inlined(engine: str | None) -> None:
     """Of callers the line of the call; functions that are inlined come before the one that has them."""
