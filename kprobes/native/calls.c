@@ -13,13 +13,15 @@
  *   align      of the stack pointer at a call, in bytes
  *   link       address of the return address's register; 0: it is pushed
  *   pushed     bytes of the return address that is pushed
+ *   reserve    bytes above the stack pointer, behind a pushed return address, that become 0: a back
+ *              chain ends there
  *   until      what the function returns to, mode bits included
  *   stack, bytes, host   a block of memory without code, for the stack: guest address, size, host
  *              address
  */
 #define GUEST_CALL_WORDS(X) \
-    X(engine) X(kept) X(save) X(restore) X(view) X(room) X(align) X(link) X(pushed) X(until) \
-    X(stack) X(bytes) X(host)
+    X(engine) X(kept) X(save) X(restore) X(view) X(room) X(align) X(link) X(pushed) \
+    X(reserve) X(until) X(stack) X(bytes) X(host)
 EXPORT const char guest_call_words[] = GUEST_CALL_WORDS(NAME);
 struct guest_call { GUEST_CALL_WORDS(WORD) };
 
@@ -43,6 +45,15 @@ static int make_frame(const struct guest_call *call)
     const struct view *view = (const struct view *)call->view;
     u64 sp = ((stack_pointer(view) - call->room) / call->align * call->align - call->pushed)
         & view->mask;
+    if (call->reserve) {
+        u64 offset = sp + call->pushed - call->stack;
+        if (offset >= call->bytes || call->bytes - offset < call->reserve)
+            return 0;
+        /* by volatile: the library has no memset() to call */
+        volatile u8 *at = (volatile u8 *)call->host + offset;
+        for (u64 n = 0; n < call->reserve; n++)
+            at[n] = 0;
+    }
     if (call->link) {
         struct place link = {call->link, 0, 0, view->word};
         set_value(&link, call->until);

@@ -120,6 +120,8 @@ class FunctionCalls:
         pointer = self._pointer(function)
         target = self._target(pointer)
         reported, sent = regs.reported, regs.target
+        if self._settles and self._delay_slots.waits(reported):
+            return self._call(function, self._nothing, numbers, timeout, max_insns)
         if not host.set_up(state.exit, tuple(numbers)):
             return self._call(function, self._nothing, numbers, timeout, max_insns)
         regs.reported = regs.target = None

@@ -23,6 +23,8 @@ class DelaySlots:
         self._state = state
         self._starts = starts
         self.pending = False
+        # (pc, bytes of the instructions there) where no branch waits, of the last look
+        self._free: tuple[int, bytes] = (-1, b"")
         self._edge = 0  # address of the second of two pages, for _jump_across(); 0: not mapped yet
         self._stopping = CODE(lambda *_: cpu.engine.stop())
 
@@ -44,17 +46,27 @@ class DelaySlots:
         m, state = self._cpu, self._state
         if m.pair is not None:
             m.write_pc(m.pair[0])
-        if (
-            m.guest.runs.settle
-            and state.exit
-            and self._waits(m.read_pc() if reported is None else reported)
-        ):
+        if m.guest.runs.settle and state.exit and self.waits(reported):
             self.pending = False
             self.leave()
 
-    def _waits(self, pc: int) -> bool:
-        """Return True where a branch may wait for the instruction at `pc`."""
-        return (self.pending and self._state.depth == 0) or self._behind_branch(*self._two(pc))
+    def waits(self, reported: int | None) -> bool:
+        """Return True where a branch may wait that settle() takes. Only on guests with
+        Runs.settle.
+
+        Args:
+            reported: address that was reported; None: the guest's pc.
+        """
+        if self.pending and self._state.depth == 0:
+            return True
+        pc = self._cpu.read_pc() if reported is None else reported
+        code = self._code(pc)
+        if self._free == (pc, code):
+            return False
+        found = self._behind_branch(*self._decoded(pc, code))
+        if not found:
+            self._free = pc, code
+        return found
 
     def _behind_branch(self, before: Insn, insn: Insn) -> bool:
         """Return True in a delay slot, and in the forbidden slot of a conditional compact branch
@@ -133,7 +145,15 @@ class DelaySlots:
 
     def _two(self, pc: int) -> tuple[Insn, Insn]:
         """Return the instructions in front of `pc` and at it."""
-        m, sink, size = self._cpu, self._state.sink, len(self._cpu.guest.runs.settle)
-        code = m.engine.read(pc - size, 2 * size) or b""
-        code = code if sink is None else sink.original(pc - size, code)
+        return self._decoded(pc, self._code(pc))
+
+    def _code(self, pc: int) -> bytes:
+        """Return the bytes of those two instructions, without the core's patches."""
+        sink, size = self._state.sink, len(self._cpu.guest.runs.settle)
+        code = self._cpu.engine.read(pc - size, 2 * size) or b""
+        return code if sink is None else sink.original(pc - size, code)
+
+    def _decoded(self, pc: int, code: bytes) -> tuple[Insn, Insn]:
+        """Return the instructions in front of `pc` and at it, decoded from their bytes."""
+        m, size = self._cpu, len(self._cpu.guest.runs.settle)
         return m.arch.decode(code, pc - size), m.arch.decode(code[size:], pc)

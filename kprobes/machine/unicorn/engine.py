@@ -381,7 +381,7 @@ class Engine:
         if error := _held.uc_context_save(self.handle, context):
             raise UcError(error)
         if self.beside:
-            self._values[context.value] = [read() for read, _ in self.beside]
+            self.save_beside(context)
         if self.rewind is not None:
             self._marks[context.value] = self.rewind[0]()
         return context
@@ -399,10 +399,18 @@ class Engine:
         if error := _held.uc_context_restore(self.handle, context):
             raise UcError(error)
         if self.beside:
-            for (_, write), value in zip(
-                self.beside, self._values.get(context.value, ()), strict=False
-            ):
-                write(value)
+            self.restore_beside(context)
+
+    def save_beside(self, context: ctypes.c_void_p) -> None:
+        """Keep the registers that contexts lack (`beside`) for a context."""
+        self._values[context.value] = [read() for read, _ in self.beside]
+
+    def restore_beside(self, context: ctypes.c_void_p) -> None:
+        """Put the registers that contexts lack back to what save_beside() has kept."""
+        for (_, write), value in zip(
+            self.beside, self._values.get(context.value, ()), strict=False
+        ):
+            write(value)
 
     def discard(self, context: ctypes.c_void_p) -> None:
         """Give the memory of a saved state back, for the next one.

@@ -7,6 +7,7 @@ kprobes/native/calls.c.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from ... import native
@@ -48,10 +49,12 @@ class HostCalls:
             align=abi.stack_align,
             link=0 if linkage.pushed else cpu.cells[linkage.register].address,
             pushed=linkage.pushed,
+            reserve=abi.reserve,
         )
         address = ctypes.addressof(self._words)
         self._set_up = _made("call_setter_up", address)
-        self.end = _made("call_ender", address)
+        self._end = _made("call_ender", address)
+        self.end: Callable[[], int] = self._end if not cpu.engine.beside else self._end_beside
         cpu.memory.blocks.on_remove(self._forget_stack)
 
     @staticmethod
@@ -60,9 +63,8 @@ class HostCalls:
         abi, linkage, table = cpu.arch.abi, cpu.arch.linkage, cpu.arch.regs
         if not cpu.view_address or abi is None or linkage is None or cpu.windowed:
             return False
-        plain = not (abi.upwards or abi.reserve or cpu.engine.beside or cpu.guest.runs.settle)
         return (
-            plain
+            not abi.upwards
             and cpu.engine.rewind is None
             and cpu.pair is None
             and {table.sp, abi.returns[0], *abi.args} <= cpu.cells.keys()
@@ -87,9 +89,17 @@ class HostCalls:
         if self._kept is None:
             self._kept = self._engine.save()
             self._set(kept=self._kept.value or 0, until=exit_address | self._mode)
+        if self._engine.beside:
+            self._engine.save_beside(self._kept)
         if self._set_up(arguments):
             return True
         return self._find_stack() and bool(self._set_up(arguments))
+
+    def _end_beside(self) -> int:
+        """Do what `end` does where the engine's contexts lack registers."""
+        result: int = self._end()
+        self._engine.restore_beside(self._kept)
+        return result
 
     def _find_stack(self) -> bool:
         """Find the block that the stack is in; return False where there is none."""
