@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -161,6 +162,11 @@ def _descriptor(data: bytes) -> DebugSectionDescriptor:
     return DebugSectionDescriptor(io.BytesIO(data), "", None, len(data), 0)
 
 
+#: entries that are named and have a type, as _Writer has their shapes
+_PARAMETER_SHAPE: Final = (_PARAMETER, False, ((_NAME, _STRING), (_TYPE, _REF4)))
+_MEMBER_SHAPE: Final = (_MEMBER, False, ((_NAME, _STRING), (_TYPE, _REF4), (_PLACE, _DATA4)))
+
+
 class _Writer:
     """Writes entries: the unit's, types in their order, functions."""
 
@@ -197,6 +203,7 @@ class _Writer:
 
     def _fill(self) -> None:
         """Write references, and entries of the kernel's types that a module refers to."""
+        reference = struct.Struct("<I" if self._order == "little" else ">I")
         while self._holes:
             holes, self._holes = self._holes, []
             for at, number in holes:
@@ -205,7 +212,7 @@ class _Writer:
                         raise ValueError(f"there is no BTF type {number}")
                     self._type(number, shared=True)
                 # a kind that is no type, as a variable, is what nobody can refer to
-                self._out[at : at + 4] = self._number(self._starts[number], 4)
+                reference.pack_into(self._out, at, self._starts[number])
 
     def _entry(
         self, tag: int, attributes: list[tuple[int, int, Any]], children: bool = False
@@ -222,11 +229,7 @@ class _Writer:
         written = [
             each for each in attributes if each[1] != _REF4 or self._plain(each[2])
         ]  # void has no entry
-        shape = tag, children, tuple([each[:2] for each in written])
-        code = self._codes.get(shape)
-        if code is None:
-            code = self._codes[shape] = _leb(len(self._codes) + 1)
-        out += code
+        out += self._code((tag, children, tuple([each[:2] for each in written])))
         for _, form, value in written:
             if form == _STRING:
                 out += value.encode("utf-8", "backslashreplace") + b"\0"
@@ -238,6 +241,39 @@ class _Writer:
             elif form != _FLAG:
                 out += value.to_bytes(self._sizes[form], self._order)
         return at
+
+    def _code(self, shape: tuple[int, bool, tuple[tuple[int, int], ...]]) -> bytes:
+        """Return the number of an abbreviation, as an entry begins with it.
+
+        Args:
+            shape: DW_TAG, whether entries follow that are in this one, (DW_AT, DW_FORM) of each
+                attribute.
+        """
+        code = self._codes.get(shape)
+        if code is None:
+            code = self._codes[shape] = _leb(len(self._codes) + 1)
+        return code
+
+    def _named_entry(self, shape: Any, name: str, number: int, more: bytes = b"") -> bool:
+        """Write an entry that has a name and a type, as most of a kernel's have.
+
+        Args:
+            shape: of the entry, as _code() has it; its first attributes are the name and the type.
+            name: the name.
+            number: of the type.
+            more: values of the other attributes.
+
+        Returns:
+            False: nothing is written, since there is no name, or the type is void.
+        """
+        target = self._plain(number)
+        if not target or not name:
+            return False
+        out = self._out
+        out += self._code(shape) + name.encode("utf-8", "backslashreplace") + b"\0\0\0\0\0"
+        self._holes.append((len(out) - 4, target))
+        out += more
+        return True
 
     def _plain(self, number: int) -> int:
         """Return a type without tags, which DWARF does not have."""
@@ -320,7 +356,8 @@ class _Writer:
     def _parameters(self, prototype: BtfType) -> None:
         """Write the entries of a function's parameters, and what ends them."""
         for name, number in prototype.items:
-            if number:  # the last one of a function with `...` is void
+            # the last one of a function with `...` is void
+            if number and not self._named_entry(_PARAMETER_SHAPE, name, number):
                 self._entry(_PARAMETER, [(_NAME, _STRING, name), self._reference(number)])
         self._out.append(0)
 
@@ -346,6 +383,10 @@ class _Writer:
                 own = about & 0xFF
                 bits = own if own != 8 * plain.size or offset % 8 else 0
                 offset += about >> 16 & 0xFF if bits else 0
+            if not bits and self._named_entry(
+                _MEMBER_SHAPE, member, number, self._number(offset // 8, 4)
+            ):
+                continue
             shown: list[tuple[int, int, Any]] = [(_NAME, _STRING, member)] if member else []
             place = (
                 [(_BITS, _DATA4, bits), (_BIT_OFFSET, _DATA4, offset)]
