@@ -47,7 +47,7 @@ class Memory(Protocol):
     def write(self, addr: int, data: bytes) -> None: ...
 
 
-class Machine(Memory, Protocol):
+class RegsMachine(Memory, Protocol):
     """The part of a machine that Regs needs."""
 
     arch: Any
@@ -123,7 +123,7 @@ class Regs:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: RegsMachine,
         readers: Mapping[str, Reader],
         writers: Mapping[str, Writer],
         cpu: int = 0,

@@ -11,7 +11,7 @@ import pytest
 from browser import Browser
 
 from kprobes import Kprobes, Trace, UnicornMachine
-from kprobes.pictures.page import View, page
+from kprobes.pictures.page import ChartView, page
 from kprobes.tracing.html import PICTURES, page_of
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo.x86_64"
@@ -143,8 +143,8 @@ def test_a_hundred_thousand_slices(browser: Browser, tmp_path: Path) -> None:
     flame = {"trees": [{"label": "Hits", "unit": "hits", "names": names, "name": name, "depth": deep,
                         "self": [n % 7 for n in range(count)]}]}
     (path := tmp_path / "x.html").write_text(page("Large", [
-        View(key="timeline", title="Timeline", chart="timeline", data=data),
-        View(key="flame", title="Flame graph", chart="flame", data=flame)]))
+        ChartView(key="timeline", title="Timeline", chart="timeline", data=data),
+        ChartView(key="flame", title="Flame graph", chart="flame", data=flame)]))
     begun = time.monotonic()
     for key in ("timeline", "flame"):
         browser.show(f"{path.as_uri()}#{key}", 1200, 800)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-__all__ = ["Comparing", "Comparison", "Value", "constant", "register"]
+__all__ = ["Comparing", "OperandComparison", "Value", "constant", "register"]
 
 
 @frozen
@@ -44,7 +44,7 @@ def constant(value: int) -> Value:
 
 
 @frozen
-class Comparison:
+class OperandComparison:
     """The operands that an instruction compares.
 
     Attributes:
@@ -69,4 +69,4 @@ class Comparing:
 
     MODULE: ClassVar[str] = "comparing"
 
-    find: Callable[[bytes, int], Comparison | None]
+    find: Callable[[bytes, int], OperandComparison | None]

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from attrs import field, frozen
 
-__all__ = ["Part", "Slot", "StubFacts", "file_of", "row_of"]
+__all__ = ["RegisterPart", "Slot", "StubFacts", "file_of", "row_of"]
 
 
 @frozen
@@ -28,7 +28,7 @@ class Slot:
 
 
 @frozen
-class Part:
+class RegisterPart:
     """The place of an architecture's register in a stub's.
 
     Attributes:
@@ -73,7 +73,7 @@ class StubFacts:
     MODULE: ClassVar[str] = "stub"
 
     file: tuple[Slot, ...] = ()
-    parts: Mapping[str, Part] = field(factory=dict)
+    parts: Mapping[str, RegisterPart] = field(factory=dict)
     nullified: tuple[str, int] | None = None
     taken: Mapping[str, Callable[[bytes], bytes]] = field(factory=dict)
     kinds: Mapping[int, int] = field(factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 
-class Interrupts(Protocol):
+class InterruptInputs(Protocol):
     """The interrupts of the machine's CPU, and its time: UnicornMachine.interrupts."""
 
     @property
@@ -42,7 +42,7 @@ class Wires(Protocol):
         """The CPU's registers."""
 
     @property
-    def interrupts(self) -> Interrupts:
+    def interrupts(self) -> InterruptInputs:
         """The interrupts of its CPU."""
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ _INPUT: Final = "input"
 
 
 @define
-class _Known:
+class _KnownFinding:
     """A finding so far. bytes: of its input."""
 
     finding: Finding
@@ -40,7 +40,7 @@ class Findings:
 
     words: Sequence[str]
     folder: Path | None = None
-    _known: dict[str, _Known] = field(factory=dict, init=False)
+    _known: dict[str, _KnownFinding] = field(factory=dict, init=False)
 
     def note(self, item: str, result: Any) -> None:
         """Note what a run has found, and write it down.
@@ -65,10 +65,10 @@ class Findings:
             known.input = item
             known.bytes = size
         else:
-            known = self._known[finding.hash] = _Known(finding, item, size)
+            known = self._known[finding.hash] = _KnownFinding(finding, item, size)
         self._write(known)
 
-    def _write(self, known: _Known) -> None:
+    def _write(self, known: _KnownFinding) -> None:
         """Write a finding's input and reports into the folder, if there is one."""
         if self.folder is None:
             return
@@ -79,7 +79,7 @@ class Findings:
         write(place / "report.txt", encoded(text_of(kept)))
         write(place / "report.json", json_of([kept], self.words).encode())
 
-    def _kept(self, known: _Known) -> Kept:
+    def _kept(self, known: _KnownFinding) -> Kept:
         """Return a finding with its number of inputs, and with the command that repeats it."""
         path = (
             known.input

@@ -15,7 +15,7 @@ from ._types import AARCH64
 
 
 @frozen
-class Picture:
+class FieldPicture:
     """A field of one unit of memory.
 
     Attributes:
@@ -228,4 +228,4 @@ def field_of(text: str, check: str, bits: int, machine: int) -> RelocationField:
     unit, picture, scale = found.groups()
     parts = [re.split("[:@]", part) for part in picture.split(",")]
     places = tuple((int(high), int(low), int(at[0]) if at else 0) for high, low, *at in parts)
-    return Picture(unit, places, check, bits, int(scale or 0), machine == AARCH64)
+    return FieldPicture(unit, places, check, bits, int(scale or 0), machine == AARCH64)

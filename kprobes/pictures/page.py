@@ -3,7 +3,7 @@ needs no other file.
 
 For a page of HTML of one's own (coverage, reports):
 
-    page("Coverage of demo", [View(key="lines", title="Lines", body="<table>...</table>")],
+    page("Coverage of demo", [ChartView(key="lines", title="Lines", body="<table>...</table>")],
          facts=["92 % of 1,204 lines"], style="td.hit { background: var(--good) }")
 
 `body` and `style` are trusted: escape what comes of a guest or a file with `escaped`. Colours are
@@ -45,7 +45,7 @@ _TEXT = {code: shown for code, shown in CONTROLS.items() if chr(code) not in "\t
 
 
 @frozen(kw_only=True)
-class View:
+class ChartView:
     """A tab of a page.
 
     Attributes:
@@ -100,7 +100,7 @@ def escaped(text: object) -> str:
 
 def page(
     title: str,
-    views: Sequence[View],
+    views: Sequence[ChartView],
     *,
     facts: Sequence[str] = (),
     warnings: Sequence[str] = (),
@@ -157,7 +157,7 @@ def _head(title: str, facts: Sequence[str], warnings: Sequence[str]) -> str:
     )
 
 
-def _tabs(views: Sequence[View]) -> str:
+def _tabs(views: Sequence[ChartView]) -> str:
     """Return the tabs that choose a view, as HTML; "" where there is only one view."""
     if len(views) < 2:
         return ""
@@ -169,7 +169,7 @@ def _tabs(views: Sequence[View]) -> str:
     return f'<nav role="tablist" aria-label="Pictures">{tabs}</nav>\n'
 
 
-def _section(view: View) -> str:
+def _section(view: ChartView) -> str:
     """Return one view as HTML: its title, body and legend, and the data that its chart draws."""
     entries = "".join(
         f'<li><i style="background:{escape(colour)}"></i>{escaped(words)}</li>'

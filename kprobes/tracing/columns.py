@@ -19,7 +19,7 @@ from . import nested
 from .batches import BATCH, Batch, EventColumns, Row
 from .clocks import COUNTER
 from .info import EventInfo, Field
-from .ring import Layout, Ring
+from .ring import Layout, RecordRing
 
 if TYPE_CHECKING:
     import numpy
@@ -107,7 +107,7 @@ def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[st
 
 def batches_of_ring(
     infos: Sequence[EventInfo],
-    ring: Ring,
+    ring: RecordRing,
     clock: str,
     names: Callable[[int], str],
     lines: Callable[[int], str],
@@ -162,7 +162,7 @@ def batches_of_ring(
 
 
 def _whole_columns(
-    infos: Sequence[EventInfo], ring: Ring
+    infos: Sequence[EventInfo], ring: RecordRing
 ) -> dict[str, tuple[pyarrow.Field, pyarrow.Array]]:
     """Return the columns of structures and arrays that Python reads as a whole, over all records.
 
@@ -205,7 +205,7 @@ class _Columns:
         many: how many.
     """
 
-    def __init__(self, infos: Sequence[EventInfo], ring: Ring, first: int, many: int) -> None:
+    def __init__(self, infos: Sequence[EventInfo], ring: RecordRing, first: int, many: int) -> None:
         import numpy
         import pyarrow
 

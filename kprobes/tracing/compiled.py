@@ -19,7 +19,7 @@ from ..events._layout import RecordLayout
 from ..events._place import Attached, EventOwner, attached, probe_at
 from ..events._program import EventProgram, RecordReader, compiled, needs_python, shape
 from ..events._recording import described, recorder
-from .ring import HEAD, Put, Ring
+from .ring import HEAD, Put, RecordRing
 
 #: bytes for records of programs: those of a trace that takes more go through Python
 MOST: Final = 1 << 28
@@ -28,7 +28,7 @@ _HEAD: Final = struct.Struct(HEAD)
 _EVENT: Final = 0 if sys.byteorder == "little" else 48
 
 
-class Programs:
+class RecordingPrograms:
     """The eBPF programs that record a trace's events, and the buffer that these write into.
 
     An event that no program can record (text, floating point, a watched place) has none, and its
@@ -44,7 +44,7 @@ class Programs:
     def __init__(
         self,
         k: EventOwner,
-        ring: Ring,
+        ring: RecordRing,
         clock: str,
         events: Sequence[Event],
         filters: Sequence[Filter | None],

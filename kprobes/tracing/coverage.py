@@ -18,7 +18,7 @@ from ..machine._blocks import BlockCounts
 from ..newfile import NewFile
 from ..symbols import name_matcher
 from .coverfiles import (
-    Block,
+    CoveredBlock,
     ExecutionCounts,
     Module,
     SourceCoverage,
@@ -28,7 +28,7 @@ from .coverfiles import (
     source_coverage,
 )
 
-__all__ = ["FORMATS", "Block", "Coverage", "Edge", "format_of"]
+__all__ = ["FORMATS", "Coverage", "CoveredBlock", "Edge", "format_of"]
 
 FORMATS = {".drcov": "drcov", ".info": "lcov", ".afl": "afl", ".html": "html"}
 PASS = "pass 'drcov', 'lcov', 'html' or 'afl'"
@@ -175,18 +175,18 @@ class Coverage:
         )
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[CoveredBlock]:
         """Every block seen so far, by address."""
-        return sorted(Block(*row) for row in self._counts.rows(self._counts.found))
+        return sorted(CoveredBlock(*row) for row in self._counts.rows(self._counts.found))
 
-    def new(self) -> list[Block]:
+    def new(self) -> list[CoveredBlock]:
         """Return the blocks that were first executed since the previous call of this method, in the
         order of their first execution.
         """
         told = self._told
         self._told = len(self._counts.found)
         return (
-            [Block(*row) for row in self._counts.rows(self._counts.found[told:])]
+            [CoveredBlock(*row) for row in self._counts.rows(self._counts.found[told:])]
             if self._told > told
             else []
         )

@@ -25,7 +25,7 @@ LARGEST = 0xFFFF  #: bytes that drcov's row of a block can have
 
 
 @frozen(order=True)
-class Block:
+class CoveredBlock:
     """A block of guest code.
 
     Attributes:
@@ -57,7 +57,7 @@ class Module:
 class ExecutionCounts:
     """Tells how often the instruction at an address was executed, from the blocks that hold it."""
 
-    def __init__(self, blocks: Iterable[Block]) -> None:
+    def __init__(self, blocks: Iterable[CoveredBlock]) -> None:
         steps: Counter[int] = Counter()
         for block in blocks:
             steps[block.address] += block.count
@@ -75,7 +75,10 @@ class ExecutionCounts:
 
 
 def drcov(
-    blocks: Iterable[Block], images: Iterable[Module], regions: Sequence[tuple[int, int]], page: int
+    blocks: Iterable[CoveredBlock],
+    images: Iterable[Module],
+    regions: Sequence[tuple[int, int]],
+    page: int,
 ) -> bytes:
     """Return the contents of a drcov file, version 2, for executed blocks.
 
@@ -114,7 +117,10 @@ def drcov(
 
 
 def _modules(
-    blocks: Iterable[Block], images: list[Module], regions: Sequence[tuple[int, int]], page: int
+    blocks: Iterable[CoveredBlock],
+    images: list[Module],
+    regions: Sequence[tuple[int, int]],
+    page: int,
 ) -> Iterator[Module]:
     """Yield the modules of a drcov file: the images, and the memory that holds blocks of no image.
 

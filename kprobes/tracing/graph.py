@@ -15,7 +15,7 @@ from ..core.probe import Kretprobe, Probe
 from ..errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ..machine._base import Machine
 from ..newfile import NewFile
-from ..pictures.page import Picture, View, page
+from ..pictures.page import ChartView, Picture, page
 from ..regs import Regs
 from ..symbols import CONTROLS, Symbol, name_matcher
 from .charts import flame_data, graph_data, of_stacks
@@ -40,7 +40,7 @@ class Owner(Protocol):
 
 
 @define
-class Call:
+class GraphedCall:
     """One call of a function.
 
     Attributes:
@@ -59,7 +59,7 @@ class Call:
     depth: int
     args: tuple[int | None, ...] = ()
     result: int | None = None
-    calls: list[Call] = Factory(list)
+    calls: list[GraphedCall] = Factory(list)
     instructions: int | None = None
 
     @property
@@ -69,7 +69,7 @@ class Call:
         """
         return max((self.instructions or 0) - sum(call.instructions or 0 for call in self.calls), 0)
 
-    def __iter__(self) -> Iterator[Call]:
+    def __iter__(self) -> Iterator[GraphedCall]:
         """Yield this call and all below it, in the order in which they began."""
         todo = [self]
         while todo:
@@ -91,7 +91,7 @@ class CallTree:
 
     def __init__(self, counted: bool = False) -> None:
         self.counted = counted
-        self.calls: list[Call] = []
+        self.calls: list[GraphedCall] = []
         self.skipped: dict[str, str] = {}
         self.count = self.dropped = 0
         self.probes: list[Any] = []
@@ -115,7 +115,7 @@ class CallTree:
         self.probes = []
         return probes
 
-    def __iter__(self) -> Iterator[Call]:
+    def __iter__(self) -> Iterator[GraphedCall]:
         for call in self.calls:
             yield from call
 
@@ -145,7 +145,7 @@ class CallTree:
         executed.
         """
         found: Counter[tuple[str, ...]] = Counter()
-        todo: list[tuple[Call, tuple[str, ...]]] = [(call, ()) for call in self.calls]
+        todo: list[tuple[GraphedCall, tuple[str, ...]]] = [(call, ()) for call in self.calls]
         while todo:
             call, above = todo.pop()
             here = (*above, call.name)
@@ -212,8 +212,8 @@ class CallTree:
         edges = Counter((call.name, inner.name) for call in self for inner in call.calls)
         flame = flame_data([(f"{self._unit.capitalize()} by stack", self._unit, stacks, None)])
         views = [
-            View(key="flame", title="Flame graph", chart="flame", data=flame),
-            View(
+            ChartView(key="flame", title="Flame graph", chart="flame", data=flame),
+            ChartView(
                 key="callgraph",
                 title="Call graph",
                 chart="callgraph",
@@ -234,14 +234,14 @@ class CallTree:
         return Picture(self._page())
 
 
-def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:
+def _lines(calls: Sequence[GraphedCall], counted: bool) -> Iterator[str]:
     """Yield the lines of calls and of all calls inside them, as ftrace's function graph has them.
 
     Args:
         calls: the calls.
         counted: True: lines begin with the number of instructions that a call took.
     """
-    todo: list[Call | str] = [*reversed(calls)]
+    todo: list[GraphedCall | str] = [*reversed(calls)]
     while todo:
         call = todo.pop()
         if isinstance(call, str):
@@ -309,7 +309,7 @@ class Graph:
         self.tree = self._tree = CallTree(instructions)
         self._begun: dict[int, int] = {}  # id of a call that has not returned -> what the clock was
         self._counts = False
-        self._open: dict[Any, list[Call]] = {}  # of each task, those that have not returned
+        self._open: dict[Any, list[GraphedCall]] = {}  # of each task, those that have not returned
         self._frames: dict[int, int] = {}  # id of such a call -> the stack pointer at its entry
         self._symbols = [self._root, *_functions(k.machine, self._root, functions)]
 
@@ -386,7 +386,7 @@ class Graph:
             if self._tree.count >= MOST_CALLS:
                 self._tree.dropped += 1
                 return 1
-            call = Call(
+            call = GraphedCall(
                 name, address, depth, tuple([_argument(regs, n) for n in range(self._args)])
             )
             (calls[-1].calls if calls else self._tree.calls).append(call)

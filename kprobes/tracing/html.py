@@ -18,7 +18,7 @@ from attrs import Factory, define, field
 from ..arguments import shown
 from ..clocknames import INSTRUCTION_CLOCK
 from ..errors import BadArgument
-from ..pictures.page import View, page
+from ..pictures.page import ChartView, page
 from ..symbols import CONTROLS
 from .charts import Names, Stacks, flame_data, graph_data, of_stacks
 from .clocks import COUNTER
@@ -80,7 +80,7 @@ def page_of(
     }
     wanted = list(pictures) or [key for key, (is_there, _) in made.items() if is_there]
     views = [
-        View(key=key, title=PICTURES[key], chart=key, data=made[key][1])
+        ChartView(key=key, title=PICTURES[key], chart=key, data=made[key][1])
         for key in wanted or ["flame"]
     ]
     return page(

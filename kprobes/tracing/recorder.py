@@ -24,14 +24,14 @@ from ..regs import Regs
 from .batches import Batch, Row
 from .clocks import OWN, clock_of
 from .info import EventInfo
-from .ring import Ring
+from .ring import RecordRing
 from .stores import IntoRing, Tell, Told
 from .trace import Trace
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from .compiled import Programs
+    from .compiled import RecordingPrograms
 
 RECORDS = 1 << 20  #: that are kept, where nobody says
 
@@ -49,7 +49,7 @@ class Live:
     """
 
     def __init__(
-        self, infos: Sequence[EventInfo], ring: Ring, clock: str, drain: Callable[[], None]
+        self, infos: Sequence[EventInfo], ring: RecordRing, clock: str, drain: Callable[[], None]
     ) -> None:
         """
         Args:
@@ -64,7 +64,7 @@ class Live:
         self._drain = drain
 
     @property
-    def ring(self) -> Ring:
+    def ring(self) -> RecordRing:
         """The ring, after drain()."""
         self._drain()
         return self._ring
@@ -172,9 +172,9 @@ class Recording:
         self.events = self._parse(definitions)
         self._filters = [parse_filter(filter, event, symbols) for event in self.events]
         infos = [EventInfo.of(event) for event in self.events]
-        self._ring = Ring(infos, records, self.now, stack)
+        self._ring = RecordRing(infos, records, self.now, stack)
         self._compilable = not stack and self._clock != OWN
-        self._programs: Programs | None = None
+        self._programs: RecordingPrograms | None = None
         self._words: Any = [0, 1]
         self.probes: list[Probe | Watchpoint] = []
         self.armed: list[tuple[str, Probe | Watchpoint]] = []
@@ -237,9 +237,11 @@ class Recording:
             MachineBusy: another thread runs the machine.
         """
         if self._programs is None and self._compilable and not self.told:
-            from .compiled import Programs
+            from .compiled import RecordingPrograms
 
-            programs = Programs(self._k, self._ring, self._clock, self.events, self._filters)
+            programs = RecordingPrograms(
+                self._k, self._ring, self._clock, self.events, self._filters
+            )
             if programs.made or programs.others:
                 self._programs = programs
                 self._words = programs.buffer.words

@@ -170,7 +170,7 @@ def _readable(values: Sequence[Any], faults: Sequence[Sequence[int]], bit: int) 
     )
 
 
-class Ring:
+class RecordRing:
     """Keeps records of several events in memory; when it is full, a new record overwrites the
     oldest.
 

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .ring import Ring
+from .ring import RecordRing
 
 if TYPE_CHECKING:
-    from .compiled import Programs
+    from .compiled import RecordingPrograms
 
 Tell = Callable[[Any, int, Sequence[int]], None]  #: (values, return address, stack)
 
@@ -21,7 +21,7 @@ class IntoRing:
         words: counters of the buffer of events, one pair for all of a trace.
     """
 
-    def __init__(self, ring: Ring, words: Any, programs: Programs | None) -> None:
+    def __init__(self, ring: RecordRing, words: Any, programs: RecordingPrograms | None) -> None:
         """
         Args:
             ring: takes the records.

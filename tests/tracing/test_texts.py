@@ -19,7 +19,7 @@ from kprobes.stacks import INCOMPLETE
 from kprobes.tracing import batches
 from kprobes.tracing.info import EventInfo, Field
 from kprobes.tracing.recorder import Live
-from kprobes.tracing.ring import Ring
+from kprobes.tracing.ring import RecordRing
 
 pytestmark = pytest.mark.quick
 HARD = ("", "plain", "comma, quote \" and 100% %d", "two\nlines\r", " blank", "\ud800", "é", "(fault)", "-", "{a;b}")
@@ -64,7 +64,7 @@ def made(seed: int, clock: str, stacks: int) -> Trace:
              for n, kind in enumerate(("p", "r", "w", "p", "r"))]
     if seed % 3 == 0:
         infos = infos[-1:]  # one event: batches are not taken apart
-    ring = Ring(infos, 300, None if clock == "counter" else lambda: rolls.getrandbits(50), stacks > 0)
+    ring = RecordRing(infos, 300, None if clock == "counter" else lambda: rolls.getrandbits(50), stacks > 0)
     puts = [ring.writer(n) for n in range(len(infos))]
     tasks = [0, 7, -1, 1 << 70, "a, b", None, "\ud800"]
     for seq in range(1, 401):
@@ -104,7 +104,7 @@ def test_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_records() -> None:
     infos = [event(2, "p", ("u", "text"), "none")]
-    t = Trace(Live(infos, Ring(infos, 10, None, False), "counter", lambda: None), hex)
+    t = Trace(Live(infos, RecordRing(infos, 10, None, False), "counter", lambda: None), hex)
     for format in ("ftrace", "jsonl", "csv"):
         t.export(file := io.StringIO(), format)
         assert file.getvalue() == plain_texts.text(t, format)

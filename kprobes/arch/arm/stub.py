@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from .._stub import Part, StubFacts
+from .._stub import RegisterPart, StubFacts
 
 
 def _reversed(data: bytes) -> bytes:
@@ -12,7 +12,7 @@ def _reversed(data: bytes) -> bytes:
 
 
 # "ARM Breakpoint Kinds": 2 a 16-bit Thumb breakpoint, 3 a 32-bit one, 4 an ARM one
-ARM = StubFacts(parts={"tpidruro": Part("TPIDRURO")}, kinds={2: 2, 4: 4})
+ARM = StubFacts(parts={"tpidruro": RegisterPart("TPIDRURO")}, kinds={2: 2, 4: 4})
 ROWS = {
     "arm": ARM,
     "armeb": evolve(ARM, taken={f"d{n}": _reversed for n in range(32)}),  # QEMU reads them in the host's order

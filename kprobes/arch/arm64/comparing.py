@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._comparing import Comparing, Comparison, Value, constant, register
+from .._comparing import Comparing, OperandComparison, Value, constant, register
 
 ZERO = 31  #: number of XZR, and where an instruction adds, of SP
 
@@ -11,7 +11,7 @@ def _value(number: int) -> Value:
     return constant(0) if number == ZERO else register(number)
 
 
-def find(code: bytes, _addr: int) -> Comparison | None:
+def find(code: bytes, _addr: int) -> OperandComparison | None:
     """Return what CMP, CMN, CCMP, CBZ or CBNZ compares; None for any other instruction.
 
     CMP and CMN are SUBS and ADDS without a result. A second operand that is shifted or extended is
@@ -27,19 +27,19 @@ def find(code: bytes, _addr: int) -> Comparison | None:
     right = word >> 16 & 31
     discarded = word & 31 == ZERO
     if word & 0x7F800000 == 0x71000000 and discarded:  # SUBS (immediate)
-        return Comparison(bits, register(left), constant((word >> 10 & 0xFFF) << 12 * (word >> 22 & 1)))
+        return OperandComparison(bits, register(left), constant((word >> 10 & 0xFFF) << 12 * (word >> 22 & 1)))
     if word & 0x7F800000 == 0x31000000 and discarded:  # ADDS (immediate)
-        return Comparison(bits, register(left), constant(-((word >> 10 & 0xFFF) << 12 * (word >> 22 & 1))))
+        return OperandComparison(bits, register(left), constant(-((word >> 10 & 0xFFF) << 12 * (word >> 22 & 1))))
     if word & 0x7FE0FC00 == 0x6B000000 and discarded:  # SUBS (shifted register), by nothing
-        return Comparison(bits, _value(left), _value(right))
+        return OperandComparison(bits, _value(left), _value(right))
     if word & 0x7FE0FC00 == 0x6B202000 and discarded:  # SUBS (extended register), UXTH
-        return Comparison(16, register(left), _value(right))
+        return OperandComparison(16, register(left), _value(right))
     if word & 0x7FE00C10 == 0x7A400000:  # CCMP (register)
-        return Comparison(bits, _value(left), _value(right))
+        return OperandComparison(bits, _value(left), _value(right))
     if word & 0x7FE00C10 == 0x7A400800:  # CCMP (immediate)
-        return Comparison(bits, _value(left), constant(right))
+        return OperandComparison(bits, _value(left), constant(right))
     if word & 0x7E000000 == 0x34000000:  # CBZ, CBNZ
-        return Comparison(bits, _value(word & 31), constant(0))
+        return OperandComparison(bits, _value(word & 31), constant(0))
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from .._stub import Part, StubFacts
+from .._stub import RegisterPart, StubFacts
 
 
 def _reversed(data: bytes) -> bytes:
@@ -18,8 +18,8 @@ def _widened(data: bytes) -> bytes:
 
 ARM64 = StubFacts(
     # the vectors are z0 where the CPU has SVE, else v0
-    parts={"nzcv": Part("cpsr", 28, 4, 28), "tpidr_el0": Part("TPIDR_EL0"),
-           **{f"v{n}": Part(f"z{n}", 0, 128) for n in range(32)}},
+    parts={"nzcv": RegisterPart("cpsr", 28, 4, 28), "tpidr_el0": RegisterPart("TPIDR_EL0"),
+           **{f"v{n}": RegisterPart(f"z{n}", 0, 128) for n in range(32)}},
     takes_pc=True, qemu="aarch64")
 ROWS = {
     # Arm ARM, C5.2: PSTATE.M of EL1h, PAN

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .._stub import Part, StubFacts
+from .._stub import RegisterPart, StubFacts
 
-ROWS = {"loongarch64": StubFacts(parts={"fcsr0": Part("fcsr")}, takes_pc=True)}
+ROWS = {"loongarch64": StubFacts(parts={"fcsr0": RegisterPart("fcsr")}, takes_pc=True)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._base import signed
-from .._comparing import Comparing, Comparison, Value, constant, register
+from .._comparing import Comparing, OperandComparison, Value, constant, register
 from .addressing import LONG, PC_DISPLACED, SHORT, extension, half, mode
 
 A0 = 8  #: number of the first address register
@@ -45,7 +45,7 @@ def _value(e: int, code: bytes, at: int, bits: int, addr: int) -> Value | None:
     return None
 
 
-def find(code: bytes, addr: int) -> Comparison | None:
+def find(code: bytes, addr: int) -> OperandComparison | None:
     """Return what an instruction compares: CMP, CMPA of long words, CMPM, CMPI, TST; None for
     others.
 
@@ -58,7 +58,7 @@ def find(code: bytes, addr: int) -> Comparison | None:
     size = word >> 6 & 3
     if line == 0xB and word >> 6 & 7 == 7:  # CMPA.L
         other = _value(e, code, 2, 32, addr)
-        return None if other is None else Comparison(32, register(A0 + (word >> 9 & 7)), other)
+        return None if other is None else OperandComparison(32, register(A0 + (word >> 9 & 7)), other)
     if size == 3:
         return None
     bits = BITS[size]
@@ -66,18 +66,18 @@ def find(code: bytes, addr: int) -> Comparison | None:
         if mode(e) != 1:  # EOR
             return None
         one, other = Value(A0 + (word >> 9 & 7), memory=True), Value(A0 + (e & 7), memory=True)
-        return Comparison(bits, one, other)
+        return OperandComparison(bits, one, other)
     if line == 0xB:
         other = _value(e, code, 2, bits, addr)
-        return None if other is None else Comparison(bits, register(word >> 9 & 7), other)
+        return None if other is None else OperandComparison(bits, register(word >> 9 & 7), other)
     if word >> 8 == 0x0C:  # CMPI
         given = extension(0o74, code, 2, max(bits // 8, 2))
         compared = _value(e, code, 2 + given, bits, addr)
         number = constant(int.from_bytes(code[2 : 2 + given], "big"))
-        return None if compared is None else Comparison(bits, compared, number)
+        return None if compared is None else OperandComparison(bits, compared, number)
     if word >> 8 == 0x4A:  # TST
         compared = _value(e, code, 2, bits, addr)
-        return None if compared is None else Comparison(bits, compared, constant(0))
+        return None if compared is None else OperandComparison(bits, compared, constant(0))
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._stub import Part, StubFacts
+from .._stub import RegisterPart, StubFacts
 
-ROWS = {"m68k": StubFacts(parts={"a6": Part("fp"), "a7": Part("sp"), "ccr": Part("ps", 0, 5),
-                                 "fpcr": Part("fpcontrol"), "fpsr": Part("fpstatus")})}
+ROWS = {"m68k": StubFacts(parts={"a6": RegisterPart("fp"), "a7": RegisterPart("sp"), "ccr": RegisterPart("ps", 0, 5),
+                                 "fpcr": RegisterPart("fpcontrol"), "fpsr": RegisterPart("fpstatus")})}

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 from .._base import signed
-from .._comparing import Comparing, Comparison, constant, register
+from .._comparing import Comparing, OperandComparison, constant, register
 
 SPECIAL = 0
 LESS = (0x2A, 0x2B)  #: functions of SLT, SLTU
@@ -19,7 +19,7 @@ NAMED = (0x08, 0x18)  #: release 6: BEQC, BNEC where the first register's number
 WITH_ZERO = (0x36, 0x3E)  #: release 6: BEQZC, BNEZC
 
 
-def find(bits: int, order: Literal["little", "big"], six: bool, code: bytes, _addr: int) -> Comparison | None:
+def find(bits: int, order: Literal["little", "big"], six: bool, code: bytes, _addr: int) -> OperandComparison | None:
     """Return what an instruction compares: conditional branches of two registers, SLT and its kin;
     None for others.
 
@@ -36,13 +36,13 @@ def find(bits: int, order: Literal["little", "big"], six: bool, code: bytes, _ad
         or (opcode in NAMED and 0 < first < second)
     )
     if opcode in EQUAL or compact or (opcode in LIKELY and not six):
-        return Comparison(bits, register(first), register(second))
+        return OperandComparison(bits, register(first), register(second))
     if opcode == SPECIAL and word & 0x3F in LESS and not word & 0x7C0:
-        return Comparison(bits, register(first), register(second))
+        return OperandComparison(bits, register(first), register(second))
     if opcode in (SLTI, SLTIU):
-        return Comparison(bits, register(first), constant(signed(word, 16)))
+        return OperandComparison(bits, register(first), constant(signed(word, 16)))
     if six and opcode in WITH_ZERO and first:
-        return Comparison(bits, register(first), constant(0))
+        return OperandComparison(bits, register(first), constant(0))
     return None
 
 

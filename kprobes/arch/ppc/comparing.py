@@ -6,13 +6,13 @@ from functools import partial
 from typing import Literal
 
 from .._base import signed
-from .._comparing import Comparing, Comparison, constant, register
+from .._comparing import Comparing, OperandComparison, constant, register
 
 CMPLI, CMPI, EXTENDED = 10, 11, 31
 CMP, CMPL = 0, 32  #: extended opcodes
 
 
-def find(order: Literal["little", "big"], code: bytes, _addr: int) -> Comparison | None:
+def find(order: Literal["little", "big"], code: bytes, _addr: int) -> OperandComparison | None:
     """Return what an instruction compares: CMP, CMPL and those with a constant; None for others.
 
     Args:
@@ -24,11 +24,11 @@ def find(order: Literal["little", "big"], code: bytes, _addr: int) -> Comparison
     bits = 64 if word >> 21 & 1 else 32
     left = register(word >> 16 & 31)
     if opcode == CMPI:
-        return Comparison(bits, left, constant(signed(word, 16)))
+        return OperandComparison(bits, left, constant(signed(word, 16)))
     if opcode == CMPLI:
-        return Comparison(bits, left, constant(word & 0xFFFF))
+        return OperandComparison(bits, left, constant(word & 0xFFFF))
     if opcode == EXTENDED and word >> 1 & 0x3FF in (CMP, CMPL):
-        return Comparison(bits, left, register(word >> 11 & 31))
+        return OperandComparison(bits, left, register(word >> 11 & 31))
     return None
 
 

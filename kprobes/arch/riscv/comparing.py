@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from .._base import signed
-from .._comparing import Comparing, Comparison, constant, register
+from .._comparing import Comparing, OperandComparison, constant, register
 
 BRANCH, OP, OP_IMM = 0x63, 0x33, 0x13
 LESS = (2, 3)  #: funct3 of SLT and SLTU, SLTI and SLTIU
 
 
-def find(bits: int, code: bytes, _addr: int) -> Comparison | None:
+def find(bits: int, code: bytes, _addr: int) -> OperandComparison | None:
     """Return what an instruction compares: conditional branches, SLT and its kin, C.BEQZ and
     C.BNEZ; None for others.
 
@@ -22,16 +22,16 @@ def find(bits: int, code: bytes, _addr: int) -> Comparison | None:
     word = int.from_bytes(code[:4], "little")
     if word & 3 != 3:
         if word & 0xC003 == 0xC001:  # C.BEQZ, C.BNEZ
-            return Comparison(bits, register(8 + (word >> 7 & 7)), constant(0))
+            return OperandComparison(bits, register(8 + (word >> 7 & 7)), constant(0))
         return None
     opcode, kind = word & 0x7F, word >> 12 & 7
     left, right = register(word >> 15 & 31), register(word >> 20 & 31)
     if opcode == BRANCH and kind not in (2, 3):
-        return Comparison(bits, left, right)
+        return OperandComparison(bits, left, right)
     if opcode == OP and word >> 25 == 0 and kind in LESS:
-        return Comparison(bits, left, right)
+        return OperandComparison(bits, left, right)
     if opcode == OP_IMM and kind in LESS:
-        return Comparison(bits, left, constant(signed(word >> 20, 12)))
+        return OperandComparison(bits, left, constant(signed(word >> 20, 12)))
     return None
 
 

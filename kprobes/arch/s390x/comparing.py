@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._base import signed
-from .._comparing import Comparing, Comparison, Value, constant, register
+from .._comparing import Comparing, OperandComparison, Value, constant, register
 
 #: opcodes of one byte, or of two (of which the second stands at the instruction's end or beside
 #: the first register) -> bits
@@ -49,7 +49,7 @@ def _halves(code: bytes) -> tuple[int, int, int]:
     return int.from_bytes(padded[:2], "big"), int.from_bytes(padded[2:4], "big"), int.from_bytes(padded[4:], "big")
 
 
-def find(code: bytes, addr: int) -> Comparison | None:
+def find(code: bytes, addr: int) -> OperandComparison | None:
     """Return what an instruction compares: registers, constants and storage, branches included;
     None for others.
 
@@ -63,33 +63,33 @@ def find(code: bytes, addr: int) -> Comparison | None:
     at_end = opcode << 8 | three & 0xFF  # formats whose opcode ends in the last byte
     beside = opcode << 4 | one & 15  # formats whose opcode ends beside the first register
     if opcode in RR:
-        return Comparison(RR[opcode], left, register(one & 15))
+        return OperandComparison(RR[opcode], left, register(one & 15))
     if one in RRE:
-        return Comparison(RRE[one], register(two >> 4 & 15), register(two & 15))
+        return OperandComparison(RRE[one], register(two >> 4 & 15), register(two & 15))
     if opcode in RX:
-        return Comparison(RX[opcode], left, _storage(two, one & 15))
+        return OperandComparison(RX[opcode], left, _storage(two, one & 15))
     if beside in RI:
-        return Comparison(RI[beside], left, constant(signed(two, 16)))
+        return OperandComparison(RI[beside], left, constant(signed(two, 16)))
     if beside in RIL:
         bits, has_sign = RIL[beside]
-        return Comparison(bits, left, _given(two << 16 | three, 32, has_sign))
+        return OperandComparison(bits, left, _given(two << 16 | three, 32, has_sign))
     if beside in RELATIVE:
         target = addr + 2 * signed(two << 16 | three, 32)
-        return Comparison(RELATIVE[beside], left, Value(constant=target, memory=True))
+        return OperandComparison(RELATIVE[beside], left, Value(constant=target, memory=True))
     if one in SIL:
         bits, has_sign = SIL[one]
-        return Comparison(bits, _storage(two), _given(three, 16, has_sign))
+        return OperandComparison(bits, _storage(two), _given(three, 16, has_sign))
     if opcode == CLC:
         length = LENGTHS.get((one & 0xFF) + 1)
-        return None if length is None else Comparison(length, _storage(two), _storage(three))
+        return None if length is None else OperandComparison(length, _storage(two), _storage(three))
     if at_end in RXY:
         displacement = signed((three >> 8) << 12 | two & 0xFFF, 20)
-        return Comparison(RXY[at_end], left, _storage(two, one & 15, displacement))
+        return OperandComparison(RXY[at_end], left, _storage(two, one & 15, displacement))
     if at_end in AND_BRANCH:
-        return Comparison(AND_BRANCH[at_end], left, register(one & 15))
+        return OperandComparison(AND_BRANCH[at_end], left, register(one & 15))
     if at_end in AND_BRANCH_CONSTANT:
         bits, has_sign = AND_BRANCH_CONSTANT[at_end]
-        return Comparison(bits, left, _given(three >> 8, 8, has_sign))
+        return OperandComparison(bits, left, _given(three >> 8, 8, has_sign))
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._stub import Part, StubFacts
+from .._stub import RegisterPart, StubFacts
 
 
 def _upper(data: bytes) -> bytes:
@@ -11,8 +11,8 @@ def _upper(data: bytes) -> bytes:
 
 
 ROWS = {"s390x": StubFacts(
-    parts={"pc": Part("pswa"), **{f"a{n}": Part(f"acr{n}") for n in range(16)},
-           **{f"v{n}_low": Part(f"v{n}l") for n in range(16)},
-           **{f"v{n}_low": Part(f"v{n}", 0, 64) for n in range(16, 32)},
-           **{f"f{n}": Part(f"v{n}", 64, 64) for n in range(16, 32)}},
+    parts={"pc": RegisterPart("pswa"), **{f"a{n}": RegisterPart(f"acr{n}") for n in range(16)},
+           **{f"v{n}_low": RegisterPart(f"v{n}l") for n in range(16)},
+           **{f"v{n}_low": RegisterPart(f"v{n}", 0, 64) for n in range(16, 32)},
+           **{f"f{n}": RegisterPart(f"v{n}", 64, 64) for n in range(16, 32)}},
     taken={f"v{n}l": _upper for n in range(16)}, takes_pc=True)}

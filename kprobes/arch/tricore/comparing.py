@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._base import signed
-from .._comparing import Comparing, Comparison, constant, register
+from .._comparing import Comparing, OperandComparison, constant, register
 
 IMPLICIT = register(15)  #: D15, the first operand of 16-bit forms of jumps
 BITS = 32
@@ -18,7 +18,7 @@ SHORT = (0x3A, 0x7A)  #: EQ, LT into D15
 SHORT_CONSTANT = (0xBA, 0xFA)
 
 
-def find(code: bytes, _addr: int) -> Comparison | None:
+def find(code: bytes, _addr: int) -> OperandComparison | None:
     """Return what an instruction compares: EQ, NE, LT, GE, and the jumps on these conditions; None
     for others; `code` has its bytes.
     """
@@ -27,18 +27,18 @@ def find(code: bytes, _addr: int) -> Comparison | None:
     left, right = register(word >> 8 & 15), register(word >> 12 & 15)
     short = constant(signed(word >> 12, 4))
     if opcode in JUMPS or opcode in SHORT:
-        return Comparison(BITS, left, right)
+        return OperandComparison(BITS, left, right)
     if opcode in JUMPS_CONSTANT or opcode in SHORT_CONSTANT:
-        return Comparison(BITS, left, short)
+        return OperandComparison(BITS, left, short)
     if opcode in SHORT_JUMPS:
-        return Comparison(BITS, IMPLICIT, right)
+        return OperandComparison(BITS, IMPLICIT, right)
     if opcode in SHORT_JUMPS_CONSTANT:
-        return Comparison(BITS, IMPLICIT, short)
+        return OperandComparison(BITS, IMPLICIT, short)
     if opcode == 0x0B and word >> 20 & 0xFF in COMPARED:
-        return Comparison(BITS, left, right)
+        return OperandComparison(BITS, left, right)
     if opcode == 0x8B and word >> 21 & 0x7F in COMPARED:
         given = word >> 12 & 0x1FF
-        return Comparison(BITS, left, constant(given if word >> 21 & 0x7F in UNSIGNED else signed(given, 9)))
+        return OperandComparison(BITS, left, constant(given if word >> 21 & 0x7F in UNSIGNED else signed(given, 9)))
     return None
 
 

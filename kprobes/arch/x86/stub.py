@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from .._stub import Part, StubFacts
+from .._stub import RegisterPart, StubFacts
 
-PARTS = {"rflags": Part("eflags"), "fpcw": Part("fctrl"), "fpsw": Part("fstat"), "fptag": Part("ftag")}
+PARTS = {
+    "rflags": RegisterPart("eflags"),
+    "fpcw": RegisterPart("fctrl"),
+    "fpsw": RegisterPart("fstat"),
+    "fptag": RegisterPart("ftag"),
+}
 X86 = StubFacts(parts=PARTS, takes_pc=True)
 ROWS = {"x86_64": X86, "i386": X86}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ...arch._base import Arch
 from ...arch._rows import row
-from ...arch._stub import Part, Slot, StubFacts
+from ...arch._stub import RegisterPart, Slot, StubFacts
 
 #: registers of stubs that say which window others are in: they are written first
 WINDOW = frozenset({"psr", "state"})
@@ -22,7 +22,7 @@ def facts_of(arch: Arch) -> StubFacts:
     return row(arch, StubFacts) or StubFacts()
 
 
-def parts_of(arch: Arch, slots: Mapping[str, Slot]) -> Mapping[str, Part]:
+def parts_of(arch: Arch, slots: Mapping[str, Slot]) -> Mapping[str, RegisterPart]:
     """Tell where a stub has an architecture's registers whose names differ.
 
     Args:

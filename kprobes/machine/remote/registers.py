@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal
 
 from ...arch._base import Arch
-from ...arch._stub import Part, Slot
+from ...arch._stub import RegisterPart, Slot
 from ...errors import RemoteError
 from .layouts import WINDOW, facts_of, parts_of
 from .target import RemoteTarget
@@ -259,7 +259,7 @@ def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
         *(abi.args if abi else ()),
         *(abi.returns if abi else ()),
     ):
-        theirs = parts.get(name, Part(name)).name
+        theirs = parts.get(name, RegisterPart(name)).name
         if theirs not in slots:
             raise RemoteError(
                 f"the stub shows no {theirs}, so it does not run {arch.name}",
@@ -285,7 +285,7 @@ def accessors(
     readers: dict[str, Callable[[], int]] = {}
     writers: dict[str, Callable[[int], None]] = {}
     for name in arch.regs.names:
-        part = parts.get(name, Part(name))
+        part = parts.get(name, RegisterPart(name))
         if part.name not in slots:
             continue
         if part.low or part.width:
@@ -297,17 +297,17 @@ def accessors(
     return readers, writers
 
 
-def _field(part: Part, size: int) -> int:
+def _field(part: RegisterPart, size: int) -> int:
     """Return the mask of a part of a register of `size` bytes, shifted down to bit 0."""
     return (1 << (part.width or 8 * size - part.low)) - 1
 
 
-def _read_part(file: StubRegisterFile, part: Part, size: int) -> int:
+def _read_part(file: StubRegisterFile, part: RegisterPart, size: int) -> int:
     """Read an architecture's register that is a part of one of the stub's."""
     return (file.read(part.name) >> part.low & _field(part, size)) << part.place
 
 
-def _write_part(file: StubRegisterFile, part: Part, size: int, value: int) -> None:
+def _write_part(file: StubRegisterFile, part: RegisterPart, size: int, value: int) -> None:
     """Write an architecture's register into its bits of one of the stub's; the others stay.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from ...arch._base import Arch
 from ...arch._stub import Slot
 from ...errors import MachineBusy, RemoteError
-from ...regs import Machine, Regs
+from ...regs import Regs, RegsMachine
 from .layouts import facts_of, parts_of
 from .registers import StubRegisterFile, accessors, places
 from .target import RemoteTarget
@@ -37,7 +37,7 @@ class RemoteThreads:
     def __init__(
         self,
         target: RemoteTarget,
-        machine: Machine,
+        machine: RegsMachine,
         arch: Arch,
         slots: Mapping[str, Slot],
         most: int,

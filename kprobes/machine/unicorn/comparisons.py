@@ -22,7 +22,7 @@ from .memory import GuestMemory
 from .registers.cells import Cell
 
 if TYPE_CHECKING:
-    from ...arch._comparing import Comparing, Comparison, Value
+    from ...arch._comparing import Comparing, OperandComparison, Value
 
 #: words of struct instructions
 _EDGES, _FACTOR, _MASK, _TABLE, _FRESH, _WIDE, _SWAPPED, _BLOCKS = range(8)
@@ -59,7 +59,7 @@ class InstructionComparisons:
         self._cells = cells
         self._comparing = comparing
         self._count = count
-        self._known: dict[int, Comparison | None] = {}
+        self._known: dict[int, OperandComparison | None] = {}
         self._words = (ctypes.c_uint64 * 8)()
         self._fresh = CODE(self._seen)
         widths = {cell.view.itemsize for cell in cells.values()}
@@ -84,7 +84,7 @@ class InstructionComparisons:
 
     # --- instructions that are new
 
-    def _found(self, address: int) -> Comparison | None:
+    def _found(self, address: int) -> OperandComparison | None:
         """Return what an instruction compares; None: it compares nothing, or what cannot be read.
 
         Args:

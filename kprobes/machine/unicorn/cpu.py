@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ... import native
 from ...errors import Unsupported
-from ...regs import Machine, Regs
+from ...regs import Regs, RegsMachine
 from .engine import Engine, write_batch
 from .memory import GuestMemory
 from .registers.cells import Cell, find_cells, find_mode
@@ -36,7 +36,7 @@ class UnicornCpu:
             of pc sets both.
     """
 
-    def __init__(self, memory: GuestMemory, machine: Machine) -> None:
+    def __init__(self, memory: GuestMemory, machine: RegsMachine) -> None:
         """Find the registers.
 
         Args:
@@ -127,7 +127,7 @@ class UnicornCpu:
             or UNKNOWN_MODE
         )
 
-    def _make_regs(self, machine: Machine) -> Regs:
+    def _make_regs(self, machine: RegsMachine) -> Regs:
         """Return the CPU's registers, and find where the engine keeps them (`cells`, `windowed`).
 
         Registers are read and written by their words in the engine where these are found to be

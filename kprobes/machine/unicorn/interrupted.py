@@ -12,7 +12,7 @@ from ...errors import GuestHalted, GuestTimeout
 from .bounds import Bounds
 from .cpu import UnicornCpu
 from .faults import FaultReports
-from .interrupts import Interrupts
+from .interrupts import InterruptDelivery
 from .runner import OUT_OF_TIME, Runner
 from .runstate import RunState
 from .services import Services
@@ -30,7 +30,7 @@ class InterruptedRunner(Runner):
         starts: Starts,
         bounds: Bounds,
         faults: FaultReports,
-        interrupts: Interrupts,
+        interrupts: InterruptDelivery,
     ) -> None:
         super().__init__(cpu, state, services, starts, bounds, faults)
         self._interrupts = interrupts

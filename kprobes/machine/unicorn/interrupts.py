@@ -108,7 +108,7 @@ class PausedCpu:
         return result
 
 
-class Interrupts:
+class InterruptDelivery:
     """The interrupts of a machine's CPU: `machine.interrupts`.
 
     The CPU takes them between two instructions, by its architecture's rules, in runs that are

@@ -44,7 +44,7 @@ from .edgemap import EdgeMap, LastBlocks
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
-from .interrupts import Interrupts
+from .interrupts import InterruptDelivery
 from .loader import read
 from .memory import GuestMemory
 from .mmio import Read, Write
@@ -403,7 +403,7 @@ class UnicornMachine(Described):
         self.parts.reports.interrupt_handler = handler
 
     @property
-    def interrupts(self) -> Interrupts:
+    def interrupts(self) -> InterruptDelivery:
         """The interrupts that the CPU takes, and timers: interrupts.pend(n),
         interrupts.every(instructions, n).
         """

@@ -10,7 +10,7 @@ import unicorn
 
 from ...arch._base import Arch
 from ...errors import MachineBusy
-from ...regs import Machine
+from ...regs import RegsMachine
 from ...symbols import Symbols
 from .areas import CallAreas
 from .blockcounts import HookedBlockCounts
@@ -32,7 +32,7 @@ from .host.stackwalk import HostStackWalking
 from .host.usual import SharedHits
 from .inplace import HookedInstructions
 from .interrupted import InterruptedRunner
-from .interrupts import Interrupts
+from .interrupts import InterruptDelivery
 from .layout import whole
 from .loader import Loader
 from .markedmemory import HookedMarkedMemory
@@ -63,7 +63,7 @@ class Parts:
         uc: unicorn.Uc,
         arch: Arch,
         guest: Guest,
-        machine: Machine,
+        machine: RegsMachine,
         symbols: Symbols,
         call: Callable[..., int],
         owned: bool,
@@ -108,7 +108,7 @@ class Parts:
             self.furniture,
             self.process,
         )
-        self.interrupts = Interrupts(cpu, state, self.starts, self.bounds)
+        self.interrupts = InterruptDelivery(cpu, state, self.starts, self.bounds)
         self.runner = InterruptedRunner(
             cpu, state, services, self.starts, self.bounds, faults, self.interrupts
         )

@@ -26,7 +26,7 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .host.callsites import FollowedCalls
 from .host.usual import SharedHits
-from .interrupts import Interrupts
+from .interrupts import InterruptDelivery
 from .owner import EngineOwner
 from .raised import Raised
 from .registers.cells import Spoken
@@ -72,7 +72,7 @@ class Reports:
         delay_slots: DelaySlots,
         followed: FollowedCalls,
         shared: SharedHits | None,
-        interrupts: Interrupts,
+        interrupts: InterruptDelivery,
     ) -> None:
         """Make the hooks.
 
@@ -118,7 +118,7 @@ class Reports:
             if shared is not None and ServedBreakpoints.possible(cpu)
             else None
         )
-        self._served: Callable[[int], None] | None = None  # see Interrupts.served
+        self._served: Callable[[int], None] | None = None  # see InterruptDelivery.served
         # where registers are not found a second exception is a double fault: nothing else is lost
         with suppress(Unsupported):
             self._served = (
@@ -126,7 +126,7 @@ class Reports:
                 if self._guest.interrupts.served is None
                 else self._guest.interrupts.served.find(self._engine)[1]
             )
-        self._refused: Callable[[], int] | None = None  # see Interrupts.refused
+        self._refused: Callable[[], int] | None = None  # see InterruptDelivery.refused
         with suppress(Unsupported):
             self._refused = (
                 None

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ....regs import Machine, Memory, Regs
+from ....regs import Memory, Regs, RegsMachine
 from ..blocks import HostBlocks
 from .cells import Cell
 
@@ -28,7 +28,7 @@ class StackRegs(Regs):
 
     def __init__(
         self,
-        machine: Machine,
+        machine: RegsMachine,
         readers: Mapping[str, Reader],
         writers: Mapping[str, Writer],
         memory: Memory,
