@@ -1,8 +1,9 @@
 """Each aim for the price of a hit, what was measured, and whether it is reached:
-`python benchmarks/aims.py [--rounds 15] [--arch x86_64] [--all] [--only REGEX]`.
+`python benchmarks/aims.py [--rounds 15] [--arch x86_64] [--all] [--keep FILE] [--only REGEX]`.
 
-`--all` measures every architecture, in fewer rounds and some minutes; one table names for each aim the architecture
-that is furthest from it, and those that do not reach it.
+`--all` measures every architecture, in fewer rounds; one table names for each aim the architecture that is furthest
+from it, and those that do not reach it. That takes ten minutes on a quiet machine and an hour on a busy one, so with
+`--keep` it may be ended at any time: what was measured is in FILE, and the same command goes on behind it.
 
 All rows of an architecture take turns in each round; what is shown is the median over the rounds, of the processor's
 time of this thread, less that of the same loop without a hit. Aims in time are those of the project's plan, for a
@@ -14,6 +15,7 @@ and does not decide. Ratios are medians of the ratios of each round.
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import re
 import statistics
@@ -30,7 +32,7 @@ import programs
 import rows
 import tracing
 import yardsticks
-from attrs import frozen
+from attrs import asdict, frozen
 from subjects import SUBJECTS
 from worlds import BASE, Absent, BareEngine, Crowd, K, Machine
 
@@ -429,20 +431,35 @@ def table(arch: str, measured_there: Found, wanted: re.Pattern[str]) -> str:
     return "\n".join([*out, *(f"\n{name}: {why}" for name, why in absent.items())])
 
 
+def kept(file: Path | None) -> dict[str, Found]:
+    """What a run before has measured, by architecture.
+
+    Args:
+        file: of the option `--keep`; None: there is none.
+    """
+    if file is None or not file.exists():
+        return {}
+    return {arch: Found(**one) for arch, one in json.loads(file.read_text()).items()}
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", action="append", choices=sorted(SUBJECTS), help="default: x86_64 and arm64")
     parser.add_argument("--all", action="store_true", help="every architecture, and one table of the worst of each")
     parser.add_argument("--rounds", type=int, help="default: 15; with --all 3")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="with --all: write there what was measured, as JSON, "
+                        "and measure only what is not there yet")
     parser.add_argument("--only", default="", metavar="REGEX", help="rows")
     options = parser.parse_args()
     wanted = re.compile(options.only)
     if options.all:
-        found = {}
-        for arch in options.arch or sorted(SUBJECTS):
+        found = kept(options.keep)
+        for arch in (arch for arch in options.arch or sorted(SUBJECTS) if arch not in found):
             found[arch] = measured(arch, options.rounds or 3, wanted)
             print(arch, file=sys.stderr, flush=True)
+            if options.keep is not None:
+                options.keep.write_text(json.dumps({name: asdict(one) for name, one in found.items()}))
         print(overview(found, wanted))
         return
     for arch in options.arch or ("x86_64", "arm64"):

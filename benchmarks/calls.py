@@ -18,7 +18,7 @@ from kprobes import Kprobe, Kprobes, UnicornMachine
 
 BASE = 0x10000
 RETURNS = {"x86_64": "c3", "i386": "c3", "arm64": "c0035fd6", "arm": "1eff2fe1", "mips": "03e0000800000000",
-           "riscv64": "82800000"}
+           "riscv64": "82800000", "mips64": "03e0000800000000", "ppc": "4e800020", "m68k": "4e75"}
 Rows = dict[str, Callable[[], object]]
 
 

@@ -97,6 +97,28 @@ def test_aims_of_all_architectures() -> None:
 
 
 @pytest.mark.quick
+def test_aims_go_on_behind_what_was_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                         capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that is ended in its middle is not lost."""
+    asked: list[str] = []
+
+    def measured(arch: str, rounds: int, wanted: re.Pattern[str]) -> aims.Found:
+        asked.append(arch)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return aims.Found({"program: record": [10.0 + len(asked)]}, {"x": "because"})
+
+    monkeypatch.setattr(aims, "measured", measured)
+    monkeypatch.setattr(sys, "argv", ["aims.py", "--all", "--keep", str(tmp_path / "kept.json"),
+                                      *(f"--arch={arch}" for arch in ("arm", "mips", "ppc", "s390x"))])
+    with pytest.raises(KeyboardInterrupt):
+        aims.main()
+    aims.main()
+    assert asked == ["arm", "mips", "ppc", "ppc", "s390x"]
+    assert "4 architectures" in capsys.readouterr().out
+
+
+@pytest.mark.quick
 def test_yardsticks_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows in C are left out, with the reason; the others are measured."""
     def none() -> list[str]:
