@@ -257,12 +257,14 @@ class DebugInfo:
         return None if found is None else self._parameters(*found, address)
 
     def _parameters(self, file: LoadedFile, function: Function, address: int) -> list[Variable]:
-        """Return a function's parameters, in order.
+        """Return a function's parameters, in order: name, type and index of each, not where it is.
+
+        Damaged ones are left out; so are those of functions that are inlined there.
 
         Args:
             file: has the function.
             function: the function.
-            address: guest address in it.
+            address: guest address in the function. It only chooses the blocks that are looked at.
         """
         found = [
             v

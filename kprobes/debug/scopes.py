@@ -142,8 +142,16 @@ def _blocks(function: Function, address: int, own: bool) -> list[Any]:
 
 
 def _parameters(die: Any) -> dict[int, int]:
-    """Offset of a parameter's own entry -> which one it is, of an instance of a function: it may
-    lack some.
+    """Return the parameters that a function's abstract origin has: offset of an entry -> its index.
+
+    An instance of a function (a copy for some calls, an out-of-line copy) may lack some of them, so
+    that the order of its own entries does not tell a parameter's index.
+
+    Args:
+        die: the function's entry.
+
+    Returns:
+        {} where `die` has no abstract origin, or the debug information there is damaged.
     """
     origin = die
     try:

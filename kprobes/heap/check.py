@@ -982,7 +982,11 @@ class HeapCheck:
 
 
 class _Pointers:
-    """The blocks that words lead to, be it to their midst or to the byte behind their last one."""
+    """The blocks that words lead to, be it to their midst or to the byte behind their last one.
+
+    Attributes:
+        blocks: those that are allocated, sorted by address; there is at least one.
+    """
 
     def __init__(
         self, blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]
@@ -997,8 +1001,10 @@ class _Pointers:
         self._words = words
 
     def targets(self, block: HeapBlock | None) -> set[int]:
-        """Return indices in `blocks` of those that a block leads to; of None those that anything
-        outside of the heap leads to.
+        """Return indices in `blocks` of those that a word of a block points to, itself included.
+
+        Args:
+            block: the block; None: the words of registers and of memory outside of the heap.
         """
         found = set[int]()
         low, high = self._starts[0], self.blocks[-1].end
@@ -1010,7 +1016,13 @@ class _Pointers:
         return found
 
     def follow(self, first: set[int], reached: set[int]) -> None:
-        """Add what these blocks lead to, and they themselves, to `reached`."""
+        """Add blocks, and all blocks that they lead to by any number of steps, to `reached`.
+
+        Args:
+            first: indices in `blocks` of those to begin with. What one that is in `reached` already
+                leads to is not looked at again.
+            reached: indices in `blocks` of the blocks reached so far; it is changed.
+        """
         todo = list(first - reached)
         reached |= first
         while todo:

@@ -129,7 +129,10 @@ class CallsUnderWay:
         return not self.own and len(self.tasks) == 1 and self.idle[0][0] == self.idle[1]
 
     def catch_up(self) -> None:
-        """Take over the calls that the machine follows now: they are the youngest."""
+        """Move the calls that the machine follows to the end of `own`: they are the youngest.
+
+        Instances are taken for them. Afterwards the machine follows none of these calls.
+        """
         if self.programs is None or not self.following or self.idle[0][0] == self.idle[1]:
             return
         for slot, (call, frame, link) in enumerate(self.programs.take()):
@@ -239,6 +242,9 @@ class CallsUnderWay:
 
         Returns:
             The instances, youngest first.
+
+        Raises:
+            ReentryError: no followed call returns there.
         """
         if self.idle[0][0] != self.idle[1]:
             self.catch_up()
@@ -273,12 +279,20 @@ class CallsUnderWay:
         return None
 
     def _search(self, calls: Instances, sp: int) -> Instances:
-        """Take the instances of the returning frame, where they are not simply the youngest.
+        """Take the instances of the returning frame off a task's calls, wherever they stand there.
+
+        Younger calls whose frames are gone are set aside, unless the frame itself was set aside.
 
         Args:
-            calls: the task's calls.
+            calls: the task's calls; it is changed.
             sp: the stack pointer at entry of the call that returns, unless it has popped
                 arguments of its own.
+
+        Returns:
+            The instances, youngest first; `link` of the last one is the true return address.
+
+        Raises:
+            ReentryError: no followed call returns there.
         """
         at = self._returning(calls, sp)
         frame, known, instances = calls[at].frame, not calls[at].aside, [calls.pop(at)]
@@ -443,7 +457,7 @@ class CallsUnderWay:
         Args:
             calls: the task's calls. Those set aside come first; of more than SET_ASIDE the oldest
                 are forgotten.
-            gone: (index, call) -> True if the call is to be set aside.
+            gone: (index in `calls`, call) -> True if the call is to be set aside.
         """
         left = [ri for i, ri in enumerate(calls) if not ri.aside and gone(i, ri)]
         if not left:
@@ -461,14 +475,20 @@ class CallsUnderWay:
         return sum(not ri.aside for calls in self.tasks.values() for ri in calls)
 
     def recycle(self, instances: Iterable[KretprobeInstance]) -> None:
-        """Return instances to their pools."""
+        """Clear instances' data, and return the instances to their pools.
+
+        Those that are set aside are not returned: their pools have others in their place.
+        """
         for ri in instances:
             ri._data = ri.args = None
             if not ri.aside:
                 ri.pool.append(ri)
 
     def missed(self, instances: Instances) -> None:
-        """Count returns whose handlers do not run because another probe is running."""
+        """Count a missed hit for each instance's probe, and return the instances to their pools.
+
+        Called for returns whose handlers do not run because another probe is running.
+        """
         for ri in instances:
             ri.rp._missed += 1
         self.recycle(instances)

@@ -55,7 +55,13 @@ class Exits:
         return serve
 
     def by_trap(self, cb: ControlBlock, regs: Regs) -> None:
-        """Serve the trampoline where it is a breakpoint."""
+        """Serve a return at the trampoline where that is a breakpoint: run the return handlers.
+
+        Args:
+            cb: the control block of the CPU.
+            regs: the registers at the trampoline; afterwards pc is at the caller, or where a
+                handler has sent the guest.
+        """
         self._run(cb, self._calls.pop(regs, regs.sp), regs)
 
     def usual(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:

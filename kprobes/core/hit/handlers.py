@@ -83,8 +83,13 @@ class Handlers:
         self.hits.pause(False)
 
     def abandon(self, cb: ControlBlock) -> None:
-        """Give up a hit whose displaced instruction the guest has left, without reaching its
-        end.
+        """End the CPU's hits whose displaced instruction the guest has left before its end.
+
+        Their post-handlers do not run. A hit whose handler is running (HIT_ACTIVE, HIT_SSDONE)
+        stays, and so do those around it.
+
+        Args:
+            cb: the control block of the CPU.
         """
         while cb.state in (HIT_SS, REENTER):
             cb.step(DONE)
@@ -294,9 +299,10 @@ class Handlers:
         self.settle()
 
     def settle(self) -> None:
-        """Take back the call sites of detours that were taken out.
+        """End machine programs, and the machine's following of calls, at call sites of old detours.
 
-        A CPU may still be on its way to one: the site's service serves it, no machine program.
+        Those are the detours taken out since this was called last. A CPU may still be on its way to
+        such a call site: the site's service, a Python function, serves it then.
         """
         for call in self._optimizer.take_left():
             self._calls.follow_no_more(call)

@@ -273,15 +273,17 @@ class Returns:
         return enter
 
     def room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
-        """Find an instance for a call that begins while none is free.
+        """Free or make instances for a call that begins while none is free.
+
+        Calls whose frames are gone are set aside; where that frees none, more instances are made.
 
         Args:
             rp: the probe.
-            calls: the task's calls.
+            calls: the task's calls; it is changed.
             regs: the CPU's registers, at the function's entry.
 
         Returns:
-            True if the pool has one now; False: the call is missed.
+            True if the pool has one now. False: it has not, and the call was counted as missed.
         """
         self.calls.reap(calls, regs)
         # a guest that jumps to the entry for ever makes endless calls that share one frame
@@ -298,5 +300,5 @@ class Returns:
         return False
 
     def link(self) -> Link:
-        """Return the link of the only CPU at function entry."""
+        """Return what reads and replaces the return address at a function's entry, on CPU 0."""
         return Link.of(self._machine.cpu_regs[0], self._linkage)

@@ -157,6 +157,9 @@ class _StackWalk:
         Args:
             at_entry: True where pc is at the first instruction of a function: the return address is
                 then where a call has just left it.
+
+        Raises:
+            Unsupported: only pc is known, as stack_trace() says.
         """
         if self._unwinder.row(self._regs.pc) is not None:
             ended = self._by_frame_information()
@@ -234,7 +237,11 @@ class _StackWalk:
                 below it are skipped. None: there is none.
 
         Returns:
-            True where the chain of frame pointers ends as it should, with 0.
+            True where the walk has found a return address, and then a return address or frame
+            pointer of 0: the outermost caller was found.
+
+        Raises:
+            Unsupported: only pc is known, and the architecture has no frame-pointer convention.
         """
         shape = self._arch.linkage.frame if self._arch.linkage is not None else None
         if shape is None:
@@ -288,7 +295,11 @@ class _StackWalk:
     def _seen_through(self, address: int) -> int:
         """Return the true return address for one found in a frame.
 
-        The trampoline's address stands in the frames of followed calls, in their order.
+        The trampoline's address stands in the frames of followed calls, in their order. So each one
+        that is found stands for the next followed call, and is asked about once.
+
+        Args:
+            address: what was found; any other than the trampoline's is returned as it is.
         """
         if address != self._calls.trampoline or self._next is None:
             return address

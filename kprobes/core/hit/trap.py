@@ -203,15 +203,22 @@ class TrapDriver:
         return self._displaced.waits(self.blocks[regs.cpu], regs)
 
     def leave(self, regs: Regs, pc: int) -> None:
-        """Give up the hit whose displaced instruction is at `pc`: the guest leaves it
-        unexecuted.
+        """End the hit whose displaced instruction is at `pc`, as the guest leaves it unexecuted.
+
+        Its post-handlers do not run. Nothing happens where no such hit is under way on the CPU.
+
+        Args:
+            regs: registers of the CPU.
+            pc: address of the displaced instruction.
         """
         cb, displaced = self.blocks[regs.cpu], self._displaced.at(pc)
         if displaced is not None and cb.point is displaced[0] and cb.state in (HIT_SS, REENTER):
             cb.step(DONE)
 
     def give_up(self, target: int | None = None) -> None:
-        """Give up hits whose slot the guest has left, though not by its end. Nothing may run.
+        """End hits whose slot the guest has left, though not by its end; run no post-handlers.
+
+        Called while no guest code runs.
 
         Args:
             target: where the guest will go on, mode bits included; None: where pc is.
@@ -240,9 +247,14 @@ class TrapDriver:
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
     def _other_behind(self, addr: int) -> bool:
-        """Return True if the guest has changed the instruction behind the breakpoint's bytes.
+        """Make a probepoint GONE if the guest has changed its instruction behind the breakpoint.
 
-        If so the probes there are gone, and the guest executes what it wrote.
+        Args:
+            addr: address of the probepoint.
+
+        Returns:
+            True where the guest has: it executes what it wrote. False also where `outlived` is
+            None.
         """
         if self.outlived is None or not self._rooms.text.outlived(addr):
             return False

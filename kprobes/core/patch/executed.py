@@ -126,7 +126,10 @@ class Executed:
         self._by = {target: executing for _, found in pages.values() for executing, target in found}
 
     def _text_pages(self) -> Iterable[int]:
-        """Return the pages of functions, and the executable pages next to them."""
+        """Return the addresses of pages that have functions, and of executable pages around them.
+
+        Those around are added up to the first that is not executable, or _MOST pages in all.
+        """
         pages: set[int] = set()
         for symbol in self._symbols:
             if symbol.kind != "object":

@@ -255,7 +255,10 @@ class Optimizer:
                 self.consider(point)
 
     def exact(self, on: bool) -> None:
-        """Take out the jumps that cover several instructions, while instructions are counted.
+        """Allow only jumps that cover one instruction, while a run counts instructions.
+
+        As a run begins, breakpoints replace the jumps with a displaced region, and the probepoints
+        that are served in place; these are queued again. Calls may be nested.
 
         Args:
             on: True where a run that counts them begins, False where it has ended.
@@ -267,7 +270,16 @@ class Optimizer:
             )
 
     def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
-        """Return True if a CPU at `pc` would execute bytes in the middle of the jump."""
+        """Return True if a CPU at `pc` would come to bytes in the middle of the jump.
+
+        That is so inside the region, but not at its start, and in the probepoint's slot, which
+        leads back behind the probed instruction.
+
+        Args:
+            point: the probepoint.
+            region: the instructions that the jump would replace.
+            pc: the address at which the CPU stands.
+        """
         in_slot = point.slot is not None and self._rooms.slots.slot_of(pc) == point.slot
         return in_slot or point.address < pc < point.address + region.size
 

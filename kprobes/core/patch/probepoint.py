@@ -237,7 +237,10 @@ class Probepoint:
 
     @property
     def may_jump(self) -> bool:
-        """True if the machine can serve a hit's handlers or programs at a call site."""
+        """True if the machine can serve a hit's handlers or programs at a call site.
+
+        False where `barred` has a reason. Else True where no probe is active.
+        """
         programs = self.programs
         alone = bool(programs) and (self.insn.simulate is None or self.insn.displace is not None)
         if self.barred:
@@ -268,7 +271,11 @@ class Probepoint:
         )
 
     def _change(self, change: Change) -> None:
-        """Take an event of arming.py; from now on the core serves hits."""
+        """Set `state` as arming.py's table says, and have hits reported to the core again.
+
+        Raises:
+            ValueError: `change` is not possible in the present state.
+        """
         self.serve_no_more()
         self.state = after(self.state, change)
 

@@ -88,7 +88,11 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
 
 
 def _check_follower(insn: Insn) -> None:
-    """Check that an instruction behind the probed one can be displaced."""
+    """Check that an instruction behind the probed one can be displaced.
+
+    Raises:
+        NotOptimizable: it cannot.
+    """
     what = "" if insn.span and insn.displace is not None else insn.reject
     if not what and insn.displace is None:
         if insn.simulate:

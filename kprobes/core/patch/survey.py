@@ -85,6 +85,8 @@ class Survey:
     def at(self, addr: int, mode: int, symbol: Symbol | None) -> Insn:
         """Return the instruction at an address, if it may be probed there.
 
+        Its `boostable` is False where an earlier instruction may make it conditional.
+
         Args:
             addr: the address.
             mode: mode bits of the code there.
@@ -261,7 +263,10 @@ class Survey:
     # --- whole functions
 
     def instructions(self, symbol: Symbol) -> list[Insn]:
-        """Return the instructions of a function, up to the first that cannot be decoded."""
+        """Return the instructions of a function, without those that cannot be decoded.
+
+        Where such a one does not tell where the next instruction begins, the list ends there.
+        """
         end = self._end(symbol)
         walk = self._walk(symbol.address, self._limit(symbol), symbol.mode)
         walk.reach(end - 1)

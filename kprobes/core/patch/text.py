@@ -63,7 +63,7 @@ class Pages:
             self._list = None
 
     def listed(self) -> list[int]:
-        """Return the pages: the same list object until a page comes or goes."""
+        """Return the pages' addresses: the same list object until a page comes or goes."""
         if self._list is None:
             self._list = list(self._counts)
         return self._list
@@ -459,7 +459,14 @@ class Text:
             return False  # it was unmapped: the machine will report that
 
     def _repair(self, page: int) -> int:
-        """Put back what is missing in a page; return the number of patches put back."""
+        """Put patches back in a page where the original stands, and take former patches out.
+
+        Args:
+            page: address of the page.
+
+        Returns:
+            How many patches were put back.
+        """
         back = sum(self._put_back(addr) for addr in self._on[page])
         self._pages[page] = self._machine.read(page, self._machine.page_size)
         return back
@@ -499,9 +506,13 @@ class Text:
         return False
 
     def lay_bare(self, addr: int) -> None:
-        """Put the original under a patch that the guest is about to overwrite, or has partly.
+        """Replace what still stands of a patch by the original text; what was written since stays.
 
-        The caller drops the patch by forget().
+        Called where the guest is about to overwrite the patch, or has overwritten a part of it. The
+        caller drops the patch by forget().
+
+        Args:
+            addr: address of a patch in memory.
         """
         patch = self._patches[addr]
         now = self._machine.read(addr, len(patch.new))

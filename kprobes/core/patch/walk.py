@@ -171,7 +171,11 @@ class Walk:
         return [self.start + offset for offset, mark in enumerate(self.marks) if mark]
 
     def reader(self, start: int, end: int) -> int | None:
-        """Return the instruction that reads or writes data in [start, end); None: none does."""
+        """Return the address of an instruction that reads or writes a byte of [start, end).
+
+        Of several instructions it is one that uses the lowest byte. None: none does, as far as the
+        walk has come.
+        """
         for addr in range(start, end):
             if addr in self.literals:
                 return self.literals[addr]
@@ -215,7 +219,10 @@ class Walk:
         return conditioned(insn, bytes(self.code[max(offset - _CONDITION, 0) : offset]))
 
     def _unconditioned(self, addr: int) -> Insn:
-        """Return the instruction at an address; if it may be conditional it also falls through."""
+        """Return the instruction at an address, with `falls_through` True where it is conditional.
+
+        That is so, too, where only an earlier instruction may make it conditional (Thumb's IT).
+        """
         insn = self.decode(addr)
         if insn.falls_through or not self._is_conditioned(insn):
             return insn
@@ -466,10 +473,13 @@ class Walk:
         )
 
     def _behind_table(self, insn: Insn) -> int:
-        """Return the address where code goes on behind a jump table.
+        """Add what the entries of a jump table lead to to `tables`, and return where code goes on.
 
         That is where its entries end, as many as a comparison before the jump says; or the lowest
         of its targets that lies ahead, or another place that a branch leads to.
+
+        Args:
+            insn: the jump; its table begins at `pos`, and the jump is a key in `tables` already.
         """
         start = self.pos
         size = insn.table  # bytes of an entry

@@ -25,9 +25,9 @@ class Location:
     Attributes:
         address: mode bits stripped.
         mode: mode bits.
-        symbol: the function it lies in, or None.
-        offset: bytes from the symbol.
-        entry: True at a function entry.
+        symbol: the function it lies in; None: none is known.
+        offset: bytes from the symbol; 0 where that is None.
+        entry: True at a function entry, and where no function is known.
     """
 
     address: int
@@ -50,7 +50,8 @@ def locate(
         offset: bytes that are added.
 
     Raises:
-        BadLocation: not exactly one of them is given, or the place lies outside of the function.
+        BadLocation: not exactly one of them is given, `symbol_name` is no string, the offset leads
+            out of the function, or the mode bits of `addr` are not those of the function's code.
         UnknownSymbol, AmbiguousSymbol: the symbol does not name one place.
     """
     if (symbol_name is None) == (addr is None):
@@ -109,7 +110,10 @@ def code_of(machine: Machine, symbol: Symbol, entry: Entry) -> Symbol:
 
 
 def extent(machine: Machine, text: Text, symbol: Symbol) -> tuple[int, int]:
-    """Return (start, end) of a function's code."""
+    """Return (start, end) of a function's code: addresses of its first byte and behind its last.
+
+    Where the code's size is not known, `end` is not above `start`.
+    """
     entry = _entry(machine, text, symbol.address | symbol.mode)
     code = code_of(machine, symbol, entry)
     return entry.addr, entry.addr + machine.symbols.extent(code) - code.address

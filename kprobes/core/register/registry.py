@@ -330,7 +330,10 @@ class Registry:
         self.driver.handlers.settle()
 
     def safe_point(self) -> None:
-        """Put back patches that others have overwritten, and take out jumps. Nothing may run."""
+        """Put back patches that others have replaced by the original, and take out unneeded jumps.
+
+        Called while no guest code runs. Jumps stay while a CPU is in a hit.
+        """
         self.rearmed += self._rooms.text.check()
         if self.optimizer.has_taken_out and self.driver.idle:
             self._drain()
@@ -361,7 +364,10 @@ class Registry:
         self.collect()
 
     def _lose(self, point: Probepoint) -> None:
-        """Mark a probepoint and its probes as gone: the text that they stood in goes away."""
+        """Make a probepoint and its probes GONE, without writing memory: their text goes away.
+
+        Its patch, detour and slot are given up, and the caller calls handlers.settle().
+        """
         point.settle_count()
         self.optimizer.forget(point)
         point.unload()
@@ -372,7 +378,9 @@ class Registry:
         point.refresh()
 
     def overwritten(self, addrs: list[int], pc: int) -> None:
-        """Give up probes whose text the guest is about to overwrite: it finds its own text there.
+        """Make probes GONE whose text the guest is about to overwrite, and warn (TextOverwritten).
+
+        The original text is back in memory when the guest writes.
 
         The guest is in the middle of an instruction, which may be a displaced one. So no memory is
         freed.
@@ -390,10 +398,13 @@ class Registry:
         )
 
     def _lay_bare(self, addrs: list[int]) -> None:
-        """Put the original text in the place of patches, and give up the probes that need them.
+        """Leave the guest's own text in the place of patches, and make their probepoints GONE.
+
+        Bytes that the guest has written there stay. Bytes that are still the patch's become the
+        original ones. The probes stay registered, but are hit no more.
 
         Args:
-            addrs: addresses of the patches.
+            addrs: addresses of the patches; those without a patch in memory are passed over.
         """
         arch = self._rooms.arch
         for addr in addrs:
@@ -406,13 +417,18 @@ class Registry:
         self.driver.handlers.settle()
 
     def look(self) -> None:
-        """Give up probes whose text the guest has overwritten without a report. Nothing may run."""
+        """Make probes GONE whose text the guest has overwritten without a report, and warn of them.
+
+        Called while no guest code runs.
+        """
         addrs = self._rooms.text.lost()
         if addrs:
             self._outlived(addrs)
 
     def _outlived(self, addrs: list[int]) -> None:
-        """Give up probes whose text was overwritten without a report, and warn.
+        """Make probes GONE whose text was overwritten without a report, and warn (TextOverwritten).
+
+        What the guest has written stays in memory.
 
         Args:
             addrs: addresses of their patches.
