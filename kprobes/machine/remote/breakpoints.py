@@ -176,7 +176,9 @@ class StubBreakpoints:
         )
 
     def over(self, start: int, data: bytes) -> bytes:
-        """Return memory without breakpoints; `data` is what the stub shows at `start`."""
+        """Return `data`, which the stub shows at `start`, with the guest's own bytes in place of
+        the breakpoints that it shows.
+        """
         out = bytearray(data)
         for addr, plain in self._beneath.items():
             lo, hi = max(addr, start), min(addr + len(plain), start + len(data))

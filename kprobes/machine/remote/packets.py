@@ -111,7 +111,7 @@ class Connection:
             alive: returns False when none will listen.
 
         Raises:
-            RemoteError: none listens in time.
+            RemoteError: none listens in time, or `address` is no address.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -167,7 +167,12 @@ class Connection:
         self._write(b"\x03")
 
     def ask(self, payload: bytes) -> bytes:
-        """Send a packet and return the answer's payload."""
+        """Send a packet and return the answer's payload.
+
+        Raises:
+            MachineBusy: another thread waits for an answer.
+            RemoteError: no answer comes in time, the program has ended, or the stub is gone.
+        """
         self.take()
         try:
             self.send(payload)
@@ -180,6 +185,8 @@ class Connection:
 
         Raises:
             MachineBusy: another thread waits for an answer.
+            RemoteError: an answer does not come in time, the program has ended, or the stub is
+                gone.
         """
         self.take()
         try:
@@ -223,7 +230,12 @@ class Connection:
         return answers
 
     def answer(self) -> bytes:
-        """Return the answer to what was sent, which is no stop reply."""
+        """Return the payload of the answer to what was sent.
+
+        Raises:
+            RemoteError: a stop reply comes in its place, or nothing in time; the connection is then
+                closed. A reply that tells of the program's end is kept in `end`.
+        """
         answer = self.receive()
         if answer[:1] in (b"W", b"X") and _STOPPED.match(answer):
             self.left = True
@@ -279,6 +291,9 @@ class Connection:
     def _packet(self) -> tuple[bytes, bool] | None:
         """Take the first whole packet out of the buffer.
 
+        If the other end has asked for them in place of a packet (`-`), the last packets are sent
+        again.
+
         Returns:
             Its payload, and whether its checksum is right; None while there is none.
         """
@@ -303,8 +318,13 @@ class Connection:
         """Read what comes next into the buffer.
 
         Args:
-            deadline: by the monotonic clock; None: no bound.
+            deadline: by the monotonic clock; None: no bound. It may return before, with nothing
+                read.
             own_limit: the deadline is the connection's, not the caller's.
+
+        Raises:
+            TimeoutError: the caller's deadline has come.
+            RemoteError: the connection's deadline has come, or the other end is gone.
         """
         channel = self._open()
         try:

@@ -469,7 +469,11 @@ class RunControl:
             self._deliver(stop)
 
     def _trap(self, pc: int) -> None:
-        """Report a breakpoint of the core's at `pc`, unless the instruction there is nullified."""
+        """Report a breakpoint of the core's at `pc`; a trap that the core does not know is handled
+        as a fault of the guest's.
+
+        A nullified instruction is stepped over instead, and nothing is reported.
+        """
         if self._threads.nullifies and not self._ours(pc) and self._threads.pass_over():
             return  # nothing is executed there: no hit
         if self.sink is None or not self._report(pc, self.sink.trap):
@@ -501,7 +505,8 @@ class RunControl:
         """Report a signal that an instruction has caused; unless it is handled, deliver it.
 
         Raises:
-            GuestFault: in a call, or for a trap, which no program expects, it is raised instead.
+            GuestFault: in a call or a nested run, or for a trap, which no program expects, it is
+                raised instead.
         """
         pc = self._regs.pc
         fault = self._accesses.fault(stop.code, self._regs, pc)
@@ -558,7 +563,7 @@ class RunControl:
         """Note the program's end.
 
         Raises:
-            GuestFault: a signal has ended it, or it has ended in a call.
+            GuestFault: a signal has ended it, or it has ended in a call or a nested run.
         """
         self._lose()
         if stop.kind == "killed":

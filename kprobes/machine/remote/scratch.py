@@ -209,7 +209,16 @@ class KernelPages:
         self._free.append(addr)
 
     def _take(self, size: int) -> int:
-        """Have the kernel allocate executable memory, and return its address."""
+        """Have the kernel allocate executable memory, and return its address.
+
+        Args:
+            size: bytes, a multiple of a page.
+
+        Raises:
+            NoMemory: the kernel gives none.
+            Unsupported: the kernel's allocator is not among the symbols, or no thread stands in
+                the kernel.
+        """
         ways = [(name, args) for name, args in ALLOCATORS if name in self._symbols]
         if not ways or PROTECT not in self._symbols:
             raise Unsupported(
@@ -292,11 +301,13 @@ class RemotePages:
         return page
 
     def _map_below(self, near: int, below: int, page: int) -> int:
-        """Map a page in place of `page`, which is too far away; return `page` where there is none.
+        """Map a page from which jumps reach `near`, unmap `page`, and return the new page's
+        address. If no such page is found, `page` stays mapped and is returned.
 
         Args:
-            near, below: as of map_near().
-            page: address of a mapped page.
+            near: address that jumps are to lead to.
+            below: start of the image that has that address.
+            page: address of a page that is mapped already, and too far away.
         """
         for hint in (below - self._page & -self._page, *self._beside(near, -self._page)):
             lower = self._source.map(hint, self._page)
@@ -307,8 +318,15 @@ class RemotePages:
         return page
 
     def _beside(self, near: int, way: int) -> list[int]:
-        """Return addresses of two pages at a distance `way` from those for code, the nearest to
-        `near` first. Both are within reach of it.
+        """Return at most two addresses at which to ask for one more page for code, the nearest to
+        `near` first.
+
+        Each is the address of one page that lies `way` bytes from a page for code, is no page for
+        code itself, and from all of which jumps lead to `near` and back.
+
+        Args:
+            near: address that jumps are to lead to.
+            way: bytes from a page for code; negative: below it.
         """
         pages = {place + way for place in self._code} - self._code
         reached = [page for page in pages if self.reaches(near, page)]
@@ -332,7 +350,7 @@ class RemotePages:
         """Give a page for code back.
 
         Args:
-            there: the guest still exists.
+            there: True where the guest still exists; else nothing is unmapped.
         """
         self._code.discard(page)
         if there:

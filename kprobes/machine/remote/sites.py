@@ -135,7 +135,12 @@ class RemoteView:
         return at
 
     def asked(self, function: bytes) -> int:
-        """Return the address of a function by which programs have the host read (hostreads.py)."""
+        """Put a function into the guest by which programs have the host read memory for them
+        (hostreads.py), and return its address.
+
+        Args:
+            function: machine code of a function that does nothing; the stub stops at it.
+        """
         start, end = self._asking.place(function, self.fresh)
         self.code.append((start, end))
         return start
@@ -280,7 +285,11 @@ class CallSites:
 
     @contextmanager
     def running(self, depth: int) -> Iterator[None]:
-        """Read maps after an outermost run; `depth` runs are under way before it."""
+        """Read the maps of programs when an outermost run has ended, which is the with block.
+
+        Args:
+            depth: number of runs that were under way before; not 0: nothing is read.
+        """
         try:
             yield
         finally:
@@ -288,8 +297,10 @@ class CallSites:
                 self._given.pull()
 
     def jumps(self, programs: Sequence[GuestProgram] | None, mode: int) -> bool:
-        """Return True where a jump would be better than a breakpoint: for programs that run in the
-        guest.
+        """Return True where a jump would be better than a breakpoint.
+
+        It is for programs that run in the guest, if their detour is small enough for a call area;
+        and for a handler of Python's once threads take turns, as they stop by jumps then.
 
         Args:
             programs: what would run there; None: a handler of Python's, which needs a stop.
@@ -358,7 +369,11 @@ class CallSites:
         self._patch(addr, leading)
 
     def call_at(self, addr: int) -> None:
-        """Run no program at a call site any more: handlers are called."""
+        """Run no program at a call site any more, and put back the code that was there before.
+
+        Where threads take turns, a jump to the code that takes their lock is written there instead:
+        they stop, and handlers are called.
+        """
         if addr in self._running:
             self._counted[addr] = self.count(addr)
             del self._running[addr]
@@ -369,7 +384,9 @@ class CallSites:
             self._patch(addr, self._lead(addr, mode))
 
     def take_turns(self, lock: int, lead: Callable[[int, int], bytes]) -> None:
-        """Prepare for a second thread.
+        """Have threads take turns at call sites from now on. Called before the second thread runs.
+
+        Programs that run at call sites get a new detour, which takes the lock.
 
         Args:
             lock: address of the lock that programs hold, too.
@@ -430,11 +447,15 @@ class CallSites:
         )
 
     def take(self, near: int, size: int) -> int:
-        """Take memory for code.
+        """Take executable memory, within jumps' reach of a call site if there is such a page, and
+        return its address. It is never given back.
 
         Args:
-            near: address of a call site.
+            near: address of the call site.
             size: bytes.
+
+        Raises:
+            NoMemory: a page is needed, and the guest has none.
         """
         size = -(-size // 16) * 16
         found = next(

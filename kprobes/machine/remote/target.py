@@ -51,8 +51,9 @@ class RemoteTarget:
             takes_pc: resume() may be told where the thread that stopped goes on. So it is under
                 QEMU's user mode: it cannot hold the other threads, and a packet without a thread
                 does what one with a thread does.
-            reads: bytes that the stub reads at once, where that is known (Connection.reads):
-                registers are asked for before the guest runs.
+            reads: bytes that the stub reads at once (Connection.reads); 0: not known. Where it is
+                known, the packet that resumes the guest is followed by one that asks for the
+                registers at the next stop.
             traps: the signal of a trap instruction, and the bytes from there to pc; None: it does
                 not stop the guest.
         """
@@ -96,7 +97,7 @@ class RemoteTarget:
             chunk: bytes that are asked for at a time.
 
         Raises:
-            RemoteError: it has no end.
+            RemoteError: it has 1 MiB and more.
         """
         out = b""
         while len(out) < LARGEST:
@@ -116,7 +117,8 @@ class RemoteTarget:
         """Return what the stub's target description says.
 
         Returns:
-            GDB's name of the architecture, or ""; and the registers, () where the stub has no
+            (GDB's name of the architecture, "" where it is not said; the registers in the order of
+            the description: name, number and size in bytes of each). ("", ()) where the stub has no
             description.
         """
         text = self.transfer("features", "target.xml")
@@ -140,7 +142,10 @@ class RemoteTarget:
 
         Args:
             text: of the XML file.
-            budget: how many files may still be included, one number.
+            budget: [how many files may still be read, this one included]; counted down here.
+
+        Raises:
+            RemoteError: it is no XML, has entities, or includes too many files.
         """
         budget[0] -= 1
         if budget[0] < 0 or b"<!ENTITY" in text:
@@ -185,7 +190,9 @@ class RemoteTarget:
         return out
 
     def all_registers(self) -> bytes:
-        """Return the register file as g sends it; registers that the stub does not know are 0."""
+        """Return the register file of the chosen thread: bytes as the stub's answer to `g` has
+        them. Registers whose value the stub does not know are 0.
+        """
         known = self._file if self._thread == self._stopped_last else b""
         self._file = b""
         answer = known or self.link.ask(b"g")
@@ -197,11 +204,15 @@ class RemoteTarget:
         self._accepted(b"G%s" % data.hex().encode(), "write registers")
 
     def register(self, number: int) -> bytes:
-        """Return one register; b"" where the stub has none of this number."""
+        """Return the bytes of one register of the chosen thread; b"" where the stub has none of
+        this number.
+        """
         return self.registers([number])[0]
 
     def registers(self, numbers: list[int]) -> list[bytes]:
-        """Return several registers, asked for at once."""
+        """Return the bytes of several registers, asked for at once; b"" for each that the stub does
+        not have.
+        """
         answers = self.link.ask_all([b"p%x" % number for number in numbers])
         return [
             b"" if _refused(answer) else self._bytes(answer.replace(b"x", b"0"), "a register")
@@ -226,7 +237,7 @@ class RemoteTarget:
     # --- memory
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory without breakpoints.
+        """Return guest memory, with the guest's own bytes where the stub shows breakpoints.
 
         Args:
             addr: address of the first byte.
@@ -332,11 +343,13 @@ class RemoteTarget:
     def report_children(
         self, forked: Callable[[StopReply], None], rejoined: Callable[[], None]
     ) -> None:
-        """Serve every child that the guest forks, where the stub can tell of them. No stop is
-        reported of that.
+        """Have the stub stop at every fork() and vfork() of the guest, where it can.
+
+        wait() then calls these functions and resumes the guest by itself: it returns no such stop.
 
         Args:
-            forked: lets a child go, which has not executed anything yet.
+            forked: called with the stop of a new child, which has not executed anything yet; it has
+                to let the child go.
             rejoined: called when a child of vfork() has left its parent's memory.
         """
         events = [
@@ -369,7 +382,8 @@ class RemoteTarget:
             step: one instruction.
             thread: runs alone, where the stub can do that; with a signal it gets that, and the
                 others run as well.
-            at: address where the thread that stopped goes on; None: at its pc. See goes_on().
+            at: address where the thread that stopped goes on; only where goes_on() is True for that
+                thread. None: at its pc.
             writes: (address, a few bytes) of memory that is written just before, the last ones
                 together with the resuming packet, where it is known how much the stub reads.
         """
@@ -506,7 +520,7 @@ class RemoteTarget:
         return stop
 
     def why(self) -> StopReply:
-        """Return why the guest stands now."""
+        """Ask the stub why the guest stands now, and return that stop."""
         self.link.send(b"?")
         return stop_of(self.link.receive())
 

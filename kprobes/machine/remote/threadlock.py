@@ -249,7 +249,8 @@ class ThreadLock:
     def leave_out(self) -> None:
         """Have threads take no turns, since only one of them comes to probes.
 
-        The others end without a stop.
+        From the call on that makes the second thread, the stub no longer reports that a thread
+        ends, as two might stop there at once; it still reports the end of the process.
         """
         self._one_comes = self._second_thread.watch()
 
@@ -406,7 +407,15 @@ class ThreadLock:
             self._deferred.patch(addr, self._guest.read(addr, 1))
 
     def arrived(self, pc: int, end: int) -> bool:
-        """Return True if the current thread, at `pc`, has come to `end`, where its run ends."""
+        """Return True if the current thread has come to the end of its run.
+
+        A thread that has stopped there with the lock is sent on to that address (again()), without
+        a report.
+
+        Args:
+            pc: where the thread has stopped, which may be in a trampoline.
+            end: address where the run ends.
+        """
         if self.stops.get(pc) != end:
             return pc == end
         self.again()
@@ -439,7 +448,11 @@ class ThreadLock:
     # --- stops
 
     def stopped(self, thread: str, call: int | None) -> None:
-        """Note that a thread has stopped, the current one.
+        """Note that a thread has stopped, the current one, and change the state where that tells
+        something of the lock.
+
+        It does before a system call while there is one thread, and behind a slot. Where a second
+        thread stops though threads take no turns, a warning says so, once (ThreadsUnseen).
 
         Args:
             thread: as the stub names it.
@@ -491,7 +504,9 @@ class ThreadLock:
             threads.move(self.way(target))
 
     def again(self) -> None:
-        """Send the current thread, which has the lock, to the address where it has stopped."""
+        """Send the current thread, which has stopped with the lock, to the address that it had come
+        to, without a report.
+        """
         self._change(LockEvent.ARRIVE)
         self._threads.move(self.way(self.stops[self._threads.regs[self._threads.current].pc]))
 
@@ -513,10 +528,14 @@ class ThreadLock:
         return self.trampolines.way_out(target)
 
     def stand(self, regs: Regs, outermost: bool) -> None:
-        """Bring the lock to rest at the end of a run.
+        """Keep other threads from stopping between runs. Called at the end of each run.
+
+        Where threads take turns and none has the lock, the library takes it until the guest goes
+        on. A thread that has stopped with the lock keeps it.
 
         Args:
-            regs: registers of the current thread; their pc shows where it will go on.
+            regs: registers of the current thread. If it has the lock, and the run is the outermost,
+                their pc is set to show the address where the thread will go on.
             outermost: the run was not nested in another one.
 
         Raises:
@@ -544,11 +563,12 @@ class ThreadLock:
         self._change(LockEvent.REST)
 
     def go_on(self) -> list[tuple[int, bytes]]:
-        """Prepare to run: have the changes of text written that were kept, and the lock given back.
+        """Change the state as the guest is about to run, and return what is to be written to its
+        memory then: the changes of text that were kept, and the lock where the library has it.
 
         Returns:
-            (address, bytes) of guest memory to be written as the guest goes on, in this order:
-            another thread may then stop at once.
+            (address, bytes) of each write, in the order in which they have to be made: after the
+            last one another thread may stop at once. [] while threads take no turns.
 
         Raises:
             Unsupported: a breakpoint is where no jump fits; or programs run in the guest, and

@@ -186,8 +186,11 @@ class RemoteThreads:
         self.move(target)
 
     def _called(self, file: StubRegisterFile) -> str:
-        """Return the register by which a thread is in an interrupted system call; "": it is in
-        none.
+        """Return the name of the register by which Linux knows that a thread was interrupted in a
+        system call; "": the thread is in none.
+
+        Args:
+            file: registers of the thread.
         """
         if self._calling is None:
             return ""
@@ -229,7 +232,7 @@ class RemoteThreads:
                 on.
 
         Returns:
-            Where it goes on, for RemoteTarget.resume(); None: at its pc.
+            Address where the current thread goes on, for RemoteTarget.resume(); None: at its pc.
         """
         at = self._files[self.current].onward(self._pc) if going_on else None
         for file in self._used:

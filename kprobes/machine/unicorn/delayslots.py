@@ -38,10 +38,16 @@ class DelaySlots:
         self.pending = then
 
     def settle(self, reported: int | None) -> None:
-        """Take a branch that waits: the guest is sent elsewhere.
+        """Have the engine execute a branch that waits for its delay slot, so that the branch takes
+        no effect where the guest is sent next.
+
+        Called before the caller sets pc. A NOP is executed in place of the instruction in the delay
+        slot (leave()). Where the CPU has a next pc, that is made to follow pc instead: the branch
+        is dropped. Without a waiting branch nothing is executed.
 
         Args:
-            reported: address that was reported, from which it is sent; None: its pc.
+            reported: address of the instruction that was reported, which may be in the delay slot;
+                None: the guest's pc is that address.
         """
         m, state = self._cpu, self._state
         if m.pair is not None:
@@ -51,11 +57,13 @@ class DelaySlots:
             self.leave()
 
     def waits(self, reported: int | None) -> bool:
-        """Return True where a branch may wait that settle() takes. Only on guests with
-        Runs.settle.
+        """Return True where the guest may stand in a delay slot (or in a forbidden slot), so that
+        the engine would apply the branch before it to whatever is executed next. Only on guests
+        with Runs.settle.
 
         Args:
-            reported: address that was reported; None: the guest's pc.
+            reported: address of the instruction that was reported; None: the guest's pc is that
+                address.
         """
         if self.pending and self._state.depth == 0:
             return True
@@ -84,6 +92,9 @@ class DelaySlots:
     def wait(self, slot: int, target: int) -> None:
         """Have the guest stand in the delay slot at `slot` of a branch to `target`, which is taken
         when it goes on.
+
+        Nothing is done where the CPU has no next pc and the engine no jump for this (Runs.jump), or
+        where `target` follows the slot.
         """
         m, jump = self._cpu, self._cpu.guest.runs.jump
         if m.pair is not None:
