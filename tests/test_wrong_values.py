@@ -182,7 +182,7 @@ FITTING: dict[MapType, dict[str, Any]] = {
     **{kind: {"key_size": 0} for kind in (MapType.QUEUE, MapType.STACK, MapType.BLOOM_FILTER)},
     MapType.LPM_TRIE: {"key_size": 8},
     **{kind: {"inner": HELD} for kind in (MapType.ARRAY_OF_MAPS, MapType.HASH_OF_MAPS)}, MapType.STACK_TRACE: {"value_size": 64},
-    MapType.RINGBUF: {"key_size": 0, "value_size": 0, "max_entries": 4096},
+    **{kind: {"key_size": 0, "value_size": 0, "max_entries": 4096} for kind in (MapType.RINGBUF, MapType.USER_RINGBUF)},
     MapType.PERF_EVENT_ARRAY: {"value_size": 4}}
 
 
