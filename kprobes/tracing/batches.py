@@ -19,10 +19,11 @@ class EventColumns:
 
     Attributes:
         event: the event's number.
-        places: of the records in the batch, in order.
-        callers: addresses; 0 where the event has none.
+        places: indices of the event's records in the batch, ascending; the other columns have a
+            value for each of these.
+        callers: addresses that returns go to, or that have accessed watched memory; 0 of others.
         values: a column for each argument.
-        stacks: of each record; empty where the trace has none.
+        stacks: addresses of each record's stack, innermost first; empty where the trace has none.
     """
 
     event: int
@@ -41,9 +42,9 @@ class Batch:
         seqs: numbers of the records.
         events: numbers of their events.
         cpus: numbers of processors.
-        tasks: numbers of tasks.
+        tasks: numbers of tasks: indices in the trace's `source.tasks`.
         times: by the trace's clock; 0 where there is none.
-        parts: the rest.
+        parts: for each event that occurs, what only its records have.
     """
 
     seqs: Sequence[int]

@@ -105,7 +105,7 @@ def graph_data(
         unit: of weights.
         own: function -> its own weight.
         weight: function -> its weight with that of the functions it calls.
-        edges: (caller, function) -> number of calls.
+        edges: (caller, function) -> number of calls, or weight of the stacks with this call.
     """
     kept = sorted({*weight, *own}, key=lambda name: (-weight.get(name, 0), -own.get(name, 0), name))
     numbers = {name: n for n, name in enumerate(kept[:MOST_NODES])}

@@ -71,12 +71,16 @@ def need(name: str, extra: str) -> ModuleType:
 def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[str]]:
     """Return for each event the names of the columns that hold its arguments.
 
-    A column has the argument's name; where events have arguments of one name and different types,
-    it is `event.name`.
+    A column has the argument's name. It is `event.name` where that name is taken: by a column that
+    is no argument (HEADS), or by an earlier event's argument of another type. Arguments of one name
+    and type share a column.
 
     Args:
         infos: the events.
-        version: of the file that has the columns.
+        version: of the file that has the columns, a key of HEADS.
+
+    Returns:
+        In the order of `infos`, for each event a list in the order of its fields.
     """
     types: dict[str, Any] = dict.fromkeys(HEADS[version])
     out = []
@@ -397,8 +401,13 @@ def _places(infos: Sequence[EventInfo]) -> dict[tuple[str, int], int]:
 def frame(make: Callable[[], pyarrow.Table]) -> pandas.DataFrame:
     """Return a table as a data frame whose integers stay integers where some are missing.
 
-    A float has too few bits for an address. `make` is called once the libraries are known to be
-    there.
+    A float has too few bits for an address.
+
+    Args:
+        make: returns the table; it is called once, after pandas and pyarrow were imported.
+
+    Raises:
+        Unsupported: pandas or pyarrow is not installed.
     """
     pandas = need("pandas", "arrow")
     pa = need("pyarrow", "arrow")
@@ -414,6 +423,9 @@ def frame(make: Callable[[], pyarrow.Table]) -> pandas.DataFrame:
 def arrays(table: pyarrow.Table) -> dict[str, numpy.ndarray[Any, Any]]:
     """Return the table's columns as arrays, by name; a column in which integers are missing is a
     masked array.
+
+    Raises:
+        Unsupported: numpy or pyarrow is not installed.
     """
     numpy = need("numpy", "arrow")
     pa = need("pyarrow", "arrow")
@@ -628,11 +640,17 @@ class TableSource:
     def _definitions_of(
         self, batch: pyarrow.RecordBatch, places: Mapping[tuple[str, int], int]
     ) -> Any:
-        """Return which event each record of a batch is of, as numbers from 0.
+        """Return an array of integers: for each record of a batch its event's index in `infos`.
+
+        Indices of the column `definition` are returned as the file has them, unchecked.
 
         Args:
             batch: records of the file.
-            places: (name, address) of an event -> its number.
+            places: (name, address) of an event -> its index in `infos`.
+
+        Raises:
+            KeyError: `infos` has no event of a record's name and address.
+            ValueError: a record has no event.
         """
         import numpy
         import pyarrow

@@ -124,11 +124,10 @@ class RecordingPrograms:
         return self._known[key]
 
     def recorder(self, number: int, filter: Filter | None, plain: Handler) -> Handler:
-        """Return the handler by which the machine records an event of `others`. See
-        events._recording.recorder().
+        """Return the handler by which the machine itself records an event of `others`.
 
         Args:
-            number: of the event.
+            number: of the event, a key of `others`.
             filter: of its hits; None: all are recorded.
             plain: the handler in Python, which is returned where the machine cannot record this
                 event.

@@ -54,7 +54,11 @@ CLASSES = bytes(
 
 
 def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
-    """Return the format that a file of coverage has: `format`, or what the file's name tells.
+    """Return the format of a file of coverage: "drcov", "lcov", "html" or "afl".
+
+    Args:
+        path: of the file, whose name's end tells the format, by FORMATS.
+        format: the format; None: as the name ends.
 
     Raises:
         BadArgument: there is no such format, or the name tells none.
@@ -106,9 +110,9 @@ class Coverage:
         """
         Args:
             machine: whose guest it is.
-            modules: globs of modules; only blocks in these are counted. None: all are.
-            functions: globs of functions; only blocks in these are counted. None: all are.
-            edges: count edges one by one: see the property.
+            modules: globs of modules; only blocks in these are counted. (): all are.
+            functions: globs of functions; only blocks in these are counted. (): all are.
+            edges: count each edge by itself, for the property `edges`, besides the bitmap.
 
         Raises:
             Unsupported: the machine does not tell of blocks.

@@ -215,9 +215,9 @@ def _functions_of(file: LoadedFile) -> Iterator[tuple[str, int]]:
 
 
 def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
-    """Yield (source file, line, link address) of every row of a file's line tables.
+    """Yield (source file, line, link address) of each row of a file's line tables that has code.
 
-    Where a table is damaged, nothing more is yielded.
+    Rows of line 0 are left out. Where a table is damaged, nothing more is yielded.
     """
     try:
         info = dwarf(file)

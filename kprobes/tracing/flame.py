@@ -19,7 +19,9 @@ class FlameFrame:
     """A box of a flame graph: a function, called by the same callers.
 
     Attributes:
+        name: of the function.
         weight: that of the function and of what it calls.
+        inner: the functions that it calls here: name -> box.
     """
 
     name: str
@@ -58,7 +60,11 @@ def flame_graph(stacks: Mapping[tuple[str, ...], int], unit: str) -> str:
 
 
 def _boxes(root: FlameFrame) -> Iterator[tuple[FlameFrame, int, float, float]]:
-    """Yield (frame, depth, left edge, width) of each frame that is wide enough to be drawn."""
+    """Yield (frame, depth, left edge, width) of each frame that is NARROWEST or wider.
+
+    Depth is 0 for `root`; edges and widths are in pixels. What is inside a narrower frame is left
+    out, too.
+    """
     todo: list[tuple[FlameFrame, int, float]] = [(root, 0, 0.0)]
     while todo:
         frame, depth, x = todo.pop()
@@ -76,9 +82,9 @@ def _box(frame: FlameFrame, y: int, x: float, width: float, total: int, unit: st
 
     Args:
         frame: the function and its weight.
-        y: top edge.
-        x: left edge.
-        width: of the box.
+        y: top edge, in pixels.
+        x: left edge, in pixels.
+        width: of the box, in pixels.
         total: weight of the whole graph, which the percentage is of.
         unit: of weights.
     """

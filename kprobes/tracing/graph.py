@@ -291,8 +291,9 @@ class Graph:
             instructions: count those of each call.
 
         Raises:
+            BadArgument: `args` is no number from 0 to 16.
             UnknownSymbol: there is no such function.
-            Unsupported: the machine does not count instructions.
+            Unsupported: instructions are to be counted, and the machine does not count them.
         """
         if isinstance(args, bool) or not isinstance(args, int) or not 0 <= args <= 16:
             raise BadArgument(f"args={args!r} is no number of arguments", hint="give 0 to 16")

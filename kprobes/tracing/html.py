@@ -59,7 +59,8 @@ def page_of(
 
     Args:
         trace: what is shown.
-        pictures: keys of PICTURES; none: all for which the trace has data.
+        pictures: keys of PICTURES, in the order in which they are shown; none: all for which the
+            trace has data, and an empty flame graph where there are none.
         before: another trace, with which the flame graph compares this one; None: there is none.
         title: of the page; "": the functions' names.
 
@@ -147,11 +148,11 @@ class _Open:
 
     Attributes:
         ends: number of the event that ends it.
-        function: its name's number.
-        time: when it began.
-        slice: its number in the timeline; -1: it is not there.
-        inner: time of the calls that it has made.
-        path: number of the functions that are open in this task, this one last.
+        function: number of its name in `_Calls.functions`.
+        time: when it began, by the trace's clock.
+        slice: its index in the timeline's columns; -1: it is not there.
+        inner: time that the calls which it has made took; those that are open are not in it.
+        path: number of the path: the functions that are open in this task, this one last.
     """
 
     ends: int
@@ -164,7 +165,17 @@ class _Open:
 
 @define
 class _Slices:
-    """Columns of a timeline: see scripts/timeline.js."""
+    """Columns of a timeline, which scripts/timeline.js draws: one value for each call or hit.
+
+    Attributes:
+        task: number of the task, from 0.
+        depth: number of calls that are open around it.
+        name: number of the function's or event's name in `_Calls.functions`.
+        start: time from the trace's beginning, by its clock.
+        length: time that the call took; 0 of a single hit; NO_RETURN: it has not returned.
+        args: number of the text of its arguments.
+        kind: 0: a call; 1: a single hit.
+    """
 
     task: list[int] = field(factory=list)
     depth: list[int] = field(factory=list)
@@ -188,9 +199,12 @@ class _Calls:
     """The calls that the records of a trace tell of.
 
     Attributes:
-        edges: (caller, function) -> calls.
-        counts: function -> calls.
-        left_out: records that are not in the timeline.
+        functions: numbers of the names of functions and events.
+        edges: (caller's number in `functions`, function's number) -> number of calls.
+        counts: function's number in `functions` -> number of calls.
+        left_out: number of calls and single hits that are not in the timeline.
+        begin: time of the first record.
+        end: time of the last record; calls that are open then are closed.
     """
 
     def __init__(self, trace: Trace, times: bool) -> None:
@@ -229,7 +243,12 @@ class _Calls:
                 self._leave(calls, self.end)
 
     def _take(self, marks: Marks) -> None:
-        """Add the records of a batch."""
+        """Open, close and count the calls of a batch's records, add them to the timeline while it
+        has room, and count the values of arguments that are numbers.
+
+        Args:
+            marks: the batch, with the time and the phase (BEGIN, END, INSTANT) of each record.
+        """
         batch, infos = marks.batch, self._trace.events
         left: dict[int, int] = Counter(place for place, _ in marks.left)
         for part in batch.parts:
@@ -335,7 +354,13 @@ class _Calls:
             slices.args[number] = self._texts.number("\n".join(filter(None, (entry, text))))
 
     def _leave(self, calls: list[_Open], time: int) -> None:
-        """Close the youngest open call of a task, and add its time to its function and its path."""
+        """Remove the youngest open call of a task. Add the time of the function itself to its path,
+        and the time of the whole call to `inner` of the call around it.
+
+        Args:
+            calls: the open calls of the task; the last one is removed.
+            time: when it ended, by the trace's clock.
+        """
         call = calls.pop()
         self._own[call.path] += max(time - call.time - call.inner, 0)
         if calls:
@@ -539,7 +564,7 @@ class _Distribution:
 
 
 def _rounded(value: Any) -> Any:
-    """Return an integer with all but its 10 highest bits cleared."""
+    """Return an integer with all but its 10 highest bits cleared; other values as they are."""
     shift = max(value.bit_length() - 10, 0) if isinstance(value, int) else 0
     return value >> shift << shift if shift else value
 

@@ -266,12 +266,12 @@ class _PacketWriter:
         return FAULT if value is None else str(clean(value))
 
     def _merged(self, count: int, groups: Sequence[tuple[Any, Any]]) -> bytes:
-        """Return the packets of all groups in the order of their records.
+        """Return the bytes of the packets of all groups, in their order in the file.
 
         Args:
-            count: number of records.
-            groups: (places of the records, rows of bytes, one for each) of packets that have one
-                size.
+            count: number of packets of all groups.
+            groups: (indices of packets among the `count`, an array with a row of bytes for each).
+                A group's packets have one size; together the groups have each index once.
         """
         np = self._np
         sizes: Any = np.zeros(count, np.int64)
@@ -398,8 +398,11 @@ class _PacketWriter:
         return [piece for element in elements for piece in self._wrapped(ARRAY, element)]
 
     def _text(self, texts: Sequence[Any]) -> list[Piece]:
-        """Return the pieces that tell texts or names of addresses, by their interned numbers. Where
-        all records have the same, one piece stands for all.
+        """Return the pieces that have texts or names of addresses, by their interned numbers.
+
+        Args:
+            texts: for each record a text, an address, or None for a fault; or a single one that all
+                records have.
         """
         np = self._np
         numbers = list(map(self._texts.__getitem__, texts))

@@ -474,7 +474,12 @@ class RecordRing:
         return int.from_bytes(self.buffer[at + 8 : at + 10], sys.byteorder)
 
     def raw(self, first: int, many: int) -> bytes:
-        """Return the bytes of `many` records, from the `first` oldest on."""
+        """Return the bytes of records, the oldest first.
+
+        Args:
+            first: index of the first record, counted from the oldest.
+            many: how many; there are as many from `first` on.
+        """
         start = self.place(first)
         end = min(start + many, len(self))
         around = start + many - end  # those at the ring's beginning

@@ -21,8 +21,8 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
     """Write a trace as OTLP's JSON: a line for each request of some thousand spans, as exporters to
     files write them.
 
-    A call is a span, another hit is a span without length. Times are in ns; without a clock a hit
-    is 1,000 ns behind the one before.
+    A call is a span, another hit is a span without length. Times are by the trace's clock; without
+    one a record's time is 1,000 times its number.
 
     Args:
         trace: the records.
@@ -128,13 +128,13 @@ class _SpanWriter:
 
 
 def _attribute(name: str, value: Any) -> dict[str, Any]:
-    """Return OTLP's KeyValue."""
+    """Return OTLP's KeyValue object of a name and a value."""
     return {"key": clean(name), "value": _any(value)}
 
 
 def _any(value: Any) -> dict[str, Any]:
-    """Return a value as OTLP's AnyValue. A number that does not fit its 64 bits with a sign becomes
-    text, and None "(fault)".
+    """Return a value as OTLP's AnyValue. An integer that does not fit its 64 bits with a sign, an
+    infinity and NaN become text, and None "(fault)".
     """
     if isinstance(value, tuple):
         return {"arrayValue": {"values": [_any(each) for each in value]}}

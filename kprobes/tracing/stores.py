@@ -18,14 +18,15 @@ class IntoRing:
     """Puts the records of a trace's events into its ring. It is a Store of events._handler.
 
     Attributes:
-        words: counters of the buffer of events, one pair for all of a trace.
+        words: two words, SEQ and ON of events._layout: the number of records so far, and whether
+            any are taken; one pair for all events of a trace.
     """
 
     def __init__(self, ring: RecordRing, words: Any, programs: RecordingPrograms | None) -> None:
         """
         Args:
             ring: takes the records.
-            words: counters of the buffer of events.
+            words: the pair of words; with programs, the one in their memory.
             programs: the trace's programs, whose earlier records go into the ring first; None:
                 there are none.
         """

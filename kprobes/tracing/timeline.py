@@ -38,12 +38,13 @@ class Marks:
 
     Attributes:
         batch: the records.
-        times: of each record, in ns; none is before the one before.
-        phases: for each event BEGIN, END or INSTANT.
+        times: of each record, by the trace's clock; 1,000 times the record's number without one;
+            none is smaller than the one before.
+        phases: for each event, by its number, BEGIN, END or INSTANT.
         unmatched: indices in the batch of records of END events that end no span; they are
             instants.
-        left: (index in the batch, task) for each span that ends just before that record without
-            having returned.
+        left: (index in the batch, number of the task) for each span that ends just before that
+            record without having returned.
     """
 
     batch: Batch
@@ -91,8 +92,10 @@ class Spans:
 
     Attributes:
         tasks: what the numbers of tasks stand for, by number.
-        open: for each task the events that end its open spans, the youngest last.
-        last: time of the last record so far, in ns.
+        spans: number of the event that begins a function's spans -> number of the one that ends
+            them.
+        open: for each task the numbers of the events that end its open spans, the youngest last.
+        last: time of the last record so far, as in Marks.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -121,7 +124,9 @@ class Spans:
             yield self._marks(batch)
 
     def _marks(self, batch: Batch) -> Marks:
-        """Return the marks of the next batch."""
+        """Return the marks of the next batch. Spans that begin in it are added to `open`, those
+        that end are removed.
+        """
         times = batch.times if self._trace.timed else [1000 * seq for seq in batch.seqs]
         times = list(accumulate(times, max, initial=self.last))[1:]
         self.last = times[-1] if times else self.last
@@ -336,7 +341,7 @@ def _template(info: EventInfo, phase: str, arguments: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text as JSON, in a template."""
+    """Return a text as a JSON string, with each `%` doubled, for a template that `%` fills."""
     return json.dumps(text.translate(CONTROLS)).replace("%", "%%")
 
 

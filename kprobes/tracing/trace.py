@@ -284,9 +284,11 @@ class Trace:
     def to_arrow(self) -> pyarrow.Table:
         """Return a table with a row for each record.
 
-        The columns are seq, event, address (of the probe), cpu, task, time (ns, where there is a
-        clock), caller (of return events), stack, and one for each argument; null where an event has
-        no such argument, or where guest memory could not be read.
+        The columns are seq, event, definition (the event's index in `events`, where several have
+        one name and address), address (of the probe), cpu, task, time (where there is a clock, by
+        it), caller (of return events), stack and incomplete (where stacks are recorded), and one
+        for each argument; null where an event has no such argument, or where guest memory could
+        not be read.
 
         Raises:
             Unsupported: pyarrow is not installed (extra `arrow`).
@@ -386,10 +388,9 @@ class Trace:
         Args:
             path: of the file, or an open file. Where writing fails, what was at the path before is
                 still there.
-            format: "ftrace", "jsonl", "csv" (a file for each event where there are several:
-                x.NAME.csv), "chrome", "perfetto" (needs the extra `perfetto`), "parquet", "otlp",
-                "perf", "folded", "speedscope", "svg" (a flame graph) or "html" (a page with all
-                pictures).
+            format: "ftrace", "jsonl", "csv" (one table for all events), "chrome", "perfetto" (needs
+                the extra `perfetto`), "parquet", "otlp", "perf", "folded", "speedscope", "svg" (a
+                flame graph) or "html" (a page with all pictures).
 
         Raises:
             BadArgument: there is no such format.
