@@ -71,8 +71,8 @@ class TraceEvent:
             stack: records have the call stack of their hit.
             lenient: skip places that are refused, as long as there is another.
             gone: called once, when the event is removed.
-            find: see the class.
-            named: see the class.
+            find: (name of an event, "GROUP/NAME") -> that event, or None where there is none.
+            named: (name of a histogram) -> that histogram, or None where there is none.
 
         Raises:
             EventError: the filter is wrong, or a place is refused. Then nothing is armed.

@@ -176,13 +176,21 @@ class KnownNames:
         return source, shown
 
     def result(self, text: str, at: int, suffix: str | None) -> tuple[Fetch, Type | None] | None:
-        """Return what fetches `$retval`, `$retval->member` or `$retval[1]`; None where it is a word
-        as it stands.
+        """Return what fetches `$retval`, `$retval->member` or `$retval[1]`, and its type.
 
         Args:
             text: as written.
             at: its column.
             suffix: the type that the definition asks for; None: as debug information has it.
+
+        Returns:
+            (fetch, type or None) as fetch() does. None: a plain `$retval` that the caller reads as
+            the word in the return register: a type is asked for, debug information has none, or it
+            is a number or pointer that fits a register.
+
+        Raises:
+            EventError: the type is void, a member is asked for and the type is not known, or there
+                is no such member.
         """
         plain = text == RESULT
         type = self._info.result(self._address) if self.known else None

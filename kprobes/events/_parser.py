@@ -138,7 +138,7 @@ class Parser:
             value: the number that the text is; None: it is none.
 
         Raises:
-            EventError: it is not.
+            EventError: the value is None, 0, or greater than `most`.
         """
         self.need(value, bad, at, text)
         self.need(value is None or value <= most, big, at, text)
@@ -227,6 +227,9 @@ class Parser:
             name: the event's; "": one is made of the place.
             word: the place.
             at: its column.
+
+        Raises:
+            EventError: the access, the address, the length or an argument is wrong.
         """
         access, sign, rest = word.partition("@")
         self.need(
@@ -272,12 +275,16 @@ class Parser:
         """Parse the address of data.
 
         Args:
-            body: SYMBOL, SYMBOL+OFFSET, SYMBOL-OFFSET or a number.
+            body: SYMBOL or a number, with +OFFSET or -OFFSET behind it or without.
             word: the place that it is part of, for errors.
-            at: its column.
+            at: column of `body`.
 
         Returns:
-            (address, symbol or None, offset).
+            (address, offset included; symbol, None of a number; offset in bytes).
+
+        Raises:
+            EventError: the address or the offset is missing or no number, or there is no such
+                symbol.
         """
         parts = re.fullmatch(r"([^+-]*)([+-]?)(.*)", body)
         assert parts is not None  # it matches any text
@@ -300,6 +307,9 @@ class Parser:
 
         Returns:
             (maxactive or 0, group, name or "").
+
+        Raises:
+            EventError: there is no such kind, or the number or a name is wrong.
         """
         instances, colon, name = word[1:].partition(":")
         self.need(word[:1] not in UNSUPPORTED, UNSUPPORTED.get(word[:1], ""), 0)
@@ -419,7 +429,7 @@ class Parser:
         Raises:
             UnknownSymbol: there is none of this name.
             AmbiguousSymbol: there are several.
-            EventError: the offset is none.
+            EventError: the text behind `+` is no number.
         """
         name, plus, digits = (body, "", "") if body in self.symbols else body.partition("+")
         if not plus and body not in self.symbols and integer_of(body.rpartition("-")[2]) == 0:
@@ -488,7 +498,12 @@ class Parser:
         return tuple(args)
 
     def expand(self) -> None:
-        """Replace a single `$arg*` by the function's parameters, where they are known."""
+        """Replace the word `$arg*` among the arguments in `words` by the names of the function's
+        parameters.
+
+        `words` stays as it is where `$arg*` stands more than once, where the place is no function's
+        entry, and where debug information has nothing of the function.
+        """
         alls = [n for n, (word, _) in enumerate(self.words) if word == "$arg*" and n > 1]
         if len(alls) == 1 and self.entry and self.typed.known:
             at = self.words[alls[0]][1]
@@ -648,12 +663,15 @@ class Parser:
         return Fetch(word=lambda regs, saved: regs.stack(n), tree=Word("stack", n))
 
     def numbered(self, n: int, text: str, at: int) -> Fetch:
-        """Return what fetches the n-th argument of a call.
+        """Return what fetches the n-th argument of a call; a return event keeps it at the entry.
 
         Args:
             n: from 1.
             text: as written, for errors.
             at: its column.
+
+        Raises:
+            EventError: n is 0 or above MAX_STACK, or the place is no function's entry.
         """
         self.need(0 < n <= MAX_STACK, "BAD_ARG_NUM", at, text)
         self.need(self.entry, "NOFENTRY_ARGS", at, text)
@@ -671,7 +689,7 @@ class Parser:
         )
 
     def register(self, text: str, at: int) -> Fetch:
-        """Parse `%REGISTER`."""
+        """Parse `%REGISTER`. Raises EventError: the architecture has no such register."""
         name = text[1:]
         if name not in self.arch.regs.names and name not in self.arch.regs.aliases:
             self.fail("BAD_REG_NAME", at, self.arch.regs.unknown(name))

@@ -151,13 +151,24 @@ class EventPlace:
         return self.compiled
 
     def look(self, owner: EventOwner, on: bool) -> None:
-        """Tell the guest through its marker's semaphore whether the marker is traced."""
+        """Count the semaphore of the place's marker up or down, so that the guest sees whether the
+        marker is traced.
+
+        Nothing is done where this place has counted it so already, or the marker has no semaphore.
+
+        Args:
+            owner: has the machine.
+            on: True: one up; False: one down.
+
+        Raises:
+            GuestFault: the semaphore is not mapped.
+        """
         if self.looks is not on:
             look(owner, self.definition, on)
             self.looks = on
 
     def unlook(self, owner: EventOwner) -> None:
-        """Take look() back: the marker is not traced from here any more."""
+        """Count the semaphore down again if look() has counted it up; nothing is raised."""
         if self.looks:
             self.looks = False
             unlook(owner, self.definition)
@@ -172,7 +183,12 @@ class EventPlace:
         return self.reader is not None and len(data) == self.reader.size
 
     def record(self, row: Row) -> Record:
-        """Return the record that a row of a handler's or a program's is."""
+        """Return the record that a row of the buffer stands for.
+
+        Args:
+            row: (number, cookie, values, cpu, task, return address, stack), as a handler in Python
+                makes it; or (number, cookie, bytes) of a record that a program has written.
+        """
         number, _, values, *rest = row
         if rest:
             cpu, task, caller, stack = rest

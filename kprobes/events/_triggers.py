@@ -83,11 +83,11 @@ class Command:
         """Make a trigger.
 
         Args:
-            name: see the class.
-            target: see the class.
-            left: see the class.
-            filter: see the class.
-            act: does it.
+            name: one of PLAIN or SWITCHES.
+            target: the event that it switches, as "group:event"; "" for PLAIN.
+            left: how often it may act; -1: for ever.
+            filter: at which hits it acts; None: all.
+            act: called at each hit at which the trigger acts; its result is ignored.
         """
         self.name = name
         self.target = target
@@ -148,14 +148,15 @@ class TriggerParser:
     def fail(
         self, kind: str, part: str, *facts: object, behind: str = "", skip: int = 0
     ) -> NoReturn:
-        """Raise the EventError of a kind.
+        """Raise the EventError of a kind, at the column of the text that is wrong.
 
         Args:
-            kind: Linux's name.
+            kind: Linux's name of the error.
             part: the text that is wrong.
             facts: fill the message in.
-            behind: text of the parameter that the part is in, as it may stand in others, too.
-            skip: characters of the part that are right.
+            behind: text where the search for `part` in the trigger begins, such as ":sort", since
+                `part` may stand in front of it, too; "": at the trigger's beginning.
+            skip: number of characters at the beginning of `part` that are right.
         """
         word = re.compile(rf"(?<![\w.]){re.escape(part)}(?!\w)").search(
             self.text, max(self.text.find(behind), 0)
@@ -230,7 +231,15 @@ class TriggerParser:
     # --- histograms
 
     def hist(self, rest: str) -> Histogram:
-        """Parse the parameters of a hist trigger."""
+        """Make the histogram of a hist trigger, which counts together with others of its name.
+
+        Args:
+            rest: what stands behind `hist:`, without the filter.
+
+        Raises:
+            EventError: a parameter, a column or the filter is wrong, or a histogram of its name has
+                other columns.
+        """
         given: dict[str, str] = {}
         for part in filter(None, rest.split(":")):
             name, equals, value = part.partition("=")
@@ -306,7 +315,15 @@ class TriggerParser:
         self.fail("BAD_FIELD_MODIFIER", word, word, there_are, behind=behind, skip=skip)
 
     def column(self, word: str, modifiers: tuple[str, ...]) -> Column:
-        """Parse a column, `FIELD[.MODIFIER]`. modifiers: KEY_MODIFIERS or VALUE_MODIFIERS."""
+        """Parse a column, `FIELD[.MODIFIER]` or `FIELD.buckets=WIDTH`.
+
+        Args:
+            word: the column as written.
+            modifiers: KEY_MODIFIERS for a key, VALUE_MODIFIERS for a value.
+
+        Raises:
+            EventError: there is no such field, or it cannot have the modifier.
+        """
         name, dot, modifier = word.partition(".")
         modifier, _, width = modifier.partition("=")
         behind = ":key" if modifiers is KEY_MODIFIERS else ":val"
@@ -346,8 +363,11 @@ class TriggerParser:
 
         Args:
             word: as written.
-            columns: the values, then the keys; a bare name is the first one's of this name, as in
-                Linux.
+            columns: the values, then the keys; a name without a modifier stands for the first
+                column of this name, as in Linux.
+
+        Raises:
+            EventError: it is no column of the histogram and not "hitcount".
         """
         name = word.partition(".")[0]
         bare = word.removesuffix(".descending").removesuffix(".ascending")

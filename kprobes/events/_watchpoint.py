@@ -55,8 +55,9 @@ class Watchpoint:
             machine: the guest.
             where: a symbol's name, or an address.
             size: bytes, from 1 to 65536.
-            access: "r", "w" or "rw".
-            handler: see the class; None: accesses are only counted.
+            access: "r", "w", "rw", or "x" for instructions that begin there.
+            handler: called at each hit with the watchpoint and the registers; None: accesses are
+                only counted.
 
         Raises:
             BadLocation: the memory does not fit into the guest's addresses.
@@ -90,8 +91,9 @@ class Watchpoint:
 
     @property
     def handler(self) -> WatchHandler | None:
-        """The function that is called at each hit; None: none is. It may be replaced.
-        BadArgument.
+        """The function that is called at each hit; None: hits are only counted.
+
+        It may be replaced. Setting it raises BadArgument for what is no function.
         """
         return self._handler
 
