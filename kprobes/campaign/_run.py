@@ -46,7 +46,8 @@ class Outcome(Generic[Item, Result]):
         item: as given.
         result: what the job returned, or None.
         error: what it raised, or what ended its process, or None.
-        seconds: how long it took; of an item that never came back, how long it was waited for.
+        seconds: how long it took; of an item that was given up, how long it was waited for; of one
+            whose worker died, the timeout, or 0.0 without one.
     """
 
     item: Item
@@ -355,7 +356,10 @@ def attempt(work: Work) -> Fates:
         work: the batch.
 
     Returns:
-        The outcome of each item; what the job raises is that item's error.
+        The outcome of each item, in their order; an Exception of the job is that item's error.
+
+    Raises:
+        Exception: flush() has failed; then there are no outcomes.
     """
     job = work.job
     fates: list[tuple[Any, BaseException | None, float]] = []
@@ -375,7 +379,7 @@ def attempt(work: Work) -> Fates:
 
 
 def _silent(index: int) -> None:
-    """Tell nobody that an item begins."""
+    """Do nothing. Called with an item's index as it begins, where nothing is to be announced."""
 
 
 def _portable(error: Exception) -> Exception:

@@ -224,6 +224,13 @@ class BoardOptions:
     def _wire(self, fitted: Fitted) -> None:
         """Let serial ports show on stderr what the guest sends, and the first one receive
         --input.
+
+        Args:
+            fitted: the devices of the machine.
+
+        Raises:
+            UsageError: --input was given, and there is no serial port.
+            ImageError: the file of --input cannot be read.
         """
         if self.fed is not None and not fitted.uarts:
             raise click.UsageError(
@@ -254,7 +261,7 @@ class BoardOptions:
             )
 
     def check_unused(self) -> None:
-        """Refuse the options where they mean nothing: under QEMU."""
+        """Raise UsageError where an option of a board or --input was given: QEMU has no board."""
         if self.board is not None or self.fed is not None:
             raise click.UsageError("boards are for guests in Unicorn: give no --qemu")
 
@@ -286,6 +293,11 @@ class Lines:
 def show_accesses(fitted: Fitted | None) -> None:
     """Print on stderr what serial ports have not ended by a newline, and how often each device was
     used.
+
+    Nothing is printed while a BrokenPipeError is handled.
+
+    Args:
+        fitted: the devices of a machine; None: it has no board, and nothing is printed.
     """
     if fitted is None or isinstance(sys.exc_info()[1], BrokenPipeError):
         return

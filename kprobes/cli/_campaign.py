@@ -173,7 +173,13 @@ def campaign(
 
 
 def _resumption(done: int, count: int, output: Path | None) -> str:
-    """Say what was done when Ctrl-C came, and how to go on."""
+    """Return the message of a campaign that Ctrl-C has stopped: what was done, and how to go on.
+
+    Args:
+        done: number of items that this run has done.
+        count: number of items that it was to do.
+        output: the journal; None: there is none, and nothing is kept.
+    """
     said = f"stopped: {done} of {count} items were done"
     if output is None:
         return f"{said}; with -o FILE they had been kept, and the same command had gone on"
@@ -212,7 +218,8 @@ def _call_job(
 
     Raises:
         UsageError: --call or --inputs is missing.
-        BadArgument: there are no inputs, or the call is none.
+        BadArgument: there are no inputs.
+        EventError: the text of a call is wrong.
     """
     if call is None or not inputs:
         raise click.UsageError(

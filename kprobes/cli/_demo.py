@@ -52,6 +52,11 @@ def demo(folder: Path) -> None:
 
 
 def names(home: Path) -> list[str]:
-    """Return the files of a folder that are written, as paths from there."""
+    """Return the files that FILES matches in a folder, as paths from that folder.
+
+    Args:
+        home: the folder that has the demo guests: in the package where a wheel is installed, or
+            `examples` of a clone.
+    """
     found = [path for pattern in FILES for path in sorted(home.glob(pattern)) if path.is_file()]
     return [path.relative_to(home).as_posix() for path in found]

@@ -298,12 +298,17 @@ def _target(
     """Make the target of a command line.
 
     Args:
-        target: a file of Python, or an image.
-        call: the call, where `target` is an image.
-        options: further fields of a CallTarget.
+        target: path of a file of Python, or of an image.
+        call: the text of --call, where `target` is an image; None: it is a file of Python.
+        options: further fields of a CallTarget: name -> value, None, False or () where not given.
 
     Returns:
-        The target, and the path of AFL's file where that stands in --call.
+        The target, and the path of AFL's input file where --call has one in place of `@@`, else
+        None.
+
+    Raises:
+        click.UsageError: without a call, `target` is no file of Python, or an option is given.
+        EventError: the text of a call is wrong.
     """
     from ..calltext import parse_call
     from ..fuzz.target import CallTarget, PythonTarget, call_of
@@ -345,7 +350,8 @@ class CountedCode:
     ranges: tuple[tuple[int, int], ...]
 
     def spans(self, target: Target) -> list[tuple[int, int]]:
-        """Return the (start, end) of all code that was chosen, in a target.
+        """Return the (start, end) of all code that was chosen in a target; none where all of it
+        counts.
 
         Raises:
             BadArgument: there is no such image, or no such function.

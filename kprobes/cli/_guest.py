@@ -56,7 +56,21 @@ class GuestOptions:
     """A guest as the command line wants it.
 
     Attributes:
+        file: path of the image.
+        arch: the architecture's name; None: the file's header tells it.
+        around: memory, devices and names, as the options of a board say.
+        qemu: run it as a process under qemu-user.
+        sysroot: folder of the libraries of a process under QEMU; None: not given.
+        discover: look for functions that have no names.
+        preload: paths of libraries that are loaded as well.
+        syscalls: serve Linux's system calls of library code.
+        call: the texts of --call.
+        run: run from the entry point.
+        timeout: seconds that a run or a call may take; None: no limit.
+        max_insns: instructions that a run or a call may take; None: no limit.
+        arguments: the words behind `--`, the guest's own; None: there was no `--`.
         reads: a process under QEMU has the command's standard input.
+        wanted: the calls of `call`, parsed.
     """
 
     file: str

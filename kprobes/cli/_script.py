@@ -330,7 +330,7 @@ def _dashed(names: Iterable[str]) -> str:
 
 
 def _options_of(parameters: Any) -> None:
-    """Return the text of `-- --help`."""
+    """Print the named parameters that the script asks for, and their descriptions, to stderr."""
     lines = ["HINT: expected program options:"]
     for name, (_, about) in parameters.asked.items():
         lines.append(f"  --{name}: {about}" if about else f"  --{name}")
@@ -409,7 +409,7 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool) -> None:
     from ..script.source import Source
 
     def names(path: str) -> MachineNames:
-        """Return the names in another file that a pattern has."""
+        """Return the names of functions in an ELF file that a pattern names by its path."""
         from ..machine.unicorn.machine import UnicornMachine
 
         return MachineNames(UnicornMachine.load(path))
