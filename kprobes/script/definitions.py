@@ -120,14 +120,18 @@ class _Wrong(Exception):
 
 
 def _directive(text: str, out: Definitions) -> None:
-    """Read a preprocessor line, and add the constant or text that it defines to `out`.
+    """Read a preprocessor line, and keep what a #define gives its name in `out`.
+
+    A quoted text goes into `out.texts`, a constant expression into `out.constants`, and anything
+    else as it is written into `out.macros`. Lines of other words (#line, #error) are ignored.
 
     Args:
-        text: the line.
+        text: the line, which begins with `#`; comments are blanks.
         out: what is defined so far; changed.
 
     Raises:
-        _Wrong: it is no #define of a constant or text.
+        _Wrong: the line is an #include, a condition (#if ... #endif), #undef or #pragma, or a
+            #define with parameters or without a name.
     """
     text = text.replace("\\\n", " ")
     match = re.match(r"#\s*(\w+)\s*(.*)", text, re.DOTALL)

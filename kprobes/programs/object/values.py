@@ -202,11 +202,19 @@ class Values:
         return _INTEGERS[8 if t.kind == b.PTR else t.size, sign]
 
     def _ctype(self, number: int, depth: int) -> Any:
-        """Return the ctypes type of a type; None: it is shown as bytes.
+        """Return the ctypes type of a BTF type; None: it is shown as bytes.
+
+        Shown as bytes are a union of the other byte order, an array of too many elements or of
+        elements shown as bytes, and what is no structure, union, array, pointer or number of 1, 2,
+        4 or 8 bytes.
 
         Args:
-            number: the type's number.
-            depth: how many types are around it.
+            number: the type's number in the BTF.
+            depth: how many structures, unions and arrays it is in; 0: none.
+
+        Raises:
+            ValueError: types contain each other more than _DEEP (32) deep, or a member does not
+                fit its structure.
         """
         if depth > _DEEP:
             raise ValueError("BTF types contain each other in a ring")
@@ -230,9 +238,15 @@ class Values:
     def _array(self, t: b.BtfType, depth: int) -> Any:
         """Return the ctypes type of an array; None: it is shown as bytes.
 
+        Those are arrays of more than MOST elements (but for char), and of elements that are shown
+        as bytes.
+
         Args:
             t: the array's type.
-            depth: how many types are around it.
+            depth: how many structures, unions and arrays it is in; 0: none.
+
+        Raises:
+            ValueError: types contain each other more than _DEEP deep, or a member does not fit.
         """
         element, _, count = t.items[0]
         of = self._btf.plain(element)
@@ -250,10 +264,11 @@ class Values:
 
         Args:
             t: the structure's type.
-            depth: how many types are around it.
+            depth: how many structures, unions and arrays it is in; 0: none.
 
         Raises:
-            ValueError: a member does not fit the structure's size.
+            ValueError: a member does not fit the structure's size, or types contain each other more
+                than _DEEP deep.
         """
         fields: list[tuple[str, Any]] = []
         bits: dict[str, tuple[int, int, bool]] = {}

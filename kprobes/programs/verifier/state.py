@@ -291,9 +291,13 @@ def signed(number: int) -> int:
 def halves(cell: Cell | None, order: str) -> tuple[Half, Half]:
     """Return (half at the lower address, half at the higher) of a stack slot.
 
+    A half is a constant of 4 bytes where the slot has a constant; otherwise bits that say which of
+    the half's bytes are initialised (bits 0 to 3) or were a pointer's (bits 4 to 7).
+
     Args:
-        cell: the slot's contents; None: nothing was written to it.
-        order: the program's byte order.
+        cell: the slot's contents; None: nothing was written to it; a pair of halves is returned as
+            it is.
+        order: the program's byte order, "little" or "big".
     """
     if cell is None:
         return EMPTY
