@@ -105,6 +105,7 @@ def run(
             _set(loaded, one)
         out = closing.enter_context(to_file(output))
         shown = _ProgramOutput(loaded, out, as_json, machine.symbols.describe)
+        shown.refuse_unknown(wanted)
         attachments = [
             closing.enter_context(one)
             for one in _attached(
@@ -306,18 +307,22 @@ class _ProgramOutput:
         if failed:
             raise failed[0]
 
-    def maps(self, wanted: tuple[str, ...]) -> None:
-        """Write maps and variables at the end of a run.
+    def _known(self) -> dict[str, Any]:
+        """Return the maps that are no variables, by name."""
+        from . import _maps
+
+        return {name: m for name, m in self._program.maps.items() if not _maps.is_data(name)}
+
+    def refuse_unknown(self, wanted: tuple[str, ...]) -> None:
+        """Refuse names of maps and variables that there are not, before anything runs.
 
         Args:
-            wanted: their names; (): all that have something to show.
+            wanted: the names.
 
         Raises:
             UsageError: there is no map or variable of such a name.
         """
-        from . import _maps
-
-        known = {name: m for name, m in self._program.maps.items() if not _maps.is_data(name)}
+        known = self._known()
         variables = self._program.variables
         unknown = [name for name in wanted if name not in known and name not in variables]
         if unknown:
@@ -325,7 +330,17 @@ class _ProgramOutput:
                 f"--map {unknown[0]}: there is no such map or variable; there is "
                 f"{', '.join([*known, *variables])}"
             )
-        for name, m in known.items():
+
+    def maps(self, wanted: tuple[str, ...]) -> None:
+        """Write maps and variables at the end of a run.
+
+        Args:
+            wanted: their names; (): all that have something to show.
+        """
+        from . import _maps
+
+        variables = self._program.variables
+        for name, m in self._known().items():
             if wanted and name not in wanted:
                 continue
             if self._json:

@@ -108,6 +108,7 @@ def test_what_is_wrong(words: tuple[str, ...], status: int, said: str) -> None:
     done = command(*(word.format(**names) for word in words))
     assert done.exit_code == status
     assert said in done.stderr and "Traceback" not in done.stderr
+    assert "fib(1) =" not in done.stderr  # nothing has run
 
 
 @pytest.mark.long
