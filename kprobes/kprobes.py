@@ -228,6 +228,7 @@ class Kprobes(Uncopied):
         Raises:
             NotRegistered: the probe is not registered here.
             Gone: its text was unloaded, or the guest has overwritten it.
+            Others: it cannot be armed, and stays disabled.
         """
         self._registry.enable(probe)
 
@@ -333,11 +334,11 @@ class Kprobes(Uncopied):
         return listing.records(self._points.values())
 
     def format_list(self) -> str:
-        """Byte for byte the debugfs file kprobes/list."""
+        """Return the text of the debugfs file kprobes/list for these probes, byte for byte."""
         return listing.format_list(self.list())
 
     def format_blacklist(self) -> str:
-        """Byte for byte the debugfs file kprobes/blacklist."""
+        """Return the text of the debugfs file kprobes/blacklist for `blacklist`, byte for byte."""
         return listing.format_blacklist(self.blacklist)
 
     def attach(
@@ -629,7 +630,11 @@ class Kprobes(Uncopied):
         self._driver.blocks[0].state = HitState.HIT_ACTIVE if begins else HitState.IDLE
 
     def is_entry(self, addr: int) -> bool:
-        """Return True where an address is a function's entry."""
+        """Return True where an address is a function's entry, or no symbol covers it.
+
+        Raises:
+            BadLocation: its mode bits are not those of the function's code.
+        """
         return locate(self.machine, self._text, None, addr, 0).entry
 
     def original(self, addr: int, size: int) -> bytes:
@@ -667,7 +672,11 @@ class Kprobes(Uncopied):
         return self._stacks.of(regs, limit)
 
     def _keep_stack(self, regs: Regs) -> tuple[int, ...]:
-        """Return the stack that kept_stack promises, in every case."""
+        """Return a hit's stack as records keep it: code addresses, innermost first.
+
+        INCOMPLETE stands behind the last where callers are missing; it stands behind pc alone where
+        stack_trace() raises Unsupported.
+        """
         try:
             return self.stack_trace(regs).kept()
         except Unsupported:
@@ -844,8 +853,10 @@ class Kprobes(Uncopied):
 
         In a handler the library's memory goes, and the machine is free for another Kprobes, when
         the run has ended. While calls are followed the memory that they return through stays until
-        they have returned, or are left: another Kprobes of the machine takes it over. MachineBusy,
-        and nothing is done, while an access is reported.
+        they have returned, or are left: another Kprobes of the machine takes it over.
+
+        Raises:
+            MachineBusy: an access is being reported; nothing was done.
         """
         with suppress(MachineClosed):
             self._listener.check_changing()

@@ -139,7 +139,15 @@ def mirror(name: str, value: Any) -> Any:
 
 
 def switch(name: str, value: Any) -> bool:
-    """Check a switch: True, False, 1 or 0. The text "0" is refused."""
+    """Return a switch's value as a bool.
+
+    Args:
+        name: of the setting, for the message.
+        value: True, False, 1 or 0.
+
+    Raises:
+        BadArgument: it is anything else, such as the text "0".
+    """
     if isinstance(value, int) and value in (0, 1):
         return bool(value)
     raise BadArgument(f"{name} is {value!r}, neither True nor False", hint="pass a bool")
@@ -160,19 +168,27 @@ def number(name: str, value: Any, error: type[KprobeError] = BadArgument) -> int
 
 
 def count(name: str, value: Any) -> int:
-    """Check an integer that is 1 or more."""
+    """Return a setting's value as an integer that is 1 or more; BadArgument: it is none."""
     if number(name, value) < 1:
         raise BadArgument(f"{name} is {value}", hint="give 1 or more")
     return index(value)
 
 
 def place(name: str, value: Any) -> int | None:
-    """Check an address or an offset. Only the setting "addr" may be None."""
+    """Return an address or an offset (bytes) as an integer; None where it is "addr" and None.
+
+    Args:
+        name: of the setting: "addr" or "offset".
+        value: what the user gave.
+
+    Raises:
+        BadLocation: it is no integer.
+    """
     return None if value is None and name == "addr" else number(name, value, BadLocation)
 
 
 def text(name: str, value: Any) -> str | None:
-    """Check a symbol's name: a string, or None."""
+    """Return a symbol's name as it is: a string, or None; BadLocation: it is neither."""
     if value is None or isinstance(value, str):
         return value
     raise BadLocation(f"{name} is {value!r}, not a string", hint="give an address as addr=")

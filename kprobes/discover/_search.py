@@ -206,7 +206,10 @@ class _Search:
         return self._mode_at(self._machine.regs.pc)
 
     def _usual_mode(self) -> int:
-        """Return the mode bits of most known functions; without any, those of the image's entry."""
+        """Return the mode bits of most known functions.
+
+        Without any, those of the image's entry; without that, the architecture's lowest.
+        """
         modes = [mode for mode, _ in self._known.values()]
         for address in self._layout.starts[: 0 if modes else 1]:
             entry = self._arch.pointers.code_address(address, self._machine.read)
@@ -479,8 +482,9 @@ class _Search:
             end: address behind an instruction that never falls through.
 
         Returns:
-            (address of the first instruction behind the padding, None where there is none; True
-            where there were zeros that are no instructions, as tables may begin with).
+            (address of the first instruction behind the padding; True where there were zeros that
+            are no instructions, as tables may begin with). The address is None where text ends, no
+            instruction was decoded there by the sweep, or after 64 pieces of padding.
         """
         stretch, mode = self._stretch(end), self._mode
         if stretch is None:
@@ -625,7 +629,8 @@ class _Search:
             why: what told of it, one of Found.why.
 
         Returns:
-            False, with nothing added: it is known, it is in no text, or it is a linker's stub.
+            False, with nothing added: it is known, it is in no text, or it is a linker's stub and
+            `why` is CALL, JUMP, GAP or OPENING.
         """
         if address in self._known or self._stretch(address) is None:
             return False

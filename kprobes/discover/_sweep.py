@@ -123,7 +123,8 @@ class Sweeper:
                 none.
 
         Returns:
-            The address behind it; of something that is no instruction, where that was met.
+            The address behind it, at most `end`. Where data or bytes that are no instruction were
+            met before its end, their address.
         """
         at, far = start, start
         while at < end:
@@ -150,7 +151,8 @@ class Sweeper:
             data_end: (address) -> end of the data that lies there; 0 where there is none.
 
         Returns:
-            The address where the next instruction begins.
+            The address where to go on: behind the instruction or the data; one step of alignment
+            farther where the bytes are no instruction.
         """
         arch, sweep = self._arch, self.sweep
         self._far = 0

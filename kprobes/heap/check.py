@@ -301,8 +301,7 @@ class HeapCheck:
 
         Returns:
             DIVERTED where the function is not executed; None where the guest's own function runs:
-            the
-            check is closed, or the block belongs to the guest's own allocator.
+            the check is closed, or the block belongs to the guest's own allocator.
         """
         if self._closed:
             return None
@@ -323,8 +322,8 @@ class HeapCheck:
             regs: registers at the function's entry; the result is put there.
 
         Returns:
-            True: the guest's function is not executed. False: it is, as the block is its own
-            allocator's.
+            True, always: the guest's function is not executed. False from the other handlers: it
+            is, as the block is its own allocator's.
         """
         assert allocator.size is not None
         size = self._size(allocator, regs)
@@ -720,12 +719,16 @@ class HeapCheck:
     # --- stacks
 
     def _callers(self, regs: Regs) -> Kept:
-        """Return addresses at a function's entry."""
+        """Return the return addresses at a function's entry, innermost first, at most `depth`.
+
+        () where the stack cannot be read.
+        """
         return self._stack(regs)[1:]
 
     def _stack(self, regs: Regs) -> Kept:
-        """Return code addresses, innermost first, the first being that of the instruction; that
-        alone where the stack cannot be read.
+        """Return code addresses, innermost first: that of the instruction and `depth` more at most.
+
+        The instruction's alone where the stack cannot be read.
         """
         try:
             wanted = self._depth + 1

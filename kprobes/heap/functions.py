@@ -106,12 +106,15 @@ IMPORTS: Final = ("@import", "@plt")
 
 
 def shown(name: str) -> str:
-    """A function's name as people write it."""
+    """Return a function's name as people write it: that of a C++ operator instead of its symbol."""
     return SHOWN.get(name[:4], name) if name in FUNCTIONS else name
 
 
 def named(role: str | Allocator) -> Allocator:
     """Return what a function does, by the name of one that does the same.
+
+    Args:
+        role: a key of FUNCTIONS, such as "malloc"; an Allocator is returned as it is.
 
     Raises:
         BadArgument: there is no such function.

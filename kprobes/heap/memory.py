@@ -120,7 +120,17 @@ class HeapSegment:
 
 @frozen
 class HeapState:
-    """The heap at a snapshot: see HeapMemory.books."""
+    """The heap at a snapshot (HeapMemory.books).
+
+    Attributes:
+        segments: (start, bytes of the segment, marks of the bytes that were handed out).
+        alive: address -> block that is allocated.
+        freed: address -> block that is kept back, the oldest first.
+        free: bytes of a room -> starts of the rooms of this size that may be handed out again.
+        number: how many blocks were allocated so far.
+        in_use: bytes of the blocks that are allocated.
+        kept_back: bytes of the blocks that are kept back, red zones included.
+    """
 
     segments: list[tuple[int, int, bytes]]
     alive: dict[int, HeapBlock]
@@ -204,7 +214,9 @@ class HeapMemory:
         Args:
             size: bytes.
             alignment: a power of two.
-            function: for the block's record, as `family` and `stack`.
+            function: the name of the guest's function that allocates it.
+            family: "malloc", "new" or "new[]".
+            stack: return addresses of that call, innermost first.
 
         Returns:
             The block; None where there is no room for it, or the limit is reached.
@@ -254,7 +266,7 @@ class HeapMemory:
         return made
 
     def free(self, block: HeapBlock, function: str, stack: Stack) -> list[FreedBlock]:
-        """Free a block: mark it, fill it, and keep it back.
+        """Free a block: mark it, fill its first KEPT bytes, and keep it back.
 
         Args:
             block: one of `alive`.
@@ -262,9 +274,8 @@ class HeapMemory:
             stack: return addresses of that call, innermost first.
 
         Returns:
-            The blocks that are kept back no longer, and may be handed out again. They still hold
-            what they
-            held: the caller looks whether they were written to.
+            The blocks that are kept back no longer, and may be handed out again, the oldest first.
+            They still hold what they held: the caller looks whether they were written to.
         """
         del self.alive[block.address]
         self.in_use -= block.size
@@ -348,9 +359,9 @@ class HeapMemory:
         """Look at a block's red zones for bytes that were written.
 
         Returns:
-            (address of the byte that is nearest to the block, True where it lies behind the block),
-            or None
-            where nothing was written there.
+            (address of a byte that was written, True where it lies behind the block): of the bytes
+            behind the block the first; else the last in front of it. None where nothing was
+            written there.
         """
         small = self._shapes.get(block.size)
         if small is not None and block.address - block.start == self._zone:
@@ -370,7 +381,10 @@ class HeapMemory:
         return None
 
     def changed(self, block: HeapBlock) -> int | None:
-        """Return the first address of a freed block that was written since; None: there is none."""
+        """Return the address of the first byte of a freed block that was written since.
+
+        Only the first KEPT bytes are looked at. None: none of them was written.
+        """
         now = self._read(block.address, min(block.size, KEPT))
         if now == FREED_FILLS[: len(now)]:
             return None

@@ -38,8 +38,11 @@ class Bench:
     def __init__(
         self, machine: UnicornMachine | str, file: CaseFile | None = None, *, seed: int = 0
     ) -> None:
-        """machine: an architecture's name, or what make_machine() gave. file: flags, registers to
-        keep, delay-slot instructions. seed: of everything random.
+        """
+        Args:
+            machine: an architecture's name, or what make_machine() has returned; close() closes it.
+            file: its condition flags, registers to leave alone, and instructions for delay slots.
+            seed: of everything random.
         """
         self.machine = self.make_machine(machine) if isinstance(machine, str) else machine
         self.file = file or CaseFile()
@@ -80,11 +83,15 @@ class Bench:
 
     @staticmethod
     def make_machine(arch: str) -> UnicornMachine:
-        """Return a machine as a bench needs it."""
+        """Return a machine as a bench needs it: zeros at BASE, for code and its surroundings.
+
+        Args:
+            arch: an architecture's name.
+        """
         return UnicornMachine.from_code(bytes(2 * SCENE), arch=arch, base=BASE)
 
     def close(self) -> None:
-        """Take the probe away; the machine goes with it."""
+        """Close the Kprobes and the machine, also one that was given."""
         self._watch.close()
         self._kprobes.close()
         self.machine.close()

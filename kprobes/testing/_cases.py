@@ -53,7 +53,14 @@ class Case:
 
 @frozen
 class Skip:
-    """Instructions that the engine executes wrongly, so that there is nothing to compare with."""
+    """Instructions that the engine executes wrongly, so that there is nothing to compare with.
+
+    Attributes:
+        value: their bytes under the mask.
+        mask: as long as `value`.
+        reason: why they are left out.
+        anywhere: True: the bytes may also stand inside an instruction, behind prefixes.
+    """
 
     value: bytes
     mask: bytes
@@ -83,7 +90,7 @@ class CaseFile:
     skips: list[Skip] = field(factory=list)
 
     def skip(self, code: bytes) -> str:
-        """Why an instruction cannot be compared on this engine; "" where it can."""
+        """Return why an instruction cannot be compared on this engine; "" where it can."""
         return next((s.reason for s in self.skips if s.matches(code)), "")
 
 

@@ -55,7 +55,11 @@ def ending(run: Callable[[], Any]) -> Ending:
 
 
 def facts(error: GuestFault) -> tuple[Any, ...]:
-    """Return the parts of a fault that must be the same with and without probes."""
+    """Return the parts of a fault that must be the same with and without probes.
+
+    Returns:
+        (name of the exception's class, access, pc, address, number).
+    """
     return type(error).__name__, error.access, error.pc, error.address, error.number
 
 

@@ -17,7 +17,14 @@ from ._watch import Watcher
 
 @frozen
 class Shot:
-    """The state that a run left behind; None for memory that did not change."""
+    """The state that a run left behind.
+
+    Attributes:
+        end: how it ended.
+        registers: register name -> value.
+        data: all bytes of the data that runs work on; None: they did not change.
+        code: all bytes of the scenery, without the probe; None: they did not change.
+    """
 
     end: Ending
     registers: dict[str, int]

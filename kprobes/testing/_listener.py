@@ -94,7 +94,17 @@ class ToldSink:
 
 
 class Scene:
-    """A machine with a listener and a page of traps."""
+    """A machine with a listener and a page of traps.
+
+    Attributes:
+        machine: the machine that is checked.
+        arch: its architecture.
+        mode: mode bits of the traps.
+        trap: bytes of a trap.
+        listener: the machine's sink.
+        page: address of the page.
+        a, b, c: addresses of traps in it, at which the machine stops.
+    """
 
     def __init__(self, machine: Any) -> None:
         self.machine = machine
@@ -118,7 +128,7 @@ class Scene:
         return lambda regs: regs.go(addr | self.mode)
 
     def home(self, regs: Regs) -> None:
-        """An action that returns to the caller."""
+        """Send the guest to the return address: an action that ends the run."""
         regs.go(self.arch.linkage.get(regs))
 
     def nowhere(self) -> int:
@@ -128,5 +138,5 @@ class Scene:
         return page
 
     def run(self, addr: int) -> None:
-        """Guest code at an address, until it returns."""
+        """Run guest code at an address until it returns."""
         self.machine.invoke(addr | self.mode)

@@ -189,7 +189,12 @@ class Scenery:
             start = end if patch is None else patch.addr + len(patch.new)
 
     def without_insn(self, code: bytes, size: int) -> bytes:
-        """Return code without the `size` bytes of the instruction, where the breakpoint is."""
+        """Return code with zeros in the place of the instruction, where the breakpoint is.
+
+        Args:
+            code: all bytes from BASE on.
+            size: bytes of the instruction.
+        """
         at = self.home - BASE
         return code[:at] + bytes(size) + code[at + size :]
 

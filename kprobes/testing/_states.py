@@ -18,8 +18,13 @@ MAX_FLAG_STATES = 64  # all combinations of six flags; beyond that a random choi
 
 @frozen
 class StartState:
-    """A register state: how to bring it back, its registers, and where the simulation would go from
-    it.
+    """A register state.
+
+    Attributes:
+        thaw: writes it into the CPU again.
+        before: register name -> value.
+        target: where the instruction's simulation goes from it, mode bits included; None: it is not
+            simulated, or faults.
     """
 
     thaw: Callable[[], None]

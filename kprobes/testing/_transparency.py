@@ -77,8 +77,12 @@ class Comparison:
     """
 
     def __init__(self, machine: Any, run: Run) -> None:
-        """run(machine) does something with the guest and returns what is to be compared;
-        GuestFaults are compared too.
+        """Run once without probes, and put memory and registers back as they were before.
+
+        Args:
+            machine: the guest's; it has no Kprobes.
+            run: (machine) -> what is to be compared: runs the guest. A GuestFault that it raises is
+                compared, too.
         """
         self.machine = machine
         self._run = run
@@ -185,7 +189,10 @@ class Comparison:
         )
 
     def text_changed(self, where: str = "unregistered") -> list[Difference]:
-        """List the differences in executable memory, breakpoints included."""
+        """List how executable memory differs from the start, breakpoints included.
+
+        Objects that symbols name there are left out. `where` names the moment, for people.
+        """
         out = []
         for (start, end), plain in self._start.memory.items():
             if self.machine.executable(start):

@@ -154,7 +154,7 @@ class ControlBlock:
         self.child = None
 
     def reset(self) -> None:
-        """Go back to IDLE. A hit that was running is given up."""
+        """Go back to IDLE. Hits that were under way are forgotten: no more handlers of them run."""
         self.state = IDLE
         self.point = None
         self.previous = None

@@ -19,6 +19,9 @@ LONGEST = 32
 def inside(opening: Insn, decode: Callable[[int], Insn]) -> set[int]:
     """Return the addresses between a load-exclusive and the stores that close its sequence.
 
+    Paths of more than LONGEST instructions are followed no farther. set() where none leads to a
+    store.
+
     Args:
         opening: the load-exclusive; neither it nor the stores are among the addresses.
         decode: (address) -> the instruction there.
@@ -44,7 +47,8 @@ def inside(opening: Insn, decode: Callable[[int], Insn]) -> set[int]:
 def _after(insn: Insn, decode: Callable[[int], Insn]) -> list[int]:
     """Return the addresses to which an instruction may lead within an exclusive sequence.
 
-    None where the sequence ends: at a call, a computed jump, or an unknown instruction.
+    [] where the sequence ends: at a call, a computed jump, or an unknown instruction. Of a branch
+    with a load- or store-exclusive in its delay slot, the slot's address alone.
 
     Args:
         insn: the instruction.

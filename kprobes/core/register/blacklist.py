@@ -73,7 +73,8 @@ class Blacklist:
         """Take an entry back.
 
         Raises:
-            BadLocation: there is no such entry.
+            BadLocation: there is no such entry, or the range is empty.
+            Others: as add() does for a symbol.
         """
         key, name = self._key(what)
         if key not in self._entries:
