@@ -535,7 +535,7 @@ class _Copies(dict[str, "Writer"]):
         return self.write[name]
 
     def put_back(self) -> None:
-        """Write all registers back that were there first, and forget them."""
+        """Write the noted values back into their registers, and forget them."""
         for name, value in self.old.items():
             self.write[name](value)
         self.old.clear()
@@ -582,8 +582,8 @@ def regs_return_value(regs: Regs) -> int:
 def override_function_with_return(regs: Regs) -> None:
     """Send the guest from a function's entry back to its caller; the function does not run.
 
-    For a pre_handler, which then returns DIVERTED (Linux: error injection); it sets
-    regs.return_value, too. Return probes of the function still see the return.
+    For a pre_handler, which also sets regs.return_value, as this does not, and then returns
+    DIVERTED (Linux: error injection). Return probes of the function still see the return.
 
     Args:
         regs: the registers at the function's entry.

@@ -431,7 +431,9 @@ class Symbols:
         return self._read[name]
 
     def find(self, name: str) -> Symbol | None:
-        """Return one of the symbols of this name, or None."""
+        """Return the symbol that was added first of those that have exactly this name, without a
+        module; None where none has it.
+        """
         found = self._by_name.get(name)
         return found[0] if found else None
 

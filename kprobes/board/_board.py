@@ -62,7 +62,11 @@ class Part:
     settings: Mapping[str, Any] = field(factory=dict)
 
     def make(self) -> Device:
-        """Make the device. Raises BadArgument."""
+        """Make the device.
+
+        Raises:
+            BadArgument: there is no model of that name, or it does not take one of the settings.
+        """
         if isinstance(self.kind, str):
             return make_device(self.kind, self.start, self.settings)
         return self.kind(self.start, **self.settings)
@@ -127,8 +131,11 @@ class Board:
             ) from None
 
     def with_more(self, **more: Any) -> Board:
-        """Return this board with other settings where they are not None, and with more memory and
-        devices.
+        """Return a copy of this board with some attributes changed.
+
+        Args:
+            more: attribute -> value. `ram`, `rom`, `devices` and `registers`: what is added to
+                those of this board. Others replace this board's, unless they are None.
         """
         out = {
             name: value for name, value in more.items() if value is not None and name not in LISTS
@@ -167,12 +174,14 @@ class Board:
         """Make a machine with the image of a file, with no memory or devices of the board yet:
         fit() adds these.
 
-        Raises ImageError, NoMemory, BadArgument (a raw image without an architecture), as machine()
-        does.
-
         Args:
             file: its path, or its bytes.
             name: of the image; None: the file's base name.
+
+        Raises:
+            ImageError: the file cannot be loaded.
+            NoMemory: the image cannot be mapped.
+            BadArgument: a raw image without an architecture.
         """
         from ..machine.unicorn.machine import UnicornMachine
 
@@ -205,8 +214,20 @@ class Board:
         return out
 
     def fit(self, machine: UnicornMachine) -> Fitted:
-        """Put the board around a machine that has its image already. Also kept as machine.board.
-        Raises as machine().
+        """Put the board around a machine that has its image already: map memory, connect devices,
+        add symbols, and set pc and registers as where the CPU starts.
+
+        Args:
+            machine: made by load_image(), or otherwise.
+
+        Returns:
+            The board's devices and register names, which are also kept as machine.board.
+
+        Raises:
+            ImageError: a file of the board cannot be read.
+            NoMemory: memory or a device where something else is.
+            BadArgument: devices of unknown kinds, or at one place.
+            Unsupported: interrupts on an architecture without rules for them.
         """
         peripherals = () if self.svd is None else read_svd(self.svd)
         devices = [part.make() for part in self.devices]
@@ -312,7 +333,10 @@ class Fitted:
 
     def accesses(self) -> list[tuple[str, int, int]]:
         """Return (name, reads, writes) of each device, and behind it of its registers that have
-        names; the CPU's own device only where it was used.
+        names and were accessed.
+
+        Left out while nothing has accessed them: the CPU's own device, and devices without a model
+        (kind "unknown") at whose first address a register with a name is.
         """
         out = []
         for device in self.bus.devices:

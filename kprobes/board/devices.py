@@ -57,7 +57,13 @@ class Device:
         return 0
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Take what the guest writes, as read() gives it."""
+        """Take what the guest writes.
+
+        Args:
+            offset: from the device's start.
+            size: bytes of the access: 1, 2, 4 or 8.
+            value: what is written, unsigned.
+        """
 
     def ask(self, on: bool) -> None:
         """Raise the device's interrupt (True), or end it (False); nothing happens without a line or

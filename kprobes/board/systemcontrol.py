@@ -118,7 +118,7 @@ class SystemControl(Device):
         )
 
     def _exception(self, offset: int) -> int:
-        """The exception whose priority is the byte at `offset`."""
+        """Return the number of the exception whose priority is the byte at `offset`."""
         return offset - 0x400 + FIRST if offset < 0xD00 else offset - 0xD18 + 4
 
     def _set_priority(self, offset: int, value: int) -> None:

@@ -114,8 +114,8 @@ class Sink(Protocol):
         """
 
     def waits(self, regs: Regs) -> int | None:
-        """Return the target of a branch whose delay slot runs out of line at regs.pc, until
-        fault(); None: none.
+        """Return the target of a branch whose delay slot runs out of line at regs.pc; None: no such
+        slot runs there. It is known until fault() is called.
         """
 
     def ours(self, pc: int) -> bool:
@@ -133,7 +133,9 @@ class Sink(Protocol):
         """
 
     def in_turn(self) -> None:
-        """Note that the machine is `in_turn` from now on."""
+        """Note that from now on threads stop one at a time, at jumps of the core's alone
+        (Reporting.in_turn).
+        """
 
     def unloading(self, start: int, end: int) -> None:
         """Let go of probes in guest memory [start, end), which is about to be unmapped."""
@@ -319,7 +321,9 @@ class Hits(Protocol):
         """Serve a breakpoint. Only where `traps` is True."""
 
     def hit(self, usual: UsualHit) -> BuiltIn:
-        """For a call site."""
+        """Return a program that serves this usual hit at a call site: program_at() takes it as
+        `last`.
+        """
 
     def check_targets(self, now: bool) -> None:
         """Choose what happens at a hit whose handler sends the guest elsewhere.
@@ -348,20 +352,24 @@ class Following(Protocol):
     def enter(
         self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None
     ) -> BuiltIn:
-        """For a call site at which a function begins: its calls are made to return to leave()'s
-        call site.
-
-        Args:
-            returned: served at the return, or the programs that run there; the return address is
-                back where it was.
-            entered: asked first whether the call is followed; None: every call is.
+        """Return a program for a call site at which a function begins: it makes the function's
+        calls return to leave()'s call site.
 
         What is out of the ordinary is left to the service.
+
+        Args:
+            returned: the return handler that is called when such a call returns, or the programs
+                that run then; the return address is back where it was.
+            entered: the entry handler that is asked first whether the call is followed; None: every
+                call is.
         """
 
     def leave(self, target: int) -> BuiltIn:
-        """For the call site where followed calls return, `target` with mode bits. Its service gets
-        the rest.
+        """Return a program for the one call site to which followed calls return; it serves them,
+        and leaves what is out of the ordinary to the service.
+
+        Args:
+            target: address to which calls return, mode bits included.
         """
 
     def take(self) -> list[tuple[int, int, int]]:
@@ -412,6 +420,7 @@ class StackWalk(Protocol):
         """Give an address a row.
 
         Args:
+            pc: the address.
             step: the way to the caller; None: it is none of the usual kind.
             known: there is call frame information.
             outermost: a function there has no caller.
@@ -546,7 +555,14 @@ class HitRecording(Protocol):
         self, numbers: Sequence[RecordedNumber], plain: Callable[[Any, Regs], None]
     ) -> Callable[[Any, Regs], None] | None:
         """Make an entry handler of a return probe, which keeps numbers as data["saved"] of the
-        call, for "saved" numbers of a taker. See taker().
+        call, for "saved" numbers of a taker.
+
+        Args:
+            numbers: what is fetched at the entry.
+            plain: a handler that does the same, for what is not usual.
+
+        Returns:
+            None: nothing but `plain` can do it.
         """
 
 

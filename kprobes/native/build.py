@@ -307,7 +307,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: of the command line; None: the process's.
 
     Raises:
-        SystemExit: see made(); or with `--check`, something would change.
+        SystemExit: there is no compiler, or it refuses the source; or with `--check`, something
+            would change.
     """
     parser = argparse.ArgumentParser(
         prog="python -m kprobes.native.build",

@@ -74,7 +74,9 @@ class RemoteFile:
         return self.bias + self.image.lowest
 
     def tell(self, symbols: Symbols) -> None:
-        """Enter its symbols into a table."""
+        """Add its symbols to a table, and where it lies, its debug information and its data amid
+        code.
+        """
         placed = self.image.place(self.bias, lambda name: 0, module=self.module, relocate=False)
         for s in placed.symbols:
             symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
@@ -168,13 +170,25 @@ class Linked:
 
 
 def find(path: str, sysroot: str | None) -> Path:
-    """Return where a guest's file is on this computer."""
+    """Return where a guest's file would be on this computer: in `sysroot` if it is there, else at
+    the guest's own path, whether it is there or not.
+
+    Args:
+        path: the guest's, absolute.
+        sysroot: folder that stands for the guest's root; None: there is none.
+    """
     inside = Path(sysroot or "/") / path.lstrip("/")
     return inside if sysroot and inside.exists() else Path(path)
 
 
 def read_library(path: str, sysroot: str | None) -> Image | None:
-    """Return a library's file; None where it is not on this computer."""
+    """Return a library's file; None where it is not on this computer, or is no ELF file that can be
+    read.
+
+    Args:
+        path: the guest's, absolute.
+        sysroot: folder that stands for the guest's root; None: there is none.
+    """
     try:
         return read_elf(find(path, sysroot), os.path.basename(path))
     except ImageError:

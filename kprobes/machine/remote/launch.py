@@ -246,7 +246,9 @@ class Child:
             ) from None
 
     def status(self) -> int | None:
-        """Return what it has ended with, less than 0: a signal; None: it runs."""
+        """Wait a second at most for QEMU to end, and return its exit status: minus the signal's
+        number where a signal has ended it; None: it still runs.
+        """
         try:
             return self.process.wait(1)
         except subprocess.TimeoutExpired:

@@ -92,7 +92,13 @@ class StubRegisterFile:
         return {name: self.read(name) for name in names}
 
     def write(self, name: str, value: int) -> None:
-        """Set a register, which is written before the guest runs on."""
+        """Set a register, which is written before the guest runs on; do nothing while no thread is
+        this CPU.
+
+        Args:
+            name: of the register, as the stub has it.
+            value: cut to its width.
+        """
         if self.thread is not None:
             self._single[name] = value & (1 << 8 * self._slots[name].size) - 1
             self._changed.add(name)
@@ -188,7 +194,9 @@ class StubRegisterFile:
         self._changed.clear()
 
     def _fetch(self) -> bytes:
-        """Return the g packet, read once a stop."""
+        """Return all registers in one piece, as the stub's answer to `g` has them; it is asked for
+        once at each stop.
+        """
         if not self._together:
             assert self.thread is not None
             self._target.choose(self.thread)

@@ -87,8 +87,14 @@ class _File:
             _libc().fallocate(self.fd, _PUNCH, at, size)
 
     def pages(self, host: int, size: int, table: bytes) -> Iterator[Range]:
-        """Yield (start, end) of the runs of pages whose flags `table` maps to 1, as distances from
-        `host`.
+        """Yield (start, end) of runs of pages of this process, chosen by their flags, as distances
+        from `host`.
+
+        Args:
+            host: address in this process.
+            size: bytes from there on.
+            table: 256 bytes: for each value of the highest byte of a page's word in
+                /proc/self/pagemap 1, where such pages are wanted.
         """
         flags = os.pread(_pagemap(self.pid), size // PAGE * 8, host // PAGE * 8)[7::8].translate(
             table
@@ -221,13 +227,13 @@ class HostPages:
         return out
 
     def way_back(self, kepts: Sequence[KeptBlock]) -> WayBack | None:
-        """Make what puts blocks back by host code.
+        """Return an object that puts blocks back by host code.
 
         Args:
             kepts: blocks that stand as they were kept.
 
         Returns:
-            None where there is no host code, or no room.
+            The object; None where there is no host code, or the images cannot be mapped.
         """
         try:
             return WayBack(self, kepts) if native.available() else None
@@ -312,10 +318,11 @@ class WayBack:
         return self._mappings == self._pages.mappings and self._forks == _forks
 
     def written(self) -> list[KeptBlock] | None:
-        """Put blocks of data back.
+        """Put blocks of data back, and find out which blocks of code were written.
 
         Returns:
-            Blocks that are to be put back one by one: code that was written. None: all blocks are.
+            Blocks that the caller has to put back one by one: code that was written. None: the
+            caller has to put all blocks back, those of data, too.
         """
         self._returns += 1
         turn = self._returns
@@ -490,7 +497,9 @@ class PageCopies:
         """Return None: there is no quicker way."""
 
     def put_back(self, kept: KeptBlock) -> list[Range]:
-        """Put the kept contents back into the block; return what has changed, as distances."""
+        """Put the kept contents back into the block, and return what that has changed: (start, end)
+        of ranges, from the block's start.
+        """
         view, held = kept.block.view, kept.image.held
         ranges = differing(view.tobytes(), held)
         for start, end in ranges:
@@ -528,7 +537,11 @@ def _write(fd: int, data: memoryview, at: int) -> None:
 
 
 def best(page_size: int) -> HostPages | PageCopies:
-    """Return the better way that works here, for guests with pages of that size."""
+    """Return HostPages where this system tells which pages have changed, else PageCopies.
+
+    Args:
+        page_size: bytes of the guest's pages; PageCopies, unless it is a multiple of the host's.
+    """
     return HostPages() if page_size % PAGE == 0 and _tells() else PageCopies()
 
 

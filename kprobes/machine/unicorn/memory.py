@@ -239,7 +239,7 @@ class GuestMemory:
         self.heap.free(addr)
 
     def executable(self, addr: int) -> bool:
-        """Return True where the guest may execute."""
+        """Return True if the byte at `addr` is mapped, and the guest may execute it."""
         page = addr & -self.page_size
         if self.executable_pages.get(page) and self.engine.read(addr, 1) is not None:
             return True
@@ -462,7 +462,14 @@ class GuestMemory:
         self.reserved += reserved
 
     def settle_in(self, addr: int) -> None:
-        """Put the library's own memory into the segment of `addr`, where the guest's code is."""
+        """Have memory of the library's that is mapped from now on lie in the segment of `addr`.
+
+        What is mapped already stays where it is. Where the guest has no segments, this only notes
+        whether the image is at its customary address.
+
+        Args:
+            addr: where the guest's code begins.
+        """
         self.windows.home = addr - self.windows.place(addr)
         self._beside_image = 0 <= addr - IMAGE_BASE < 1 << 24
 
@@ -560,11 +567,15 @@ class GuestMemory:
         return IMAGE_BASE if self._beside_image and offset == IMAGE_BASE else OURS
 
     def map_anywhere(self, size: int, near: int | None = None) -> int:
-        """Map memory that the guest may read and write, and return its address.
+        """Map zeroed memory that the guest may read and write, and return its address.
 
         Args:
-            size: bytes.
-            near: address to be close to; None: any address will do.
+            size: bytes, rounded up to whole pages.
+            near: address to be close to, counted from the start of the segment that has the guest's
+                code where there are segments; None: any address will do.
+
+        Raises:
+            NoMemory: there is no room.
         """
         home = self.windows.home
         if near is None:

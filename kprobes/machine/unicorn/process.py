@@ -127,8 +127,9 @@ class LinuxProcess:
             bias: bytes that its addresses in guest memory are above its own.
 
         Returns:
-            Number of the image, from 1 on; offset of its block from the thread pointer; what
-            offsets within it leave out. All are 0 where it has no such storage.
+            (number of the image, from 1 on; offset of its block from the thread pointer; bytes
+            that, by the ABI, are subtracted from every offset within a block). All are 0 where it
+            has no such storage.
         """
         block = image.tls_block
         threads = self._threads if block is not None else None
@@ -228,7 +229,15 @@ class LinuxProcess:
             )
 
     def _enter(self, entry: int) -> None:
-        """Set pc to the entry, and the link register to an address that ends the run."""
+        """Set pc to the program's entry, and the link register, if return addresses are there, to
+        an address that ends the run.
+
+        Where the program takes the link register for a function to call at its exit, it is set to
+        0: there is none.
+
+        Args:
+            entry: address of the entry, as pointers have it.
+        """
         m, state = self._cpu, self._state
         linkage, threads = m.arch.linkage, self._threads
         if threads is not None and threads.leaves_in_link and linkage is not None:
@@ -378,7 +387,14 @@ class LinuxProcess:
         )
 
     def set_pointer(self, value: int) -> None:
-        """Set the thread pointer, wherever the architecture has it."""
+        """Set the thread pointer, wherever the architecture has it.
+
+        Args:
+            value: address.
+
+        Raises:
+            Unsupported: the architecture has none.
+        """
         m, threads = self._cpu, self._threads
         if threads is None:
             raise Unsupported(f"{m.arch.name} has no thread pointer", hint="set registers")
@@ -404,7 +420,12 @@ class LinuxProcess:
         m.engine.uc.reg_write(x86_const.UC_X86_REG_GS, _TLS_SELECTOR)
 
     def missing(self, name: str) -> bool:
-        """Return True if this import is one that start() serves."""
+        """Return True for an import that start() would have served: it asks for thread-local
+        storage, and start() was not called.
+
+        Args:
+            name: of the import.
+        """
         threads = self._threads
         return (
             not self.pointer

@@ -159,10 +159,12 @@ class Reports:
             self._state.sink.unloading(start, end)
 
     def is_breakpoint(self, number: int | None = None) -> bool:
-        """Return True if an interrupt is a breakpoint of the sink's.
+        """Return True if the guest stands at a breakpoint of the sink's, for which an interrupt is
+        reported now.
 
         Args:
-            number: of the interrupt; None: any.
+            number: the engine's number of the interrupt: False unless it is that of breakpoints.
+                None: only the place counts.
         """
         guest, sink = self._guest, self._state.sink
         return (
@@ -489,6 +491,9 @@ class Reports:
 
     def unclaimed(self, number: int, pc: int) -> None:
         """Serve an interrupt that is no breakpoint of the core's: the guest's own.
+
+        Where nothing serves it, it is noted in RunState.interrupt, and the engine is stopped: the
+        run reports a fault then. On an engine that has an owner, it is left to the owner.
 
         Args:
             number: of the interrupt, as the engine has it.

@@ -331,7 +331,13 @@ class HeldSignals:
 
 
 def _is_users(frame: FrameType | None) -> bool:
-    """Return True where a handler of the user's executes: it may raise wherever it is."""
+    """Return True where code of the user's executes, called by the core: it may raise wherever it
+    is.
+
+    Args:
+        frame: what a signal has interrupted; its callers up to the core's function are looked at,
+            too. None: the result is False.
+    """
     while frame is not None and not (file := frame.f_code.co_filename).startswith(_OURS):
         if not _is_library(file):
             return True

@@ -603,8 +603,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _do_brk(self, regs: Regs, wanted: int, *_: int) -> int:
         """Serve brk(): move the end of the heap, and return where it is then.
 
-        The first call maps 16 MiB for it. It stays where it is if `wanted` is outside of these.
+        The first call maps 16 MiB for it.
         Memory that a smaller heap gives up is zeroed.
+
+        Args:
+            regs: the registers at the call.
+            wanted: address where the heap is to end; outside of the 16 MiB: it ends where it did.
         """
         memory = self._cpu.memory
         if not self._lowest:

@@ -73,7 +73,9 @@ class Watches:
             size: bytes.
             access: "r", "w" or "rw"; "x": instructions that begin in the range are reported, each
                 time before it is executed.
-            report: called at each access, before memory changes.
+            report: called with (registers, address, bytes, what is written or None for a read) at
+                each access, before memory changes; for "x" with (registers, address of the
+                instruction, its bytes, None).
 
         Returns:
             A function that ends it.
@@ -241,12 +243,14 @@ class Watches:
         )
 
     def _begin(self, start: int, report: Watched, park: Callable[[BaseException], None]) -> int:
-        """Return the number of a watch that is about to begin.
+        """Note a new watch, and return its number; the caller adds its hook.
+
+        Hooks of watches that have ended are deleted, if the engine is at rest.
 
         Args:
             start: address of the first byte.
             report: called at each access.
-            park: takes what that raises.
+            park: called with the exception that `report` has raised.
         """
         m = self._cpu
         self._state.stop_in_front_of_blocks()

@@ -202,8 +202,14 @@ class FollowedCalls:
         )
 
     def close(self, reason: int, closed: bool = True) -> None:
-        """Python is to be asked about every call, for one reason among others, or no more for that
-        reason.
+        """Have Python asked at every call site, for one reason; or not any more for that reason.
+
+        Host code serves call sites while no reason is left; TASKS is one only where calls are
+        followed.
+
+        Args:
+            reason: index in `gate`, one of hostcode's constants such as NESTED.
+            closed: True: Python is asked; False: not for this reason.
         """
         self.gate[reason] = closed
 
@@ -234,7 +240,7 @@ class FollowedCalls:
         return True
 
     def _forget_stack(self) -> None:
-        """A block is no more."""
+        """Have host code reach no stack, until find_stack(): a block of guest memory is removed."""
         self._set(room=0)
 
     def take(self) -> list[tuple[int, int, int]]:

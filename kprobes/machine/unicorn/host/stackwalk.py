@@ -79,10 +79,11 @@ class HostStackWalking:
 
 
 class HostStackWalk:
-    """Walks stacks: see machine._base.StackWalk.
+    """Walks stacks by host code; implements machine._base.StackWalk.
 
     Attributes:
-        walk: see there.
+        walk: (regs, limit) -> pc and return addresses; None: something on the way is not usual, and
+            nothing is known.
     """
 
     def __init__(self, cpu: UnicornCpu, look: Callable[[int], None], above: int) -> None:
