@@ -89,7 +89,11 @@ class DaskStates(Executor):
             client.subscribe_topic(self._topic, self._sign)
 
     def _sign(self, event: tuple[float, Any]) -> None:
-        """Note what a worker does. Called in dask's thread."""
+        """Note which item a worker is at, from a sign. Called in dask's thread.
+
+        Args:
+            event: (time, (number of the batch, index of the item in it, the worker's address)).
+        """
         number, index, address = event[1]
         if self._begun.get(number, (-1, 0.0))[0] != index:
             self._begun[number] = index, time.monotonic()
@@ -101,8 +105,8 @@ class DaskStates(Executor):
         return Sign(self._topic, number)
 
     def begun(self, number: int) -> tuple[int, float] | None:
-        """Tell which item of batch `number` is worked at, and since when; None: no worker has begun
-        the batch.
+        """Return (index in batch `number` of the item that is worked at, when it was first heard
+        of, by time.monotonic()); None: no worker has begun the batch.
         """
         return self._begun.get(number)
 
@@ -116,10 +120,14 @@ class DaskStates(Executor):
         return future
 
     def give_up(self, future: Future[Any], number: int) -> None:
-        """Look at the task of batch `number` no more, and have the worker that does it begin anew.
+        """Wait for a batch's task no more: cancel it, and have its worker's process restarted.
 
-        A worker without a nanny cannot: it is left to its task, which is kept, as the worker were
-        given others then.
+        A worker without a nanny cannot be restarted: its task is not cancelled but kept, since the
+        worker would be given other tasks, which had to wait behind it.
+
+        Args:
+            future: what submit() returned for the batch; it is not resolved.
+            number: of the batch.
         """
         task = self._tasks.pop(future, None)
         if task is None:
@@ -167,7 +175,7 @@ class DaskStates(Executor):
 
 
 def by_states(executor: Executor) -> Executor:
-    """Take a dask executor's client in its place; any other executor is what it was."""
+    """Return a DaskStates over the client of a dask executor; any other executor as it is."""
     kind = type(executor)
     if kind.__module__ == "distributed.cfexecutor" and kind.__name__ == "ClientExecutor":
         given: Any = executor

@@ -185,27 +185,33 @@ class Recorded:
         self._clear()
 
     def _clear(self) -> None:
+        """Drop the trace's records, which are written or given up."""
         self._trace.clear()
         self._pending = 0
         self._lost = self._trace.lost
 
     def _start_anew(self) -> None:
+        """Close the stream, begin another one, and drop the trace's records."""
         self._part.close()
         self._part = WorkerStream(self._folder)
         self._clear()
 
 
 def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.dataset.Dataset:
-    """Make the streams of a campaign's workers files, and these a data set: `gather("out",
-    (o.result for o in outcomes))`.
+    """Make the streams of a campaign's workers files, and return these as a data set:
+    `gather("out", (o.result for o in outcomes))`.
 
-    results: of all items whose records count, those of a resumed campaign's first part included.
-    For when the campaign has ended. The columns are `item` and those of Trace.to_arrow(); every
-    reader of Arrow opens the folder.
+    Call it when the campaign has ended. The columns are `item` and those of Trace.to_arrow(); every
+    reader of Arrow opens the folder. Rows that no result names are dropped.
+
+    Args:
+        folder: the one that the jobs have recorded into.
+        results: of all items whose records count, those of a resumed campaign's first part
+            included; results that are no mapping with "part" and "rows" are passed over.
 
     Raises:
-        DatasetError: the folder cannot be read or written. Unsupported: pyarrow is not installed
-            (extra `arrow`).
+        DatasetError: the folder cannot be read or written, or rows that results name are not there.
+        Unsupported: pyarrow is not installed (extra `arrow`).
     """
     need("pyarrow", "arrow")
     import pyarrow

@@ -176,6 +176,7 @@ class _Counted:
 
 @lru_cache(_MACHINES)
 def _bench(job: Calls) -> _Bench:
+    """Return this process's machine for a job, which the first call loads and probes."""
     return _Bench(job)
 
 

@@ -38,7 +38,9 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def entry_of(outcome: Outcome[Any, Any]) -> JournalEntry:
-    """Return an outcome in words."""
+    """Return an outcome as the journal has it: the item as text, the error as "CLASS: MESSAGE", ""
+    without one, and the seconds rounded to microseconds.
+    """
     said = "" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
     return JournalEntry(str(outcome.item), outcome.result, said, round(outcome.seconds, 6))
 
@@ -72,7 +74,14 @@ class Journal:
             self._write({"campaign": campaign})
 
     def _read(self) -> int:
-        """Take the entries; the length of what is whole."""
+        """Read the file's outcomes into `entries`.
+
+        Returns:
+            The bytes of its whole lines; 0: there is no file, or its first line is not whole.
+
+        Raises:
+            JournalError: the file is no journal, or another campaign's.
+        """
         try:
             raw = self._path.read_bytes()
         except FileNotFoundError:

@@ -46,7 +46,12 @@ class Local(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """With `cancel_futures` processes that work are killed."""
+        """End the processes; no task can be submitted afterwards.
+
+        Args:
+            wait: return when all processes have ended.
+            cancel_futures: True: processes that work are killed; False: they end their tasks first.
+        """
         if cancel_futures:
             self._pool.stop()
         else:

@@ -111,7 +111,12 @@ def on_file(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def find_functions(machine: Any, file: str) -> None:
-    """Name the functions of a machine that have no names."""
+    """Find the functions of a machine that have no names, and add symbols fn_ADDRESS for them.
+
+    Args:
+        machine: the guest.
+        file: path of the image, for the text of the spinner.
+    """
     from ._render import patience
 
     with patience(f"looking for the functions of {os.path.basename(file)}"):

@@ -154,7 +154,7 @@ def _shown(value: Any) -> tuple[str, ...]:
 
 
 def _bytes(raw: bytes) -> str:
-    """Text up to a NUL where only NULs follow; else hexadecimal."""
+    """Return bytes as the text up to a NUL where only NULs follow; else in hexadecimal."""
     head, _, tail = raw.partition(b"\0")
     if not any(tail) and (head or not raw):
         return head.decode("utf-8", "backslashreplace").translate(CONTROLS)

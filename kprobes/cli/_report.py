@@ -38,7 +38,12 @@ PICTURES = ["flame", "timeline", "heat", "histogram", "callgraph"]
 
 
 def _read(path: str) -> Trace:
-    """Load a recording. Raises what Trace.load() raises."""
+    """Load a recording from a file.
+
+    Raises:
+        ImageError: the file cannot be read, is damaged, or another program's.
+        Unsupported: pyarrow is not installed.
+    """
     from ..tracing.trace import Trace
 
     return Trace.load(path)

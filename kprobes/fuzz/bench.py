@@ -96,7 +96,7 @@ def _signalled_after(seconds: float) -> Callable[[], object]:
     """Have Python's handler of _LATE called after so many seconds.
 
     Returns:
-        What calls it off.
+        A function without arguments that cancels the call.
     """
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -143,11 +143,15 @@ class FuzzBench:
         self._start = machine.snapshot()
 
     def run(self, data: bytes, seconds: float | None = None) -> Fate:
-        """Run an input.
+        """Run an input from the guest's first state. Nothing that the run raises is raised.
 
         Args:
             data: the input.
             seconds: what the run may take; None: as long as it likes.
+
+        Returns:
+            FINE, or the signal that stands for the failure, with the error; of a run that has taken
+            too long, SIGKILL with an OutOfTime.
         """
         if seconds is None:
             return self._run(data)

@@ -136,10 +136,14 @@ def examine(
 
 
 def _told(error: Exception) -> tuple[str, list[str]]:
-    """Return what an error is, and what it says beyond its message.
+    """Return the kind of an error for a Finding, and the lines that it has beyond its message.
 
     An oracle's error may have a `finding`, as those of a heap check have: an object with a `kind`,
     whose text has more lines than the message, other stacks for instance.
+
+    Returns:
+        ("CLASS/KIND", the lines of the finding's text but the first); ("CLASS", []) without a
+        finding.
     """
     name, finding = type(error).__name__, getattr(error, "finding", None)
     kind = getattr(finding, "kind", None)

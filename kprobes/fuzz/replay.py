@@ -89,7 +89,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry leads to a regular file; links that lead to each other do not."""
+    """Return True if an entry leads to a regular file; links that lead to each other do not."""
     try:
         return entry.is_file()
     except OSError:
@@ -128,7 +128,7 @@ class Replay:
 
     Attributes:
         target: what is run.
-        stamp: what the target's file was; a journal goes on with the same only.
+        stamp: hash of the target's file; a journal goes on only where it is the same.
         seconds: what a run may take; None: as long as it likes.
         memory: bytes that a run may take beyond what its process has when the target is loaded;
             None: as many as there are.
@@ -192,8 +192,8 @@ def _bench(job: Replay) -> tuple[FuzzBench, Map]:
 
 
 def edges_of(counters: Map) -> array[int]:
-    """Return what a run has covered: for each edge its number times 16, and AFL's class of its
-    counter.
+    """Return what a run has covered: for each edge whose counter is not 0 its index in the map
+    times 16, plus AFL's class of the counter, 1 to 8.
     """
     classes = bytes(counters).translate(_TABLE)
     return array("I", [number << 4 | kind for number, kind in enumerate(classes) if kind])

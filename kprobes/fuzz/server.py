@@ -219,8 +219,10 @@ class _Server:
                 return 0
 
     def _was_read(self) -> bool:
-        """AFL++ has killed a worker that was about to report, or had reported just so. Tell whether
-        it had: then AFL++ goes on to the next run.
+        """Return True if AFL++ has read the status of a worker that it has killed.
+
+        The worker was about to report, or just had. Where it had, AFL++ asks for the next run, for
+        which this waits _PATIENCE seconds.
         """
         return bool(select.select([CONTROL], [], [], _PATIENCE)[0])
 

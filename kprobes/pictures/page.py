@@ -94,7 +94,7 @@ class Picture:
 
 
 def escaped(text: object) -> str:
-    """Text of a guest or a file as HTML, its control characters visible."""
+    """Return a text of a guest or a file as HTML, its control characters visible."""
     return escape(str(text).translate(_TEXT))
 
 
@@ -200,7 +200,7 @@ def _foot(libraries: Sequence[str]) -> str:
 
 
 def _json(data: Any) -> str:
-    """JSON that ends no script, whatever texts are in it."""
+    """Return data as JSON whose `<` are escaped, so that no text ends the script that it is in."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
