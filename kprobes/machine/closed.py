@@ -20,8 +20,12 @@ OPERATORS = (
 
 
 def close(thing: object, keeps: frozenset[str] = frozenset()) -> None:
-    """From now on every public attribute of `thing` but those in `keeps`, and every operator,
-    raises MachineClosed.
+    """Have every use of an object raise MachineClosed from now on: of its public attributes, and of
+    operators.
+
+    Args:
+        thing: the object; its class is replaced.
+        keeps: names of public attributes that can still be used.
     """
     kind: Any = type(thing)  # hashable, as classes are
     thing.__class__ = _closed(kind, keeps)

@@ -40,7 +40,7 @@ def set_g(regs: Regs, n: int, value: int) -> None:
 
 
 def f(regs: Regs, n: int) -> int:
-    """A significand."""
+    """Return the significand of floating-point register `n`: 64 bits."""
     return regs[f"f{n}"] & ONES if n > 1 else n << 63
 
 
@@ -118,7 +118,16 @@ def conclude(regs: Regs, kind: int, result: bool, u: int, v: int) -> None:
 
 
 def plainly(regs: Regs, result: bool, unc: int, u: int, v: int, q: int) -> None:
-    """Set the result of a compare in predicate `u` and its opposite in `v`, where `q` holds."""
+    """Write the predicates of a plain compare, where its own predicate holds.
+
+    Args:
+        regs: the CPU's registers.
+        result: of the comparison.
+        unc: not 0: where predicate `q` does not hold, both predicates become false.
+        u: number of the predicate that gets the result.
+        v: number of the predicate that gets its opposite.
+        q: number of the qualifying predicate.
+    """
     if holds(regs, q):
         set_p(regs, {u: result, v: not result})
     elif unc:

@@ -22,7 +22,16 @@ class Effects:
         self._effects = [effect for _, effect in known]
 
     def run(self, regs: Regs, word: int, upper: int) -> bool:
-        """Do what an instruction does; upper: of L+X the other 41 bits. False: it is not known."""
+        """Execute an instruction of this unit.
+
+        Args:
+            regs: the CPU's registers.
+            word: the instruction's 41 bits.
+            upper: the other 41 bits, of an instruction of the units L and X.
+
+        Returns:
+            False where the model does not know the instruction: nothing was executed.
+        """
         row = self._table.find(word)
         if row is not None:
             self._effects[int(row.name)](regs, upper=upper, **row.extract(word))

@@ -54,6 +54,10 @@ class InjectedCode:
 
         Returns:
             The value of that register when the code has been executed.
+
+        Raises:
+            GuestFault: the code or `laid` cannot be written where the thread stands.
+            RemoteError: the code does not come to its end.
         """
         target = self._target
         trap = self._lock.trap  # else a breakpoint of the stub's ends the code

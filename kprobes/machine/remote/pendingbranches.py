@@ -47,7 +47,10 @@ class PendingBranches:
             return False
 
     def leave(self, pc: int, step: Callable[[], object]) -> bool:
-        """Have a pending branch taken, without the instruction in its slot, which has failed.
+        """Have the thread execute a pending branch, with a NOP in place of the instruction in its
+        delay slot, which has failed.
+
+        The NOP is written to guest memory for the step, and the instruction is put back.
 
         Args:
             pc: address of that instruction.

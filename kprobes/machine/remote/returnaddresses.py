@@ -49,7 +49,8 @@ class ReturnAddresses:
         self._read = read
 
     def of_thread(self, sink: Sink, regs: Regs) -> PutBack:
-        """Find those of the task that one thread runs.
+        """Return the writes that make the calls of the task that one thread runs return to their
+        callers. Nothing is written here.
 
         Args:
             sink: the core, which follows the calls.
@@ -64,8 +65,10 @@ class ReturnAddresses:
         return self._of_task(under_way.trampoline, under_way.tasks.get(regs.task, ()), regs)
 
     def of_all(self, sink: Sink, running: Sequence[Regs]) -> Iterator[tuple[Regs | None, PutBack]]:
-        """Find those of every task. Yields with each the registers of the thread that runs it, or
-        None.
+        """Yield, for each task with followed calls, (registers of the thread that runs it or None,
+        the writes that make its calls return to their callers). Nothing is written here.
+
+        A task whose stack is not mapped is left out.
 
         Args:
             sink: the core, which follows the calls.
@@ -88,7 +91,7 @@ class ReturnAddresses:
     def _of_task(
         self, trampoline: int, followed: Sequence[Any], regs: Regs | None, below: int = 0
     ) -> PutBack:
-        """Find those of one task.
+        """Return the writes that make the calls of one task return to their callers.
 
         Args:
             trampoline: where its calls return to, mode bits included.

@@ -42,7 +42,7 @@ class LockTrampolines:
         self._exits: dict[int, int] = {}  # target -> its exit trampoline
 
     def use_lock(self, saving: Saving, lock: int) -> None:
-        """Say how trampolines are made.
+        """Set what trampolines are made of. Called before the first one is made.
 
         Args:
             saving: saves and restores the architecture's registers.

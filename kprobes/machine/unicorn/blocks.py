@@ -64,7 +64,15 @@ class HostBlocks:
         self._sorted: tuple[list[HostBlock], list[int]] | None = None
 
     def make(self, start: int, size: int, code: bool) -> HostBlock:
-        """Zeroed host memory for [start, start + size)."""
+        """Return a block with new host memory, all zeros, for guest memory [start, start + size).
+
+        find() does not know the block until add().
+
+        Args:
+            start: address of the first byte, as the engine has it.
+            size: bytes.
+            code: True where code will be there: a block without `room`.
+        """
         return self._block(start, memoryview(zeroed(size)), code)
 
     def _block(self, start: int, view: memoryview, code: bool) -> HostBlock:
@@ -107,7 +115,16 @@ class HostBlocks:
             forget()
 
     def mark(self, start: int, end: int, code: bool) -> None:
-        """[start, end) has code from now on, or has none."""
+        """Note that [start, end) has code from now on, or that it has none.
+
+        Blocks are cut at `start` and `end`, and replaced by others with the same host memory.
+        Functions given to on_remove() and on_change() are called.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+            code: True where it has code.
+        """
         self.held.extend(self._part(block, start, end, code) for block in self._cut(start, end))
         self._sorted = None
         for forget in (*self._forgets, *self._changes):
@@ -218,8 +235,8 @@ class HostBlocks:
         return load, store, swap
 
     def window(self, addr: int) -> tuple[Any, int, int] | None:
-        """(words, start, outside): words around `addr` from `start` on, as many as make a power of
-        two; None where no block has `addr`.
+        """Return (words, start, outside): words around `addr` from `start` on, as many as make a
+        power of two; None where no block has `addr`.
 
         A distance from `start` that has none of the bits `outside` is that of one of the words.
         on_remove() tells when they are gone.

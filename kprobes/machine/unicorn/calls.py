@@ -82,10 +82,16 @@ class FunctionCalls:
             self._runner.finish()
 
     def _target(self, pointer: int) -> int:
-        """Make ready for a call of a function, and return where it starts, mode bits included.
+        """Return the address where a function starts, mode bits included, before it is called.
+
+        The page where calls return to is mapped if there is none yet, and the registers of before a
+        call that has failed are put back (forget_failure()).
 
         Args:
-            pointer: its address, as pointers have it.
+            pointer: the function's address, as pointers have it.
+
+        Raises:
+            Unsupported: the architecture has no calling convention.
         """
         target = self._functions.target(pointer)
         if not self._callable:
@@ -107,7 +113,9 @@ class FunctionCalls:
         timeout: float | None,
         max_insns: int | None,
     ) -> int:
-        """Call a function inside no run, its registers set by host code where that can do it.
+        """Call a function inside no run, return its integer result, and put the registers back.
+
+        Host code sets the registers and puts them back; where it cannot, _call() is called.
 
         Args:
             host: what sets them.
@@ -149,14 +157,23 @@ class FunctionCalls:
         timeout: float | None,
         max_insns: int | None,
     ) -> int:
-        """Call a function while this thread has the CPU.
+        """Call a function while this thread has the CPU, return its integer result, and put the
+        registers back.
+
+        If an outermost call fails, the registers stay as they are where the guest has stopped, and
+        those of before the call are kept for forget_failure().
 
         Args:
             function: address, as pointers have it, or symbol.
-            passing: what passes arguments.
-            numbers: arguments that go into registers as they are, where `passing` has none.
+            passing: the arguments, where one of them is copied, goes on the stack, or has to be
+                converted; else `self._nothing`, which has no arguments.
+            numbers: arguments that go into registers as they are; empty unless `passing` is
+                `self._nothing`.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
+
+        Raises:
+            GuestStopped: stop() has ended the call.
         """
         cpu, state = self._cpu, self._state
         regs, engine = cpu.regs, cpu.engine
@@ -196,7 +213,9 @@ class FunctionCalls:
                 regs.target = sent
 
     def close(self) -> None:
-        """Give back what calls have kept of the engine's."""
+        """Discard the engine's context that calls have kept for registers. Called when the machine
+        is closed.
+        """
         kept = None if self._host is None else self._host.give_up()
         if kept is not None:
             self._cpu.engine.discard(kept)
@@ -331,7 +350,18 @@ class FunctionCalls:
             cpu.regs.reported, cpu.regs.target = outer
 
     def _pointer(self, function: str | int) -> int:
-        """Return a function's address as pointers have it."""
+        """Return a function's address as pointers have it, mode bits included.
+
+        For the symbol of an ifunc it is the function that its resolver chooses; the resolver runs
+        in the guest the first time.
+
+        Args:
+            function: address, as pointers have it, or symbol.
+
+        Raises:
+            BadArgument: it is no address.
+            UnknownSymbol: there is no such symbol.
+        """
         if not isinstance(function, str):
             return code_pointer(function, self._cpu.arch.bits)
         return self._stubs.resolved(self._functions.symbols[function])

@@ -234,7 +234,7 @@ class Engine:
         check(_held.uc_ctl(self.handle, REMOVE_CACHE, _u64(start), _u64(end)))
 
     def regions(self) -> list[tuple[int, int, int]]:
-        """(first address, last address, UC_PROT_* bits) of all mapped memory: the binding's
+        """Return (first address, last address, UC_PROT_* bits) of all mapped memory: the binding's
         mem_regions(), in a quarter of its time.
         """
         found, count = _void(), ctypes.c_uint32()

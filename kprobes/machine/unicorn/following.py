@@ -67,7 +67,7 @@ class HostHits:
         self._calls.close(HIT, now)
 
     def hit(self, usual: UsualHit) -> Hit:
-        """For a call site."""
+        """Return a program that serves this usual hit at a call site."""
         return Hit(self, usual)
 
     def made(self, usual: UsualHit | UsualReturn, site: int) -> Usual:
@@ -97,7 +97,7 @@ class HostHits:
 
 
 class Hit:
-    """At a call site: see Hits.hit()."""
+    """The built-in program of a call site that serves a usual hit."""
 
     held = ()
 
@@ -106,7 +106,15 @@ class Hit:
         self._usual = usual
 
     def at(self, site: CallSite, address: int) -> int:
-        """Serve a call site from now on; the function that does it."""
+        """Have host code serve a call site from now on.
+
+        Args:
+            site: the call site's words.
+            address: guest address of the call site.
+
+        Returns:
+            Address of the host function that serves it.
+        """
         site.lead("usual", self._hits.made(self._usual, address))
         return hostcode.address("hit")
 
@@ -131,11 +139,17 @@ class HostFollowing:
     def enter(
         self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None
     ) -> Enter:
-        """For a function's entry."""
+        """Return a program for a call site at which a function begins; arguments as those of
+        machine._base.Following.enter().
+        """
         return Enter(self._calls, self._hits, self._services, self._blocks, returned, entered)
 
     def leave(self, target: int) -> Leave:
-        """For where followed calls return."""
+        """Return a program for the call site to which followed calls return.
+
+        Args:
+            target: address to which calls return, mode bits included.
+        """
         return Leave(self._calls, self._services, target)
 
     def take(self) -> list[tuple[int, int, int]]:
@@ -146,7 +160,7 @@ class HostFollowing:
 
 
 class Enter:
-    """At a function's entry: see Following.enter()."""
+    """The built-in program of a call site at which a function begins, whose calls are followed."""
 
     def __init__(
         self,
@@ -195,7 +209,9 @@ class Enter:
         return () if isinstance(self._returned, UsualReturn) else tuple(self._returned)
 
     def room(self, calls: int) -> None:
-        """Follow so many more calls that begin there, if the stack is where host code finds it."""
+        """Follow so many more calls that begin there; where host code does not find the stack, have
+        Python serve the call site instead.
+        """
         self._site["spare"] = calls
         if not self._calls.find_stack(self._blocks.find):
             self._site["function"] = self._site["python"]
@@ -217,7 +233,15 @@ class Leave:
         self._target = target
 
     def at(self, site: CallSite, address: int) -> int:
-        """Serve a call site from now on; the function that does it."""
+        """Have host code serve, from now on, the call site to which followed calls return.
+
+        Args:
+            site: the call site's words.
+            address: guest address of the call site.
+
+        Returns:
+            Address of the host function that serves it.
+        """
         self._calls.returns_to(self._target)
         self._services.trampoline = address
         return self._calls.leave

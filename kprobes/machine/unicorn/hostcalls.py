@@ -110,7 +110,9 @@ class HostCalls:
         return True
 
     def _forget_stack(self) -> None:
-        """A block is no more."""
+        """Have host code reach no stack until the next call finds it: a block of guest memory is
+        removed.
+        """
         self._set(bytes=0)
 
     def give_up(self) -> Any:

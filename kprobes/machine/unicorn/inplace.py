@@ -27,7 +27,7 @@ MOST = 4  # hooks: 6 ns a hit with one of them, 9 with four
 
 
 class HookedInstructions:
-    """A CPU's.
+    """The instructions of one CPU that are call sites themselves.
 
     Attributes:
         sites: address -> the words of its call site, also of those that have left: a callback must

@@ -149,7 +149,11 @@ class Heap:
         self._end = then[3]
 
     def alloc(self, size: int) -> int:
-        """Return the address of a new block of `size` bytes."""
+        """Return the address of a new block of `size` bytes. It is not cleared.
+
+        Raises:
+            NoMemory: there is no room, or `size` is negative.
+        """
         if size < 0:
             raise NoMemory(f"size {size} is negative", hint="ask for 0 bytes or more")
         rounded = -(-max(size, 1) // 16) * 16
@@ -168,7 +172,11 @@ class Heap:
         return block
 
     def free(self, block: int) -> None:
-        """Give a block back."""
+        """Give a block back.
+
+        Raises:
+            GuestFault: alloc() has not returned this address, or it was given back already.
+        """
         size = self._used.pop(block, None)
         if size is None:
             raise GuestFault("was not allocated here", address=block)

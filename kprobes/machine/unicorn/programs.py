@@ -91,7 +91,11 @@ class HostView:
 
 
 def chain(programs: Sequence[HostProgram]) -> int:
-    """Have each run after the one before; the address of the first environment."""
+    """Link programs so that each runs after the one before, and return the address of the first
+    one's environment; 0 where there is none.
+
+    The address of the next environment is written into the second word of each.
+    """
     for n, program in enumerate(programs):
         following = programs[n + 1].address if n + 1 < len(programs) else 0
         ctypes.c_uint64.from_address(program.address + 8).value = following

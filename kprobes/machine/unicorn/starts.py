@@ -144,7 +144,8 @@ class Starts:
         state.translated_end = until
 
     def settle(self, access: str) -> None:
-        """Make sure that the engine can translate after an error; if it cannot, set `dead`.
+        """Have the engine forget the translation that a failed fetch has ended, where its next
+        translation would kill the process otherwise; if that is not possible, set `dead`.
 
         Args:
             access: what has failed: "fetch", "read" and so on, as in Fault.

@@ -27,7 +27,7 @@ Finish = Callable[[Any, Any, "BaseException | None"], None]
 
 
 class HostServedTrap:
-    """The words of one breakpoint (struct trap). See machine._base.ServedTrap."""
+    """The words of one breakpoint (struct trap). Implements machine._base.ServedTrap."""
 
     def __init__(self, traps: ServedBreakpoints, usual: UsualTrap) -> None:
         self._traps = traps

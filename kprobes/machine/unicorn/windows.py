@@ -42,8 +42,12 @@ class Windows:
         return [addr, *({place, *(start + place for start in self._used)} - {addr})]
 
     def shown(self, place: int, regs: Regs) -> int:
-        """Return the address by which an instruction meant a place: the one that is nearest to what
-        a register holds.
+        """Return the guest address by which an instruction has most likely accessed some memory:
+        of all its addresses, the one that is nearest to the value of a register other than pc.
+
+        Args:
+            place: the engine's address of the memory.
+            regs: the registers at the instruction.
         """
         if not self._segments:
             return place

@@ -49,7 +49,7 @@ FLAGS = (("82f00b004010", 0x80000000), ("7b0000044200", 0x78000000))
 
 
 def set_up(engine: Engine) -> None:
-    """Cpu.setup."""
+    """Set the base of the trap vectors, and a PSW that does not count calls (Cpu.setup)."""
     engine.uc.reg_write(const.UC_TRICORE_REG_BTV, VECTORS)
     engine.uc.reg_write(const.UC_TRICORE_REG_PSW, UNCOUNTED)
 
@@ -125,7 +125,16 @@ def rewind(engine: Engine) -> tuple[Callable[[], int], Callable[[int], None]]:
 
 
 def trap_taken(regs: Regs, pc: int) -> tuple[int, int, bytes] | None:
-    """Interrupts.taken: class and TIN make the number."""
+    """Return what trap the CPU has taken itself, if it stands at a trap vector (Interrupts.taken).
+
+    Args:
+        regs: the CPU's registers.
+        pc: where it stands.
+
+    Returns:
+        (class and TIN of the trap as one number, address of the instruction, code that returns from
+        the trap; b"": nothing can); None: it stands elsewhere.
+    """
     if pc < VECTORS or pc & 31:
         return None
     number = (pc - VECTORS) << 3 | regs["d15"]
@@ -133,7 +142,7 @@ def trap_taken(regs: Regs, pc: int) -> tuple[int, int, bytes] | None:
 
 
 def system_call(code: bytes) -> int:
-    """PassedOverCall.number."""
+    """Return the number by which a SYSCALL with these bytes is reported (PassedOverCall.number)."""
     return SYSTEM_CALL | int.from_bytes(code, "little") >> 12 & 0xFF
 
 

@@ -48,7 +48,7 @@ START = {
 
 
 def set_up(engine: Engine) -> None:
-    """Cpu.setup."""
+    """Set the registers of the FPU and of SSE as a process finds them (Cpu.setup)."""
     for register, value in START.items():
         engine.uc.reg_write(register, value)
 

@@ -107,5 +107,9 @@ class CallConvention:
     words: dict[str, int] = field(factory=dict)
 
     def function(self, kind: str) -> str:
-        """Name of the function of a kind (enter, ask, leave), or of the `way`, for such guests."""
+        """Return the name of the library's function of a kind, for guests with this convention.
+
+        Args:
+            kind: "enter", "ask", "leave" or "way".
+        """
         return f"{kind}{'_reloaded' * (self.reloaded and kind == 'leave')}_{self.where}_{self.bits}"

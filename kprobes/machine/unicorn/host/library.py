@@ -46,7 +46,11 @@ class _Info(ctypes.Structure):
 
 
 def address(name: str) -> int:
-    """Of a function that the library exports. AttributeError where it exports none."""
+    """Return the address of a function that the engine's library exports.
+
+    Raises:
+        AttributeError: it exports no such function.
+    """
     return ctypes.cast(getattr(library(), name), ctypes.c_void_p).value or 0
 
 

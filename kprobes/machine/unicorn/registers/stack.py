@@ -91,6 +91,6 @@ class StackRegs(Regs):
         return int(self._abi().argument(self, n))
 
     def _forget(self) -> None:
-        """A block is no more."""
+        """Forget where the stack is in this process: a block of guest memory is removed."""
         self._distances = {}
         self._words = ()
