@@ -77,7 +77,7 @@ class Traps:
         return probe.get(insn.size) or probe[min(probe)]
 
     def every(self) -> set[bytes]:
-        """Return all of them."""
+        """Return the bytes of every breakpoint: those of `end`, `probe` and `modes`."""
         return {*self.end.values(), *self.probe.values(), *(code for probe in self.modes.values()
                                                             for code in probe.values())}
 
@@ -357,7 +357,7 @@ class Arch:
                 else self.bundles.jump(insn, to, [place for place, _ in places[1:]]))
 
     def jump_in(self, mode: int) -> Jump | None:
-        """Return the jump of a mode."""
+        """Return the jump of a mode (mode bits); None: the architecture has no jump."""
         return None if self.jump is None else self.jump.modes.get(mode, self.jump)
 
     def end_bytes(self, mode: int) -> bytes:

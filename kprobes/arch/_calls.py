@@ -61,6 +61,10 @@ class Abi:
         Args:
             regs: registers at a function's entry.
             n: the argument's number, from 0 on.
+
+        Raises:
+            ValueError: `n` is negative.
+            GuestFault: it is on the stack, and memory is not mapped there.
         """
         if n < 0:
             raise ValueError("arguments are counted from 0")

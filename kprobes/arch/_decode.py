@@ -185,7 +185,7 @@ class DecodeTable:
                     )
 
     def find(self, word: int) -> Row | None:
-        """Return the most specific row that matches `word`."""
+        """Return the most specific row that matches an encoding; None: none does."""
         for mask, value, row in self._buckets[word >> self._top]:
             if word & mask == value and (row.when is None or row.when(**row.extract(word))):
                 return row

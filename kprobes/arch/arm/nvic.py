@@ -130,7 +130,7 @@ class Nvic:
         return priority & -(2 << self.group_bits) & 0xFF
 
     def execution_priority(self) -> int:
-        """Return the priority that an exception must be above to be taken now."""
+        """Return the priority of what runs now: an exception is taken if its number is lower."""
         out = min((self._group(number) for number in self.active), default=LOWEST)
         if basepri := self._cpu.system("basepri"):
             out = min(out, self._cut(basepri))
@@ -141,7 +141,9 @@ class Nvic:
         return out
 
     def first(self) -> int | None:
-        """Return the most urgent exception that is pending and enabled."""
+        """Return the number of the most urgent exception that is pending and enabled; None: none
+        is.
+        """
         return min(
             (number for number in self.ready if self._takes(number)),
             key=lambda number: (FIXED.get(number, self.priority.get(number, 0)), number),
@@ -182,7 +184,13 @@ class Nvic:
     # --- entry and return
 
     def _enter(self, number: int) -> int:
-        """Push a frame, go to the vector (B1.5.6 PushStack, ExceptionTaken). Returns the handler.
+        """Push a frame and make an exception active (B1.5.6 PushStack, ExceptionTaken).
+
+        Args:
+            number: of the exception.
+
+        Returns:
+            The address of its handler, bit 0 set.
         """
         cpu, regs = self._cpu, self._cpu.regs
         handler = int.from_bytes(cpu.read(self.vectors + 4 * number, 4), "little")

@@ -33,7 +33,12 @@ def parts(bundle: bytes) -> Parts:
 
 
 def join(template: int, slots: Sequence[int]) -> bytes:
-    """Put one together."""
+    """Return the 16 bytes of a bundle.
+
+    Args:
+        template: its 5 bits.
+        slots: its three instructions, of 41 bits each.
+    """
     return (template | sum(word << 5 + WIDTH * n for n, word in enumerate(slots))).to_bytes(
         SIZE, "little"
     )

@@ -92,7 +92,9 @@ def _is_collection(addr: int) -> bool:
 
 
 def _above(bsp: int, count: int) -> tuple[list[int], int]:
-    """Return the places where `count` registers are saved from `bsp` on, and the next one's place.
+    """Return (addresses where `count` registers are saved from `bsp` on, address of the next one).
+
+    Words of the backing store that hold NaT bits are passed over.
     """
     places: list[int] = []
     while True:
@@ -105,7 +107,7 @@ def _above(bsp: int, count: int) -> tuple[list[int], int]:
 
 
 def _below(bsp: int, count: int) -> list[int]:
-    """Return the places where `count` registers are saved below `bsp`."""
+    """Return the addresses where `count` registers are saved below `bsp`, the lowest first."""
     places: list[int] = []
     while len(places) < count:
         bsp -= 8

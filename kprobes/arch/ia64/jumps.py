@@ -33,7 +33,7 @@ def predicate(insn: Insn) -> int:
 
 
 def why_none(insn: Insn) -> str:
-    """`Bundles.no_jump`."""
+    """Return why no jump can stand in an instruction's place; "": one can (`Bundles.no_jump`)."""
     template, words = bundle.parts(insn.raw)
     if insn.addr % SIZE == 2 and template >> 1 == STOP_BEHIND_0:
         return "no template has a stop behind slot 0 and a branch in slot 2"

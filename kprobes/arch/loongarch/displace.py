@@ -105,8 +105,12 @@ def jirl(insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
 
 
 def _skip(insn: Insn, opposite: int, kept: int) -> bytes:
-    """Return this branch, with the other condition, over the next instruction: `kept` is all but its
-    offset.
+    """Return a branch with the opposite condition, over the instruction that follows it.
+
+    Args:
+        insn: the original branch.
+        opposite: bits in which the opposite condition's encoding differs.
+        kept: mask of the encoding without the offset.
     """
     return word(int.from_bytes(insn.raw, "little") & kept ^ opposite | 8 >> 2 << 10)
 

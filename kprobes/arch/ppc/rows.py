@@ -134,8 +134,10 @@ def b_elsewhere(order: Order, mask: int, insn: Insn, to: int, **_: int) -> bytes
 
 
 def bc_elsewhere(order: Order, mask: int, insn: Insn, to: int, o: int, i: int, **_: int) -> bytes:
-    """Skip, by the branch itself, a b that skips the b to its target: BO has no opposite where CTR
-    and CR both count.
+    """Return three branches: the original, which skips the second where it is taken; a b that skips
+    the third; and a b to the original's target.
+
+    BO has no opposite where CTR and CR both count.
     """
     skips = word(0b010000 << 26 | o << 21 | i << 16 | 8, order), word(0b010010 << 26 | 8, order)
     return b"".join(skips) + b_elsewhere(order, mask, insn, to + 8)

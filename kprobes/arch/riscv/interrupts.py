@@ -15,7 +15,12 @@ MIE, MPIE, MPP = 1 << 3, 1 << 7, 3 << 11  #: bits of mstatus
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Tell whether mie or mstatus masks it; below machine mode only mie does."""
+    """Return True where mie or mstatus masks an interrupt; below machine mode only mie does.
+
+    Args:
+        cpu: the CPU between two instructions.
+        line: number of the interrupt.
+    """
     if not cpu.system("mie") >> line & 1:
         return True
     return cpu.system("priv") == MACHINE and not cpu.system("mstatus") & MIE
@@ -46,7 +51,12 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
 
 
 def show(cpu: ExceptionCpu, lines: frozenset[int]) -> None:
-    """Set mip."""
+    """Set mip, where the guest reads which interrupts are pending.
+
+    Args:
+        cpu: the CPU between two instructions.
+        lines: numbers of the interrupts that are pending.
+    """
     value = sum(1 << line for line in lines)
     if cpu.system("mip") != value:
         cpu.set_system("mip", value)

@@ -261,7 +261,13 @@ def indirect_on_condition(regs: Regs, insn: Insn, m: int, **fields: int) -> int:
 def stretched(
     simulate: Callable[..., int], regs: Regs, insn: Insn, h: int, d: int, **fields: int
 ) -> int:
-    """Return a simulation whose displacement has 20 bits."""
+    """Simulate an instruction whose displacement has 20 bits, and return the next target.
+
+    Args:
+        simulate: simulates it; gets the displacement as `d`, with its sign.
+        h: the displacement's upper 8 bits.
+        d: its lower 12 bits.
+    """
     return simulate(regs, insn, d=signed(h << 12 | d, 20), **fields)
 
 

@@ -48,7 +48,11 @@ def near(bits: int) -> Callable[..., Insn]:
 
 
 def literal(size: int) -> Callable[..., Insn]:
-    """Return the address of a pc-relative operand; size: of what is read there, 0: nothing is."""
+    """Return the `extra` of an instruction with a pc-relative operand: it sets the operand.
+
+    Args:
+        size: bytes that are read there; 0: the address alone counts, in units of 4 bytes.
+    """
 
     def extra(insn: Insn, i: int, **_: int) -> Insn:
         scale = size or 4

@@ -38,7 +38,16 @@ def loaded(code: int) -> tuple[int, bool]:
 
 
 def table(order: Order, insn: Insn, before: Sequence[Insn]) -> Table | None:
-    """Return a jump's table, a load's value."""
+    """Return the table of a BRAF's distances, or the value that a load reads (`Walking.table`).
+
+    Args:
+        order: byte order of code and data.
+        insn: the instruction.
+        before: instructions that always precede it.
+
+    Returns:
+        None: it is neither a BRAF nor a load through R0, or MOVA has not set the address.
+    """
     if insn.name == "BRAF":
         return _distances(order, insn, before)
     size, _ = loaded(code_of(order, insn)) if insn.name == "insn" else (0, False)

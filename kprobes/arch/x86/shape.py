@@ -231,8 +231,14 @@ def _immediate(letter: str, modrm: int, operand: int, address: int) -> int:
 
 
 def measure(code: bytes, wide: bool) -> EncodingShape:
-    """Take the instruction at the start of `code` apart; `wide`: 64-bit mode. IndexError where
-    `code` ends within it.
+    """Return where the parts of the instruction at the start of `code` are, and its size.
+
+    Args:
+        code: bytes of the instruction, and what follows it.
+        wide: True in 64-bit mode.
+
+    Raises:
+        IndexError: `code` ends within the instruction.
     """
     at = seen = modrm = disp = 0
     while effect := PREFIXES[wide].get(code[at]):
