@@ -6,14 +6,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import frozen
 
 from .. import native
 from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
 from ..core.probe import DIVERTED, Kprobe, Kretprobe, KretprobeInstance, Probe
-from ..debug.info import DebugInfo
 from ..debug.operands import Operand, Unfetchable, operand_of, resolved
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError, Unsupported
 from ..machine._base import Clock, Machine
@@ -32,6 +32,9 @@ from .program import AtEntry, Program
 from .sections import SectionTarget, target_of
 from .site import SiteProgram
 from .targets import aims
+
+if TYPE_CHECKING:
+    from ..debug.info import DebugInfo
 
 #: lines of trace_printk that are kept
 LINES: Final = 10_000
@@ -123,7 +126,6 @@ class Attachment:
         why_python: program name -> why each of its hits goes through Python, as one clause; ""
             where compiled code runs it without Python once its probe is optimized.
         print: called with each line of trace_printk.
-        debug: the guest's debug information.
     """
 
     def __init__(
@@ -142,8 +144,14 @@ class Attachment:
         self.printed: deque[str] = deque(maxlen=LINES)
         self._counts: Clock | None = None
         self._semaphores: list[int] = []
-        self.debug = DebugInfo(owner.machine)
         self.print = printed or self.printed.append
+
+    @cached_property
+    def debug(self) -> DebugInfo:
+        """The guest's debug information."""
+        from ..debug.info import DebugInfo  # many modules, which most programs do not need
+
+        return DebugInfo(self._owner.machine)
 
     @property
     def maps(self) -> dict[str, Map]:
@@ -271,9 +279,7 @@ def attach(
     ticks = clock_of(owner.machine, clock)
     with program.unless_refused():
         attachment = Attachment(owner, program, printed)
-        places = list(
-            _places(owner, program, where, offset, retprobe, maxactive, attachment.debug, only)
-        )
+        places = list(_places(owner, program, where, offset, retprobe, maxactive, attachment, only))
         sites = {
             key: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
             for key, name, place in places
@@ -301,7 +307,7 @@ def _places(
     offset: int,
     retprobe: bool,
     maxactive: int,
-    debug: DebugInfo,
+    attachment: Attachment,
     only: Sequence[str] | None,
 ) -> Iterator[tuple[str, str, Where]]:
     """Yield (key, name of the entry function, where it goes) for each probe to be made.
@@ -313,7 +319,7 @@ def _places(
         offset: bytes behind `where`.
         retprobe: True to run the program at the return of the function at `where`.
         maxactive: calls that are followed at once at most, of a return probe; 0: the default.
-        debug: the guest's debug information, for static tracepoints.
+        attachment: has the guest's debug information, which names static tracepoints.
         only: names of the entry functions that are attached; None: all.
 
     Yields:
@@ -343,7 +349,8 @@ def _places(
             hint="say where: k.attach(prog, 'function')",
         )
     for name, target in targets.items():
-        for aim in aims(program.codes[name], target, owner.machine.symbols, debug.markers):
+        code, symbols = program.codes[name], owner.machine.symbols
+        for aim in aims(code, target, symbols, attachment.debug.markers):
             place = Where(
                 aim.symbol,
                 target.offset,
@@ -473,12 +480,11 @@ class _Site:
         """
         machine = owner.machine
         check(engine, program.code)
-        debug = attachment.debug
         at_entry = where.listed and not where.retprobe and not where.session
-        program = adapted(program, machine.arch, lambda: debug, at_entry)
+        program = adapted(program, machine.arch, lambda: attachment.debug, at_entry)
         fits(program.code, machine)
         self._owner = owner
-        self._debug = debug
+        self._attachment = attachment
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
         self._place.operands = tuple(_operand(program.code, one, machine) for one in where.operands)
         self._where = where
@@ -531,7 +537,7 @@ class _Site:
 
         def make(program: Program) -> Any:
             """Verify a program, note which words it reads, and return its interpreter."""
-            ready = adapted(program, machine.arch, lambda: self._debug, at_entry)
+            ready = adapted(program, machine.arch, lambda: self._attachment.debug, at_entry)
             fits(ready.code, machine)
             ready.verify()
             self._followers.extend(words(ready, machine))
@@ -687,7 +693,7 @@ class _Site:
         address = self.probe.address or 0
         place.function = address if place.returns or self._owner.is_entry(address) else 0
         if self._listed is not None:
-            parameters = self._debug.parameters(address)
+            parameters = self._attachment.debug.parameters(address)
             if parameters is None:
                 raise ProgramError(
                     "its section has the arguments and the result in one list, and debug "
