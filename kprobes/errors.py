@@ -298,6 +298,18 @@ class GuestFault(KprobeError):
         serve: str = "",
         command: str = "",
     ) -> None:
+        """
+        Args:
+            reason: what the guest did, as a clause.
+            address: as the attribute.
+            pc: as the attribute; None: not known.
+            access: as the attribute.
+            symbol: as the attribute.
+            number: as the attribute.
+            serve: what a Python program can do so that the guest goes on; the message has it,
+                `plain` has not. "": of an interrupt, that is machine.interrupt_handler.
+            command: what to do on the command line; `plain` has it, the message has not.
+        """
         self.pc = pc
         self.access = access
         self.number = number

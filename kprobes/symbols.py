@@ -469,7 +469,9 @@ class Symbols:
     def covering(self, addr: int) -> Symbol | None:
         """Return the symbol that `addr` lies in; None: it lies in none.
 
-        A symbol without a size reaches to the next one, or to the end of its image.
+        Of symbols that overlap it is the one that begins last. A symbol without a size reaches to
+        the end of its image, where it covers what no symbol behind it covers. The search ends at a
+        symbol that does not cover `addr` and begins more than 1 MiB before it.
         """
         if not self._sorted:
             self._addresses = sorted(self._at)

@@ -27,7 +27,14 @@ class Host(Wires, Protocol):
         read: Callable[[int, int], int] | None,
         write: Callable[[int, int, int], object] | None,
     ) -> None:
-        """Have accesses to whole pages served by functions."""
+        """Have accesses to whole pages of guest memory served by functions.
+
+        Args:
+            start: address of the first page.
+            size: bytes, whole pages.
+            read: (offset, bytes) -> value; None: reads give 0.
+            write: (offset, bytes, value); None: writes are lost.
+        """
 
 
 class Bus:
@@ -53,7 +60,12 @@ class Bus:
                 )
 
     def connect(self, machine: Host) -> None:
-        """Put the devices into a machine. Raises NoMemory where its memory is taken."""
+        """Map the devices into a machine's memory, and connect each to the machine.
+
+        Raises:
+            NoMemory: something else is mapped in a device's pages.
+            Unsupported: a device needs interrupts, and the machine has none.
+        """
         page = machine.page_size
         ranges: list[list[int]] = []
         for device in self.devices:

@@ -70,7 +70,13 @@ class PaperCalls:
     def program_at(
         self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None
     ) -> None:
-        """Only count a call site's executions from now on."""
+        """Only count a call site's executions from now on, and do not call its service.
+
+        Args:
+            addr: the call site.
+            programs: must be empty: the toy engine runs none.
+            last: must be None.
+        """
         assert not programs and last is None
         self._counting.add(addr)
 

@@ -89,6 +89,11 @@ class Accesses:
         "write".
 
         None where no engine can tell.
+
+        Args:
+            regs: registers of the thread that has stopped.
+            pc: address of the instruction.
+            address: address of the access.
         """
         try:
             m = self._engine = self._engine or UnicornMachine.from_code(b"", arch=self._arch.name)

@@ -238,8 +238,12 @@ class Loads:
         return tuple(new)
 
     def _enter(self, image: Image, bias: int, module: str) -> None:
-        """Note that a file is loaded, and enter its symbols; arguments as RemoteFile's
-        attributes.
+        """Note that a file is loaded, and add its symbols to the table.
+
+        Args:
+            image: the file.
+            bias: address in memory less the link address.
+            module: its name; "": the program itself.
         """
         self._loaded.append(RemoteFile(image, bias, module))
         self._loaded[-1].tell(self._symbols)

@@ -13,8 +13,16 @@ from ...errors import ImageError, Unsupported
 
 
 def assemble(text: str, arch: str, base: int) -> bytes:
-    """Machine code for `text` at address `base`. Unsupported where there is no assembler for the
-    ISA, ImageError for bad text.
+    """Return machine code for assembly text.
+
+    Args:
+        text: instructions as Keystone reads them.
+        arch: name of the architecture.
+        base: address of the first byte.
+
+    Raises:
+        Unsupported: there is no assembler for the architecture, or Keystone is not installed.
+        ImageError: the text does not parse, or gives no code.
     """
     known = row(get(arch), AssemblyText)
     if known is None or not known.keystone:

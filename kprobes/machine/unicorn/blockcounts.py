@@ -282,7 +282,9 @@ class HookedBlockCounts:
             self._follow_arc(addr)
 
     def _look(self) -> None:
-        """Mappings have changed: guest code may be where code of the library's was."""
+        """Count guest code that is now where code of the library's was, from 0 on. Called when
+        mappings have changed.
+        """
         if self._hook is None:
             return
         own, place = self._memory.own, self._memory.windows.place

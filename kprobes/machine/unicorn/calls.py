@@ -221,8 +221,10 @@ class FunctionCalls:
             self._cpu.engine.discard(kept)
 
     def forget_failure(self) -> None:
-        """Put back the registers of before a call that failed: until now they were shown as it had
-        stopped.
+        """Put back the registers of before an outermost call that failed: until now they were as
+        they were where the call has stopped.
+
+        Nothing is done inside a run, or where no call has failed.
         """
         cpu, state = self._cpu, self._state
         if state.depth == 0 and self._abandoned is not None:

@@ -71,7 +71,12 @@ class HostHits:
         return Hit(self, usual)
 
     def made(self, usual: UsualHit | UsualReturn, site: int) -> Usual:
-        """Return the words of a hit at the call site at guest address `site`."""
+        """Return the words by which host code serves a hit.
+
+        Args:
+            usual: the core's description of the hit, the entry or the return.
+            site: guest address of the call site.
+        """
         finish = self._services.finishing(site, usual.rest)
         if isinstance(usual, UsualReturn):
             return Usual(
@@ -139,8 +144,14 @@ class HostFollowing:
     def enter(
         self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None
     ) -> Enter:
-        """Return a program for a call site at which a function begins; arguments as those of
-        machine._base.Following.enter().
+        """Return a program for a call site at which a function begins: it makes the function's
+        calls return to leave()'s call site.
+
+        Args:
+            returned: the return handler that is called when such a call returns, or the programs
+                that run then.
+            entered: the entry handler that is asked first whether the call is followed; None: every
+                call is.
         """
         return Enter(self._calls, self._hits, self._services, self._blocks, returned, entered)
 

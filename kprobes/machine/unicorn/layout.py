@@ -96,7 +96,15 @@ class OwnPages(dict[int, int]):
         return any(start <= place < end for start, end in self.items())
 
     def check(self, place: int, size: int) -> None:
-        """Check that a range touches none of them. BadArgument: it does."""
+        """Check that [place, place + size) touches none of the ranges.
+
+        Args:
+            place: address of the first byte, as the engine has it.
+            size: bytes.
+
+        Raises:
+            BadArgument: it touches one.
+        """
         for start, end in self.items():
             if start < place + size and place < end:
                 raise BadArgument(

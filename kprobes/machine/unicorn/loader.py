@@ -34,7 +34,16 @@ DESCRIPTOR = 32  # bytes of a function descriptor (24), rounded up
 
 
 def read(file: str | os.PathLike[str] | bytes, name: str | None) -> Image:
-    """Parse a file; a bare name that is no file here is looked up among the system's libraries."""
+    """Parse an ELF file, and return the image.
+
+    Args:
+        file: its path or its bytes. A name without a slash that is no file here is looked up among
+            the system's libraries.
+        name: of the image; None: the file's.
+
+    Raises:
+        ImageError: the file cannot be read, or is none that can be loaded.
+    """
     if isinstance(file, str) and "/" not in file and not os.path.exists(file):
         file = _library(file) or file
     return read_elf(file, name)
@@ -98,8 +107,19 @@ class Loader:
             self.modules = then.copy()
 
     def place(self, image: Image, base: int | None, *, main: bool) -> Placed:
-        """Map `image` and bind its imports; the main image also gets a stack, and pc at its
-        entry.
+        """Map an image, bind its imports and add its symbols; the main image also gets a stack, and
+        pc at its entry.
+
+        Args:
+            image: the image.
+            base: address of the image; None: where there is room, or where it is linked for.
+            main: True for the main image.
+
+        Returns:
+            The image at its addresses.
+
+        Raises:
+            ImageError, NoMemory: it cannot be placed; what was mapped by then stays.
         """
         with collector_paused():
             return self._place(image, base, main)

@@ -83,7 +83,17 @@ class UnicornMachine(Described):
     maps_runs, in_turn, _is_closed, guest_view = True, False, False, None
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
-        """Take an engine over. Programs use load(), from_code(), load_raw() or attach() instead."""
+        """Take an engine over. Programs use load(), from_code(), load_raw() or attach() instead.
+
+        Args:
+            uc: the engine.
+            arch: the guest's architecture.
+            guest: the engine's row of that architecture.
+            owned: True where the library has made the engine; False: its owner runs it, too.
+
+        Raises:
+            Unsupported: the engine differs from what is known of it.
+        """
         self._uc = uc
         self.guest = guest
         self.arch = (

@@ -46,7 +46,12 @@ class Changing:
         self.release = busy.release
 
     def acquire(self, blocking: bool = True) -> bool:
-        """Take the lock; False where another thread has it and `blocking` is False."""
+        """Take the lock, and return True; False where another thread has it and `blocking` is
+        False.
+
+        Raises:
+            MachineBusy: the engine is in the middle of an instruction.
+        """
         self._check_settled()
         return self._busy.acquire(blocking)
 

@@ -223,8 +223,14 @@ class Starts:
     def _begin(self, begin: int, until: int) -> int:
         """Start an engine that has a next pc, so that a pending branch stays pending.
 
-        `begin` may be in the delay slot of that branch. A start sets the next pc as well, so the
-        engine is started at a trap, whose hook sets both.
+        A start sets the next pc as well, so the engine is started at a trap, whose hook sets both.
+
+        Args:
+            begin: address where the guest starts, which may be in the delay slot of that branch.
+            until: address where it ends, without mode bits; 0: something else ends it.
+
+        Returns:
+            The engine's error number; 0: none.
         """
         cpu, pair = self._cpu, self._cpu.pair
         assert pair is not None

@@ -110,7 +110,13 @@ class Stubs:
     # --- jumps in place of traps
 
     def _count(self, trap: int, pointer: int) -> None:
-        """Count a call of a stub, and give it a jump where it is called often."""
+        """Count a call of a stub; at the 16th (OFTEN), have a jump to the function take the place
+        of its trap, if that is possible.
+
+        Args:
+            trap: address of the trap in the stub.
+            pointer: address of the function, as pointers have it.
+        """
         calls = self._served[trap] = self._served.get(trap, 0) + 1
         if calls == OFTEN:
             self._served[trap] = 0

@@ -25,10 +25,26 @@ class AllRuns(Protocol):
     before_run: Callable[[], object] | None
 
     def begun_usual(self, target: int, until: int) -> bool:
-        """Run the guest in a run that has been told of."""
+        """Run the guest in a run that was announced to the core, and whose engine was not started.
+
+        Args:
+            target: address where it starts, mode bits included.
+            until: address where the run ends, mode bits included.
+
+        Returns:
+            True where stop() has ended it; False at `until`.
+        """
 
     def started_usual(self, error: int, until: int) -> bool:
-        """Run the guest further in a run whose engine has been started."""
+        """Run the guest further in a run whose engine has been started, and has stopped.
+
+        Args:
+            error: the engine's error number; 0: none.
+            until: address where the run ends, mode bits included.
+
+        Returns:
+            True where stop() has ended it; False at `until`.
+        """
 
     def leave(self) -> None:
         """End a run."""
@@ -37,7 +53,7 @@ class AllRuns(Protocol):
 def usual_runs(
     runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
 ) -> UsualRuns | None:
-    """Return a function that serves usual runs, as Runner.usual says.
+    """Return a function that serves usual runs (Runner.usual).
 
     Args:
         runner: serves all other runs, and goes on where a run turns out to be no usual one.
@@ -46,7 +62,9 @@ def usual_runs(
         starts: starts the engine for other runs.
 
     Returns:
-        None on a guest whose runs the engine does not end by itself.
+        (target, until) -> whether stop() has ended the run; None where the run cannot be a usual
+        one, and nothing was done. None in place of the function on a guest whose runs the engine
+        does not end by itself.
     """
     if not starts.plain:
         return None

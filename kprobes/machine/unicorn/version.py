@@ -12,7 +12,7 @@ OLDEST = (2, 1, 4)
 
 
 def library() -> Any:
-    """Unicorn's C library as the binding has loaded it."""
+    """Return Unicorn's C library as the binding has loaded it."""
     try:
         from unicorn.unicorn_py3.unicorn import uclib
     except ImportError:  # before 2.1
@@ -27,7 +27,11 @@ def version() -> tuple[int, int, int]:
 
 
 def check_version() -> None:
-    """Unsupported where the engine is too old."""
+    """Check that the engine is not too old.
+
+    Raises:
+        Unsupported: it is older than OLDEST.
+    """
     found = version()
     if found < OLDEST:
         raise Unsupported(

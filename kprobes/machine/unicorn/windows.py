@@ -23,7 +23,12 @@ class Windows:
     """
 
     def __init__(self, segments: tuple[tuple[int, int], ...], blocks: HostBlocks) -> None:
-        """segments: (start, bytes) each."""
+        """Prepare; nothing is mapped.
+
+        Args:
+            segments: (start, bytes) of each segment of guest addresses that shows memory from 0 on.
+            blocks: the guest's host memory; blocks are added to it at each of their addresses.
+        """
         self._segments = segments
         self._blocks = blocks
         self._used: list[int] = []
