@@ -37,7 +37,12 @@ class SecondThread:
         self._threads = threads
 
     def watch(self) -> bool:
-        """Have the stub stop before such calls. Return False where it tells of none."""
+        """Have the stub stop before clone(), exit() and exit_group().
+
+        Returns:
+            False where the stub cannot report single system calls, or not clone(): nothing was
+            asked of it.
+        """
         clone = told_clone(self._arch)
         if clone is None or not self._target.tells_calls:
             return False
@@ -59,7 +64,8 @@ class SecondThread:
     def catch(
         self, step: Callable[[str], StopReply], keep: Callable[[StopReply], bool]
     ) -> tuple[int, int, bytes]:
-        """Let the call be made, and catch both threads behind it. The caller is the current thread.
+        """Have the current thread make the call, and keep both threads at the instruction behind
+        it, where a jump to itself is written. The caller of this method puts the bytes back.
 
         Args:
             step: has a thread make one step; returns why that ended.

@@ -253,11 +253,15 @@ class HostBlocks:
         )
 
     def on_remove(self, forget: Callable[[], None]) -> None:
-        """Call `forget` whenever blocks are no more."""
+        """Have a function called whenever blocks have been removed, or marked as code or data.
+
+        Args:
+            forget: the function; it takes no arguments.
+        """
         self._forgets.append(forget)
 
     def on_change(self, told: Callable[[], None]) -> None:
-        """Call a function whenever blocks come or go.
+        """Have a function called whenever blocks are added, removed, or marked as code or data.
 
         Args:
             told: the function; it takes no arguments.

@@ -20,7 +20,7 @@ from .traps import HostServedTrap, ServedBreakpoints
 
 
 class HostHits:
-    """Serves the usual hits of a machine. See machine._base.Hits."""
+    """Serves the usual hits of a machine by host code. Implements machine._base.Hits."""
 
     def __init__(
         self,
@@ -53,17 +53,31 @@ class HostHits:
             self._traps.begin(stepped, settled)
 
     def trap(self, usual: UsualTrap) -> HostServedTrap:
-        """Serve a breakpoint. Only where the engine reports breakpoints as interrupts."""
+        """Serve a breakpoint by host code from now on, and return the object that ends that.
+
+        Only where `traps` is True: the engine reports breakpoints as interrupts.
+
+        Args:
+            usual: the core's description of the breakpoint.
+        """
         assert self._traps is not None
         return self._traps.add(usual)
 
     def check_targets(self, now: bool) -> None:
-        """Leave breakpoints' hits that send the guest elsewhere to the core, or do so no more."""
+        """Choose who serves a breakpoint's hit whose handler sends the guest elsewhere.
+
+        Args:
+            now: True: the core, from now on; False: host code again.
+        """
         if self._traps is not None:
             self._traps.check_targets(now)
 
     def pause(self, now: bool) -> None:
-        """Leave every hit and every followed call to the services (True), or do so no more."""
+        """Choose who serves hits and followed calls.
+
+        Args:
+            now: True: the services in Python, from now on; False: host code again.
+        """
         self._calls.close(HIT, now)
 
     def hit(self, usual: UsualHit) -> Hit:

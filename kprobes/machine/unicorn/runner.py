@@ -269,7 +269,8 @@ class Runner:
             self.leave()
 
     def begun_usual(self, target: int, until: int) -> bool:
-        """Run the guest where `usual` has told of the run, and the run is no usual one.
+        """Run the guest in a run that `usual` has announced to the core, but has not started, as it
+        is no usual one.
 
         Args:
             target: address where it starts, mode bits included.
@@ -282,7 +283,8 @@ class Runner:
         return self._begun(target, until)
 
     def started_usual(self, error: int, until: int) -> bool:
-        """Run the guest further where `usual` has started it, and the run is no usual one.
+        """Run the guest further after `usual` has started the engine, and it has stopped for
+        something unusual.
 
         Args:
             error: the engine's error number; 0: none.

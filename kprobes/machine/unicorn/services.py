@@ -145,10 +145,14 @@ class Services:
             self._failed(error)
 
     def _settle(self, address: int) -> None:
-        """Prevent that a call site is served twice.
+        """Note a call site as served (RunState.skip), so that serve() does nothing there next time.
 
-        Its service has stopped the run, or run other guest code. So the engine will execute the
-        call site once more.
+        Its service has stopped the run, or run other guest code, so that the engine executes the
+        call site once more. A run that is to stop is stopped now; else pc is set to the call site
+        again.
+
+        Args:
+            address: the call site.
         """
         self._state.skip = address
         if self._state.why_stopped and self._state.depth:

@@ -25,7 +25,7 @@ TRANSLATED = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def hear_again(engine: Engine, guest: Guest) -> int:
-    """Have accesses reported behind blocks that change themselves, too.
+    """Add a hook by which accesses are reported behind blocks that change themselves, too.
 
     Args:
         engine: the engine.

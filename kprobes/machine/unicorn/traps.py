@@ -102,7 +102,7 @@ class ServedBreakpoints:
         """Make an empty table.
 
         Args:
-            cpu: whose breakpoints they are; see possible().
+            cpu: whose breakpoints they are; possible() is True for it.
             followed: has the gate.
             shared: what all hits of the CPU have in common.
             python: address of the hook that serves what is not served here.
