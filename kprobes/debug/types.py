@@ -621,7 +621,12 @@ class Derived(CType):
             return cls.array(target, (count,))
         made = cls(None, arch.bits // 8, arch.order.value, lambda die: None)
         made.__dict__.update(
-            kind="pointer", target=target, dims=(None,), signed=False, _members=({}, {}), values={}
+            kind="pointer",
+            target=target,
+            dims=(None,),
+            signed=False,
+            _members=({}, {}, {}),
+            values={},
         )
         return made
 
@@ -641,7 +646,7 @@ class Derived(CType):
             element=element,
             dims=dims,
             signed=False,
-            _members=({}, {}),
+            _members=({}, {}, {}),
             values={},
         )
         return made

@@ -111,6 +111,17 @@ def test_what_views_refuse() -> None:
         assert "(fault)" in repr(m.view("struct table *", 0x10))
 
 
+def test_views_of_types_that_no_file_names() -> None:
+    """A pointer to a pointer, and an array: they have no members, and say so."""
+    with load("x86_64-eh") as m:
+        table = m.symbols["the_table"].address
+        for name in ("struct table **", "struct table [2]"):
+            view = m.view(name, table)
+            assert name in repr(view) and dir(view) == []
+            with pytest.raises(AttributeError, match="no member 'count'"):
+                _ = view.count
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_variables_at_a_hit(name: str) -> None:
     with load(name) as m, Kprobes(m) as k:
