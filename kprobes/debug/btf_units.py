@@ -243,7 +243,9 @@ class _Writer:
         return at
 
     def _code(self, shape: tuple[int, bool, tuple[tuple[int, int], ...]]) -> bytes:
-        """Return the number of an abbreviation, as an entry begins with it.
+        """Return the number of an abbreviation as LEB128, with which its entries begin.
+
+        A shape that is new gets the next number.
 
         Args:
             shape: DW_TAG, whether entries follow that are in this one, (DW_AT, DW_FORM) of each
@@ -276,7 +278,13 @@ class _Writer:
         return True
 
     def _plain(self, number: int) -> int:
-        """Return a type without tags, which DWARF does not have."""
+        """Return the number of the type that a type's tags are around; of a type without, its own.
+
+        DWARF has no such tags.
+
+        Raises:
+            ValueError: there is no type of this number, or tags refer to each other in a ring.
+        """
         types = self._btf.types
         if 0 <= number < len(types) and types[number].kind != b.TYPE_TAG:
             return number

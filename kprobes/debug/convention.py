@@ -54,10 +54,12 @@ Convention = Callable[
 
 
 def convention(arch: Arch) -> Convention | None:
-    """Return the convention of an architecture; it raises NotKnown where it cannot tell.
+    """Return the function that tells where parameters are on an architecture.
 
     Returns:
-        The function; None: none is known here.
+        (types of the parameters, type of the result, by_reference) -> the parts of each parameter,
+        in order. It raises NotKnown where a type is not understood. None: no convention of the
+        architecture's is known here.
     """
     name = facts(arch).convention
     if name in _INTEGERS:

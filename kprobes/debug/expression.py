@@ -302,8 +302,16 @@ class _Machine:
         return place or self._top("")
 
     def _executed(self, ops: Sequence[Any]) -> Place | None:
-        """Execute operations; the location description that they end with, None where it is on the
-        stack.
+        """Execute operations, and return the place that they end with.
+
+        Pieces that they describe are added to `_pieces`.
+
+        Returns:
+            None: the result is on the stack, or in `_pieces`.
+
+        Raises:
+            Unknown: there are more than MOST steps, or an operation that is not known.
+            IndexError, ValueError and others, which callers turn into Unknown: they are damaged.
         """
         place: Place | None = None  # nothing but pieces may follow one
         at = 0

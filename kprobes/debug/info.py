@@ -298,8 +298,13 @@ class DebugInfo:
                 yield Variable(name, type, parameter, die, origin)
 
     def arrivals(self, address: int) -> list[tuple[Variable, Arrival]]:
-        """Return (parameter, where it is at the entry) of the function whose entry an address
-        is.
+        """Return (parameter, where it is at the entry) of each parameter of a function, in order.
+
+        Args:
+            address: guest address of the function's entry.
+
+        Returns:
+            [] where no function is known at the address, or it has no parameters.
         """
         found = self.function(address)
         if found is None:
@@ -350,8 +355,13 @@ class DebugInfo:
             return None
 
     def result_arrival(self, address: int) -> Arrival | None:
-        """Return where the result of the function at an address is when it returns, of one that
-        takes more than a word or is no integer; None where nothing is known of the function.
+        """Return where the result of the function at an address is when it returns.
+
+        Args:
+            address: any in the function. Its result takes more than a word, or is no integer.
+
+        Returns:
+            An Arrival of kind "parts" or "refused"; None: nothing is known of the function.
         """
         found, type = self.function(address), self.result(address)
         return None if found is None or type is None else result_arrival(self.arch, found[1], type)
@@ -897,8 +907,10 @@ class DebugInfo:
 
 
 def _shape(type: CType) -> tuple[Any, ...]:
-    """Return what two definitions of a type have in common where it does not matter which of them
-    is taken.
+    """Return a key of a type's definition: where two are equal, it does not matter which is taken.
+
+    Returns:
+        (kind, bytes, signed, members: name, offset, bits, shift and type's name, enumerators).
     """
     members = tuple((m.name, m.offset, m.bits, m.shift, m.type.name) for m in type.members.values())
     return type.kind, type.size, type.signed, members, tuple(type.values.items())

@@ -93,7 +93,7 @@ class LineTable:
         return [self._line(at) for at in range(first, behind)]
 
     def at(self, address: int) -> Line | None:
-        """Return the line that has a link address."""
+        """Return the line that has a link address; None: none has it."""
         at = bisect.bisect_right(self._starts, address) - 1
         found = self._line(at) if at >= 0 else None
         return found if found is not None and address < found.end else None

@@ -186,7 +186,15 @@ class _Entry:
             return refused("its debug information is damaged")
 
     def _told(self, n: int) -> Arrival:
-        """Return what debug information says of the n-th parameter."""
+        """Return where the n-th parameter is at the function's entry, by debug information.
+
+        Where that tells only a place that the function has not made yet, the calling convention
+        tells it.
+
+        Raises:
+            Unknown: it is not kept.
+            what is in DAMAGE: the debug information is damaged.
+        """
         die, type = self._variables[n].die, self._variables[n].type
         if "DW_AT_const_value" in die.attributes:
             value = constant(die, "DW_AT_const_value")

@@ -219,8 +219,9 @@ class UnitScanner:
         return _Walk(self._sections, header, self._of(header), address, text, deep).run()
 
     def has_no_code(self, header: Header) -> bool:
-        """Tell whether a unit has none, by its abbreviations: neither it nor any function says an
-        address.
+        """Return True where a unit has no code, by its abbreviations.
+
+        That is so where neither the unit's first entry nor a function has an address or ranges.
 
         Args:
             header: the unit's.

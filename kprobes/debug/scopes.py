@@ -292,6 +292,7 @@ class Whereabouts:
         return Unwinder(self._arch, self._symbols).row(self._at)
 
     def _frame_base(self) -> int:
+        """Return the address that DW_OP_fbreg counts from. Raises Unknown, GuestFault."""
         found = evaluate(
             location(self._function.die, self._function, self._pc, "DW_AT_frame_base"),
             self._around(None),

@@ -366,12 +366,14 @@ class _Joined:
     def _moved_units(
         self, skeleton: Any, part: _Contribution, units: list[_SplitUnit]
     ) -> list[bytearray]:
-        """Return the bytes of units, which say of lists where those are now.
+        """Return the bytes of each unit; of DWARF 4 with the offsets that lists have now.
+
+        In DWARF 4 their lists of locations are put behind the program's .debug_loc.
 
         Args:
             skeleton: the program's unit for them; None for types.
-            part: what has them.
-            units: they.
+            part: the contribution that has the units.
+            units: at least one.
         """
         entries = [
             bytearray(unit.sections.info[unit.header.offset : unit.header.end]) for unit in units
@@ -470,7 +472,12 @@ class _Joined:
         return {_STMT_LIST: self._placed("line", files)} if files else {}
 
     def _placed(self, name: str, data: bytes) -> int:
-        """Put data behind a section, once. Return the offset at which it begins."""
+        """Return the offset of data in a section; put the data behind it the first time.
+
+        Args:
+            name: of the section, without `.debug_`.
+            data: the bytes; the same bytes have the same offset.
+        """
         key = name, data
         if key not in self._known:
             self._known[key] = self._append(name, data)

@@ -195,9 +195,10 @@ class Units:
             return None
 
     def units_with(self, start: int, end: int) -> Iterator[int]:
-        """Yield the numbers of the units that may have code in a range; sure ones come first.
+        """Yield indices in `headers` of the units that may have code in a range.
 
-        Those that say what code they have are sure; the others may have any.
+        First those that say so in .debug_aranges; then those whose first entry says so, or says
+        nothing. For a range of one byte that .debug_aranges has, the latter are left out.
 
         Args:
             start: first link address.

@@ -173,7 +173,10 @@ class _ReadFrames:
 
 
 def _window_saved(entry: Any) -> float:
-    """From which link address on an entry's function has a register window of its own."""
+    """Return the link address from which on an entry's function has a register window of its own.
+
+    math.inf: it never has.
+    """
     at, unit = entry["initial_location"], entry.cie["code_alignment_factor"]
     for instruction in entry.instructions:
         if instruction.opcode == WINDOW_SAVE:
@@ -277,7 +280,18 @@ class _Walked:
         return self._regs[name] if value == -1 else value
 
     def up(self, step: Step) -> int:
-        """Go to the caller; the address where it goes on, mode bits and all; 0: there is none."""
+        """Replace the function's registers by its caller's.
+
+        Args:
+            step: the row of unwind information for the function.
+
+        Returns:
+            The address where the caller goes on, mode bits included; 0: there is no caller.
+
+        Raises:
+            Unknown: a register that is needed is not kept.
+            GuestFault: memory cannot be read.
+        """
         base, offset, link, link_register, saved = step
         mask = self._mask
         cfa = (self.sp if base == self._sp else self._get(base)) + offset & mask
@@ -292,8 +306,13 @@ class _Walked:
         return back + self._bias & mask if back else 0
 
     def up_slowly(self, row: UnwindRow | None) -> int:
-        """Go to the caller by a row of any kind, None: by the frame pointer. Return as up()
-        does.
+        """Replace the function's registers by its caller's, as up() does, by a row of any kind.
+
+        Args:
+            row: the row of unwind information; None: the frame pointer leads to the caller.
+
+        Returns:
+            The address where the caller goes on; 0: there is no caller, and nothing was changed.
         """
         values: dict[str, int | None] = {**self._values, self._sp: self.sp}
         for name, where in self._saved.items():
@@ -448,6 +467,7 @@ class UnwindFrame:
     """The registers of a function that has called another one.
 
     Attributes:
+        values: register name -> value; None: it is not kept. Others are as at the hit.
         pc: where the function goes on, mode bits and all.
         windows: how many register windows its own is above the processor's.
     """

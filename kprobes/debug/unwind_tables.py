@@ -304,6 +304,9 @@ class Orc:
         Args:
             base: ORC_REG.
             offset: bytes from what it has.
+
+        Returns:
+            None: ORC_REG is of a kind that is not known here.
         """
         if base in _ORC_REGISTERS:
             return CFARule(_ORC_REGISTERS[base], offset)

@@ -145,8 +145,13 @@ class Image:
             module: of the symbols; default: the image's name.
             relocate: False: leave that to the start-up code of a static PIE, which would add the
                 base a second time where addends stand in place.
-            tls: the image's number for __tls_get_addr, where its thread-local storage is from the
-                thread pointer, and what words that hold offsets in it leave out.
+            tls: (the image's number for __tls_get_addr; bytes from the thread pointer to the
+                image's thread-local storage; what words that hold offsets in that storage leave
+                out, in bytes).
+
+        Raises:
+            ImageError: the image cannot be at `base`, a symbol has no address, or a value does not
+                fit where it is written.
         """
         end, page = base + self.lowest + self.span, page_size(self.machine)
         if (
@@ -184,8 +189,8 @@ class _Placing:
             resolve: name of an undefined symbol -> its address, or None.
             resolve_ifunc: address of a resolver -> the function that it chooses; None: such
                 functions are 0.
-            tls: the image's number, where its thread-local storage is from the thread pointer, and
-                what words that hold offsets in it leave out.
+            tls: (the image's number, bytes from the thread pointer to its thread-local storage,
+                bytes that words with offsets in it leave out).
         """
         self._of = image
         self._resolve = resolve
