@@ -591,13 +591,13 @@ class BlockWriter(ABC):
         values: Sequence[tuple[Expression, ValueType]] = (),
         **data: Any,
     ) -> None:
-        """Have Python do something with values.
+        """Write code that computes values and sends Python a record of them, with an action.
 
         Args:
-            action: its kind.
+            action: kind of the action, such as "printf".
             span: the call's part of the script.
             values: expressions and the types that they are sent as.
-            data: see `Action`.
+            data: facts of the action that are known now: name -> value, such as `format`.
         """
         fields = list[tuple[int, ValueType]]()
         at = 8
@@ -824,7 +824,7 @@ class BlockWriter(ABC):
         asm.place(skip)
 
     def entry(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, full: str) -> None:
-        """r7: the address of a map's value, which is made if there is none.
+        """Load the address of a map's value into r7; an entry of zeros is made if there is none.
 
         Args:
             target: what is written.

@@ -389,11 +389,14 @@ class _Reader:
     def _tagged(self, kind: str) -> tuple[ValueType, bool]:
         """Read what follows struct, union or enum; return (type, True where it was defined here).
 
+        A type with members in braces is defined and entered. A structure or union that is not known
+        is returned without members and size.
+
         Args:
             kind: which of them.
 
         Raises:
-            _Wrong: there is no such enumeration.
+            _Wrong: there is no such enumeration, or the members are not written well.
         """
         packed, _ = self._attributes()
         name = ""
@@ -545,10 +548,13 @@ def placed(
 ) -> types.Structure:
     """Return a structure or union with its members where C puts them.
 
+    The members of an anonymous structure or union in it become its own.
+
     Args:
         kind: "struct" or "union".
         label: its name.
-        parts: (name, type, bits of a bit field) of each.
+        parts: (name, type, bits of a bit field or None) of each member; the name of an anonymous
+            structure or union is "".
         bits: bits of an address.
         packed: True where there is no padding.
         aligned: the least alignment that is asked for, or 0.

@@ -500,7 +500,7 @@ class ExpressionParser(Scanner):
                 )
 
     def _type_before(self, ends: str) -> TypeName | None:
-        """Read a type that one of some characters must follow.
+        """Read a type that one of some characters must follow; behind `typeof(...)` any may.
 
         Args:
             ends: these characters.

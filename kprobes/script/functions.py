@@ -720,6 +720,9 @@ def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Ar
         node: the builtin or the call.
         kind: the type that the area has.
         area: where to.
+
+    Raises:
+        ProgramError: it gives no value that can be stored.
     """
     word = _word(node)
     own = g.type(node)

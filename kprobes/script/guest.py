@@ -73,11 +73,14 @@ class GuestWorld:
         return self._types[name]
 
     def converted(self, type: CType, depth: int = 0) -> ValueType:
-        """Return a type of debug information in the script's types.
+        """Return a type of debug information in the script's types; Nothing() where scripts have
+        none like it.
+
+        An array of signed char becomes a String, with room for a NUL.
 
         Args:
             type: the C type.
-            depth: how many types are around it.
+            depth: how many structures and pointers it is in; 0: none.
         """
         if type.kind in ("int", "char"):
             size = type.size if type.size in (1, 2, 4, 8) else 8

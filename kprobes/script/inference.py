@@ -82,8 +82,9 @@ class ArgumentSource:
     Attributes:
         word: number of the context's word that has it, or the address where it is.
         offset: bytes behind that address; None: the word itself is the argument.
-        parts: words of the context, and how many bytes each has of an argument that lies in
-            several, or that is a structure; in the order of its bytes. Empty for others.
+        parts: (number of a word of the context, bytes that it has of the argument), in the order
+            of the argument's bytes, for one that lies in several words, or that is a structure.
+            Empty for others.
     """
 
     word: int
@@ -248,7 +249,13 @@ class Inference(ABC):
     # --- walking
 
     def declare(self, declaration: tree.MapDeclaration) -> None:
-        """Walk through a map declaration."""
+        """Enter the kind and the number of entries of a declared map.
+
+        It is an error where there is no such kind, or fewer than 1 entry.
+
+        Args:
+            declaration: `let @x = KIND(ENTRIES)`.
+        """
         known = ("hash", "lruhash", "percpuhash", "percpulruhash", "percpuarray", "array")
         if declaration.kind not in known:
             self.error(
@@ -289,7 +296,9 @@ class Inference(ABC):
         return some
 
     def block(self, block: tree.Block) -> ValueType | None:
-        """Walk through a block, with a scope of its own; return the type of its value."""
+        """Walk through a block, with a scope of its own; return the type of its value: Nothing()
+        where it has none; None: not known yet, or wrong.
+        """
         self._scopes.append({})
         left = False
         for statement in block.statements:
@@ -1096,7 +1105,11 @@ class Inference(ABC):
         return None
 
     def _conditional(self, node: tree.Conditional) -> ValueType | None:
-        """Return the type of `a ? b : c`, or of `if`."""
+        """Return the type of `a ? b : c`, or of `if`.
+
+        It holds both branches; Nothing() where only one has a value. Of a condition that is known
+        at compile time only the branch that is taken is walked.
+        """
         if isinstance(node.condition, tree.CompileTime):
             known = self.known(node.condition.operand)
             if known is not None:
@@ -1197,7 +1210,9 @@ class Inference(ABC):
         return self.complete(of) if isinstance(of, types.Structure) else of
 
     def complete(self, of: types.Structure) -> types.Structure:
-        """Return a structure with its fields, looked up where only its name was known."""
+        """Return a structure with its fields, looked up where only its name was known; as it is
+        where no such structure is found.
+        """
         if of.fields:
             return of
         found = self.definitions.type(of.name) or self.world.type(of.name)
@@ -1392,7 +1407,12 @@ class Inference(ABC):
     # --- types as written
 
     def written(self, name: tree.TypeName) -> ValueType | None:
-        """Return the type that a script writes; None after an error: there is no such type."""
+        """Return the type that a script writes.
+
+        Returns:
+            None: it is not known yet, or there is no such type, which the last walk notes as an
+            error.
+        """
         self._measured += 1  # what has no value yet has a type
         base = self._base(name)
         self._measured -= 1
@@ -1409,7 +1429,9 @@ class Inference(ABC):
         return base
 
     def _base(self, name: tree.TypeName) -> ValueType | None:
-        """Return the type that a written one begins with, without pointers and arrays."""
+        """Return the type that a written one begins with, without pointers and arrays; None: it is
+        not known yet, or there is none, which the last walk notes as an error.
+        """
         text = name.name
         if text:
             if text == "string":

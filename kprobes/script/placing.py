@@ -68,7 +68,7 @@ class Probed(Protocol):
         Args:
             where: a symbol's name or an address.
             size: bytes.
-            access: "r", "w" or "rw".
+            access: "r", "w", "rw", or "x" for instructions that begin there.
             handler: called with (watchpoint, registers).
         """
 
@@ -418,8 +418,8 @@ def attach(
 
 
 def _is_breakpoint(kprobes: Probed, point: Point) -> bool:
-    """Tell whether a watchpoint is a probe instead: one of execution, where no accesses are
-    seen.
+    """Return True for a watchpoint that is set as a probe: one of execution, of a machine that does
+    not report accesses.
     """
     return point.access == "x" and kprobes.machine.watching is None
 

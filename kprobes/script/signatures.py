@@ -141,7 +141,11 @@ def call(inference: Inference, node: tree.Call, at: tree.Node | None = None) -> 
     Args:
         inference: the walk.
         node: the call.
-        at: the name in the script, where it had no parentheses.
+        at: the name in the script, where it had no parentheses; None: it had.
+
+    Returns:
+        Nothing() of a function that gives no value; None: it is not known yet, or an error was
+        noted.
     """
     word = node.name.removeprefix("__builtin_")
     if word in REFUSED:
@@ -344,6 +348,9 @@ def _series(
         node: the call.
         rest: nanoseconds of an interval, and how many intervals there are.
         signed: True for signed numbers.
+
+    Returns:
+        None: an error was noted.
     """
     interval, count = rest
     how = node.arguments[3] if len(node.arguments) == 4 else None
