@@ -130,6 +130,9 @@ def _moved(code: Code, to: Callable[[int, int], int]) -> Code:
     Args:
         code: the program.
         to: (slot of the read, offset in the context) -> the offset where it is to read.
+
+    Raises:
+        ProgramError: the program is not safe, or reads the context at an offset that varies.
     """
     from .verifier import verify
 

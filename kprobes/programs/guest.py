@@ -108,6 +108,9 @@ def _compiled(
 
     Returns:
         (machine code, what the environment's words after the header are).
+
+    Raises:
+        Unsupported: LLVM has no such target, or only the host can do what the program does.
     """
     llvm = known(arch)
     target = CodeTarget(

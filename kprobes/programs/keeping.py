@@ -64,14 +64,19 @@ class Keeping:
             address: address of the function.
 
         Returns:
-            What the program has kept.
+            What the program has kept, for give(); b"": SLOTS calls are being followed, and nothing
+            was kept.
         """
         self.program.run(address)
         slot = self._slot
         return self.kept(slot) if slot < SLOTS else b""
 
     def give(self, kept: bytes) -> None:
-        """Give a program, at a return that the core serves, the values that it kept at the entry.
+        """Write the values that were kept at an entry into the array, where the program at the
+        return reads them.
+
+        Called at a return that the core serves. Nothing is written where SLOTS calls are being
+        followed.
 
         Args:
             kept: what begin() or kept() gave at the entry.

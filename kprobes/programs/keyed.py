@@ -52,7 +52,8 @@ class KeyedTable:
         self._count = len(words)
 
     def _specialised(self, operation: str) -> str:
-        """The name of support.c's function with the numbers of this table's shape as constants.
+        """Add a function to the module that calls support.c's with this table's shape as constants,
+        unless it is there; return its name.
 
         Args:
             operation: the function's name without `table_`.

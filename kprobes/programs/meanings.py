@@ -167,6 +167,9 @@ def storage_get(call: ProgramRun, map_: int, task: int, value: int, flags: int, 
         task: the task's number.
         value: address of a new value; 0: zeros.
         flags: 1: make a new one where there is none.
+
+    Returns:
+        0: there is none, and none was made.
     """
     m = call.maps[map_]
     key = _task_key(call, task)
@@ -1041,6 +1044,10 @@ def marker_argument(call: ProgramRun, _ctx: int, number: int, to: int, size: int
         number: number of the argument, from 0.
         to: address that it is written to.
         size: bytes there: 8.
+
+    Returns:
+        0; with 0 written, ENOENT: the tracepoint has fewer arguments, EFAULT: it cannot be read;
+        EINVAL, with nothing written: another size.
     """
     if size & _U32 != 8:
         return EINVAL

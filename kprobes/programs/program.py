@@ -37,9 +37,10 @@ class AtEntry:
     """The part of a program that runs at a function's entry for a program at its return.
 
     Attributes:
-        program: writes `kept`, at call_slot().
-        kept: an array of meanings.SLOTS values, of which the other program reads that at its own
-            call_slot().
+        program: writes one value of `kept`: that whose index is the number of the call
+            (call_slot()).
+        kept: an array of meanings.SLOTS values; at the return of that call the other program reads
+            the value at the same index.
     """
 
     program: Program
@@ -203,6 +204,7 @@ class Program:
 
         Raises:
             ProgramError: they are not whole instructions, or a map is not there.
+            BadArgument: `order` is neither "little" nor "big".
         """
         if order not in ("little", "big"):
             raise BadArgument(f"order is {shown(order)}", hint='pass "little" or "big"')
@@ -395,7 +397,8 @@ class Program:
 
         Args:
             view: the machine's.
-            clock: what ktime_get_ns is, see Inlined.
+            clock: what ktime_get_ns is: HOST_CLOCK or INSTRUCTION_CLOCK, which the code reads by
+                itself; "": it calls Python.
 
         Raises:
             Unsupported: this program, or this host, cannot.

@@ -236,7 +236,8 @@ def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCo
     Args:
         code: the program.
         view: the machine's.
-        clock: what ktime_get_ns is, see Inlined.
+        clock: what ktime_get_ns is: HOST_CLOCK or INSTRUCTION_CLOCK, which the code reads by
+            itself; "": it calls Python.
         facts: findings of the verifier.
 
     Raises:
@@ -270,7 +271,8 @@ class SiteProgram:
             view: the machine's.
             call: a run, as helpers see it.
             returns: True where it runs when a function has returned.
-            clock: what ktime_get_ns is, see Inlined.
+            clock: what ktime_get_ns is: HOST_CLOCK or INSTRUCTION_CLOCK, which the code reads by
+                itself; "": it calls Python.
             made: what compiled() gave for the same program, view and clock; None: it is compiled
                 here.
             called: called with True before, and with False behind each call of Python.
@@ -320,7 +322,9 @@ class SiteProgram:
         return any(kind in ("call", "format", "word") for kind, _ in self._made.slots)
 
     def at(self, address: int, function: int = 0, cookie: int = 0) -> None:
-        """Tell the program its place.
+        """Set the words of the environment that say where the program is.
+
+        Of a program that runs at returns the pc is set by the machine, at each return.
 
         Args:
             address: the probe's address.

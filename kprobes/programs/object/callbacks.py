@@ -333,7 +333,11 @@ def registers_at(
         code: the program.
         start: first slot of the function.
         end: slot behind its last.
-        entry: what they hold where it is called.
+        entry: number of a register -> what it holds where the function is called.
+
+    Returns:
+        Slot -> number of a register -> what it holds on every path that leads there; slots that no
+        path reaches are left out.
     """
     found: dict[int, dict[int, Known]] = {start: dict(entry)}
     todo = [start]

@@ -613,8 +613,8 @@ class _Linker:
         """Return the first slot of the loop that a call of a helper with a callback becomes.
 
         Args:
-            pc: the call.
-            known: what registers hold there.
+            pc: slot of the call.
+            known: number of a register -> what it holds there.
             loops: those that there are: (helper, callback, map) -> first slot; -1: no map.
 
         Raises:

@@ -180,6 +180,10 @@ def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Va
         offset: that the instruction adds.
         size: bytes.
         sign: True where the value is sign-extended.
+
+    Raises:
+        ProgramError: the access is not allowed, or bytes of the stack are not initialised or a part
+            of a pointer.
     """
     low, high = access(path, pointer, offset, size, False)
     value: Value = between(0, (1 << 8 * size) - 1)
@@ -317,8 +321,11 @@ def need_written(path: Path, region: MemoryRegion, low: int, high: int) -> None:
     Args:
         path: the path.
         region: the stack.
-        low: offset of the first byte.
+        low: offset of the first byte from r10, negative.
         high: offset behind the last.
+
+    Raises:
+        ProgramError: a byte is not, or is a part of a pointer.
     """
     for at, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, high):
         _need(path, at, part, wanted=wanted)
@@ -339,6 +346,10 @@ def need_readable(
         size: bytes, at most.
         what: the argument, for the refusal.
         pointers: True where whole pointers may be among them, those of `pointers_among`.
+
+    Raises:
+        ProgramError: the bytes are not all in the region; or on the stack, where none of them was
+            written or a pointer is among them; or in the context.
     """
     low, high = inside(path, pointer, 0, size, False)
     region = pointer.region
@@ -375,10 +386,16 @@ def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer
     """Return the pointers among words of memory, which only the stack has: number of the word ->
     pointer.
 
+    Reads of their slots are noted. Halves of dynptrs are left out.
+
     Args:
         path: the path with the call.
         pointer: where the words begin.
         size: bytes of all words.
+
+    Returns:
+        {} also where the offset is not known, not a multiple of 8, or the words are not all in the
+        frame.
     """
     region, at = pointer.region, pointer.offset
     low = at.smin
@@ -395,10 +412,12 @@ def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer
 
 
 def text_at(path: Path, pointer: Pointer) -> int:
-    """Return how many bytes a format's %s may look at where a pointer leads.
+    """Return how many bytes a format's %s may look at where a pointer leads: 0 to LINE.
 
-    They end with what it points into, and on the stack at the next pointer there. Bytes of the
-    stack that nothing was written to count as zero; the facts then tell the engines to clear them.
+    They end with what it points into, and on the stack at the next pointer there. It is 0 where
+    that is no stack, map value, record or dynptr's data, or where the pointer may lead outside.
+    Bytes of the stack that nothing was written to count as zero; the facts then tell the engines
+    to clear them.
 
     Args:
         path: the path with the call.
@@ -541,9 +560,12 @@ def soil(path: Path, region: MemoryRegion, low: int, high: int, surely: int | No
     Args:
         path: the path.
         region: the stack.
-        low: offset of the first byte.
+        low: offset of the first byte from r10, negative.
         high: offset behind the last.
         surely: bytes below this offset are written in any case; None: none is.
+
+    Raises:
+        ProgramError: a dynptr is there.
     """
     frame = path.state.frames[region.frame]
     for at in range(low & ~3, high, 4):
@@ -576,6 +598,10 @@ def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: b
         most: bytes that it writes at most.
         partly: True where it may leave some of them as they were: bytes that were not initialised
             count as zero, and the facts tell the engines to clear them.
+
+    Raises:
+        ProgramError: the bytes are not all in the region, or it is read-only, or a dynptr is
+            there.
     """
     low, high = inside(path, pointer, 0, most, True)
     if pointer.region.kind != STACK:
@@ -633,12 +659,16 @@ def _dynptr_slot(path: Path, pointer: Pointer, name: str) -> int:
 
 
 def need_room_for_dynptr(path: Path, pointer: Pointer, name: str) -> None:
-    """Check that a helper may make a dynptr where a pointer points.
+    """Check that a helper may make a dynptr where a pointer points; one that is there is forgotten.
 
     Args:
         path: the path with the call.
         pointer: the helper's argument.
         name: names the argument in the refusal.
+
+    Raises:
+        ProgramError: it points at no 16 bytes of the stack that are known, or at a dynptr whose
+            record is held.
     """
     slot = _dynptr_slot(path, pointer, name)
     stack = path.state.frames[pointer.region.frame].stack
@@ -694,9 +724,12 @@ def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
 
     Args:
         path: the path.
-        pointer: the register.
-        offset: that the instruction adds.
+        pointer: value of the register with the address.
+        offset: bytes that the instruction adds.
         size: bytes: 4 or 8.
+
+    Raises:
+        ProgramError: the access is not allowed, or a pointer or nothing that was written is there.
     """
     if pointer.region.kind not in (STACK, VALUE, RECORD, SLICE) and not pointer.region.plain:
         raise path.refuse(

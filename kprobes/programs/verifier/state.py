@@ -248,8 +248,10 @@ class PathState:
                 )
 
     def forget(self, region: MemoryRegion) -> None:
-        """Note that a record was submitted, discarded or found NULL, or a dynptr is none any more:
-        all pointers to it, and into a dynptr's data, are lost.
+        """Take a region off `held`, and replace all pointers to it, and into a dynptr's data, by
+        None; in stack slots, by bytes that were a pointer's.
+
+        Called where a record was submitted, discarded or found NULL, or a dynptr is none any more.
 
         Args:
             region: the record or dynptr.
