@@ -134,7 +134,7 @@ class Probe:
 
     @property
     def gone(self) -> bool:
-        """True if the probed text was unloaded."""
+        """True if the probed text was unloaded, or the guest has overwritten it."""
         return self._gone
 
     @property

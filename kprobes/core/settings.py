@@ -83,7 +83,11 @@ class Setting(Generic[T]):
                 raise
 
     def admit(self, probe: object) -> None:
-        """Check the value that the probe was made with."""
+        """Check the value that the probe was made with, and keep what the check returns instead.
+
+        Raises:
+            BadLocation, BadArgument: the value makes no sense.
+        """
         setattr(probe, self._field, self._check(self._name, getattr(probe, self._field)))
 
 

@@ -91,10 +91,13 @@ class Passed:
         self._found: dict[int, list[tuple[Variable, Arrival]]] = {}
 
     def now(self, regs: Regs) -> dict[str, Any]:
-        """Return the parameters of the function whose entry regs.pc is, by name; None: not known.
+        """Return the parameters of the function whose entry regs.pc is: name -> value.
 
         Args:
             regs: the registers at the entry.
+
+        Returns:
+            The value is None where it is not known. {} where nothing is known of the function.
         """
         if self._known is not self._info.files:
             self._known = self._info.files

@@ -231,8 +231,14 @@ class DebugInfo:
         return None
 
     def view(self, type: str | CType, address: int) -> View:
-        """Guest memory as a type: of a pointer, `address` is what it points at; of anything else,
-        where it is.
+        """Return a View of guest memory as a type.
+
+        Args:
+            type: the type, or its name.
+            address: of a pointer, what it points at; of anything else, where it is.
+
+        Raises:
+            UnknownSymbol: no file has a type of this name, or several that differ.
         """
         return View(self._machine, self.type(type) if isinstance(type, str) else type, address)
 

@@ -60,8 +60,11 @@ def has_windows(arch: Arch) -> bool:
 
 
 def real_registers(arch: Arch) -> str:
-    """Tell where a floating-point number shorter than its register lies in it: see
-    `DwarfFacts.reals`.
+    """Return where a floating-point number shorter than its register lies in the register.
+
+    Returns:
+        "low" (the register's lowest bytes), "high", "double" (a number of 4 bytes is kept as one of
+        8), or "": not known.
     """
     return facts(arch).reals
 

@@ -16,7 +16,7 @@ def in_order(images: Sequence[Image]) -> list[int]:
         images: the libraries, in the order in which they were named.
 
     Returns:
-        Their places in `images`. Of libraries that take variables of one another, the one named
+        Their indices in `images`. Of libraries that take variables of one another, the one named
         first comes first.
     """
     has = [{symbol.name for symbol in image.symbols} for image in images]

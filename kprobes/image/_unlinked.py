@@ -112,6 +112,9 @@ def _relocated(elf: Elf, data: bytes, found: list[Relocation], entries: list[Sym
         data: the section's bytes.
         found: the section's relocations.
         entries: the symbol table.
+
+    Raises:
+        ImageError: a relocation's type is not known, or its value does not fit.
     """
     memory = ImageMemory([(0, len(data), data)], elf.order, elf.name)
     binder = _Binder(memory, elf.name)

@@ -287,8 +287,10 @@ def executed(regs: Regs, insn: Insn) -> int | None:
 
 
 def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
-    """Simulate an EXECUTE whose target branches; return the next address for any other, which the
-    body executes out of line.
+    """Simulate an EXECUTE whose target branches, and return where that goes, as an Annul.
+
+    For any other EXECUTE nothing is changed, and the next address is returned: its body executes it
+    out of line. So does that of one whose target cannot be read.
     """
     at, machine = executed(regs, insn), cast(Any, regs.machine)
     if at is None or at & 1 or not machine.executable(at):  # the body fails likewise

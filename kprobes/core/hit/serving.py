@@ -119,7 +119,7 @@ class Serving:
         return True
 
     def serve_returns(self) -> None:
-        """Have the trampoline served, where that is a call site."""
+        """Set the service of the trampoline's call site; nothing where it is a breakpoint."""
         address = self._calls.trampoline & ~self._rooms.arch.pointers.mode_bits
         if address in self._rooms.calls:
             self._rooms.services[address] = self._exits.service()

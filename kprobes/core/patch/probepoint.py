@@ -54,7 +54,7 @@ class Wanting:
             self.add(probe)
 
     def add(self, probe: Probe) -> None:
-        """Count a probe."""
+        """Put a probe into the sets whose descriptions it meets now."""
         if probe._post is not None:
             self.post.add(probe)
         if not probe.optimize:
@@ -67,7 +67,7 @@ class Wanting:
             self.python.add(probe)
 
     def discard(self, probe: Probe) -> None:
-        """Count a probe no more, whatever it wants now."""
+        """Take a probe out of all sets, whatever its handlers are now."""
         for those in (self.post, self.reluctant, self.hosted, self.returning, self.python):
             those.discard(probe)
 

@@ -98,7 +98,10 @@ class Rooms:
         return sorted(r for cache in self.caches for r in cache.ranges)
 
     def collect(self) -> None:
-        """Free memory that is not used any more. Call it only while no CPU is in a hit."""
+        """Free slots that were given back; none while threads take turns.
+
+        Call it only while no CPU is in a hit.
+        """
         if self.machine.in_turn:
             return
         pc = self.machine.regs.pc

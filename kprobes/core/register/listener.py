@@ -62,7 +62,14 @@ class Listener:
     # --- Sink
 
     def starting(self, target: int) -> None:
-        """Prepare memory for a run that is about to start at `target`, mode bits included."""
+        """Prepare memory for a run that is about to start.
+
+        Hits whose slot the guest has left end, patches that others have replaced by the original
+        are put back, and jumps are taken out that no probe needs or that have `target` inside.
+
+        Args:
+            target: address where the run starts, mode bits included.
+        """
         # before each run: what is looked at here saves a call for most of them
         if not self._driver.idle:
             self._driver.give_up(target)
@@ -75,7 +82,11 @@ class Listener:
             self.rooms.text.warn()
 
     def sent(self, target: int) -> None:
-        """Take out a jump that has `target` in its middle, as the guest was sent there."""
+        """Take out a jump that has `target` in its middle, as the guest was sent there.
+
+        Args:
+            target: address, mode bits included.
+        """
         if self.rooms.displaced:
             self._driver.handlers.make_room(target & ~self.rooms.arch.pointers.mode_bits)
 
@@ -87,10 +98,11 @@ class Listener:
         self.returns.warn()
 
     def exact(self, on: bool) -> None:
-        """Take jumps out that cover several instructions, for a run that counts instructions.
+        """Allow only jumps that cover one instruction, while a run counts instructions.
 
         Args:
-            on: True where that run begins; False where it has ended: jumps may cover several again.
+            on: True where that run begins: others become breakpoints. False where it has ended:
+                jumps may cover several again, from the probes' next hits on.
         """
         self.registry.optimizer.exact(on)
         self._driver.handlers.settle()
@@ -102,16 +114,19 @@ class Listener:
         return copied_patch(self.rooms, pc)
 
     def in_turn(self) -> None:
-        """Arm all probes again, since threads take turns from now on."""
+        """Make queued probepoints jumps where possible, since threads take turns from now on."""
         for point in list(self.registry.points.values()):
             self.registry.sync(point)
 
     def unloading(self, start: int, end: int) -> None:
-        """Give up the probes in [start, end), which is about to be unmapped."""
+        """Make the probes in [start, end), which is about to be unmapped, GONE."""
         self.registry.unload(start, end)
 
     def protected(self, start: int, end: int) -> None:
-        """Look again at the patches in [start, end), whose permissions have changed."""
+        """Begin or end watching patches in [start, end), whose permissions have changed.
+
+        Breakpoints replace the probes that are served in place, anywhere.
+        """
         self.rooms.text.writes.protected(start, end)
         self.registry.optimizer.move()
         self._driver.handlers.settle()
