@@ -67,6 +67,9 @@ def fits(code: Code, machine: FittedGuest) -> None:
 def words(program: Program, machine: FittedGuest) -> list[int]:
     """Verify a program, and return the numbers of the context's words that it reads, sorted.
 
+    A program that uses the context's address at an offset that varies counts as reading every word
+    but the registers that the machine does not show.
+
     Args:
         program: the program.
         machine: the guest's machine.

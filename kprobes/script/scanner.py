@@ -195,10 +195,11 @@ class Scanner:
         return word
 
     def sigil(self) -> str:
-        """Read `$name` or `@name`, and return it; `@` alone is a name too.
+        """Read `$name` or `@name`, whose sign is the next character, and return it; `@` alone is a
+        name too.
 
         Raises:
-            ScriptError: there is none.
+            ScriptError: no name follows `$`.
         """
         word = self.word_at(self.at + 1)
         sign = self.peek()
@@ -214,7 +215,7 @@ class Scanner:
             (its value, its text).
 
         Raises:
-            ScriptError: there is none, or it is too large.
+            ScriptError: there is none, it is too large, or its digits or suffix are wrong.
         """
         self.skip()
         start = self.at
@@ -240,7 +241,7 @@ class Scanner:
         """Read a string literal, whose opening quote is next, and return its bytes.
 
         Raises:
-            ScriptError: there is none, or it does not end.
+            ScriptError: it does not end in its line, or has a wrong escape sequence.
         """
         out = bytearray()
         self.at += 1
@@ -254,7 +255,11 @@ class Scanner:
             out += self._escape() if char == "\\" else char.encode("utf-8", "surrogateescape")
 
     def _escape(self) -> bytes:
-        """Read what follows a backslash, and return the bytes that it stands for."""
+        """Read what follows a backslash, and return the byte that it stands for.
+
+        Raises:
+            ScriptError: it is no escape sequence, or stands for more than 255.
+        """
         start = self.at - 1
         char = self.peek()
         self.at += 1

@@ -55,7 +55,9 @@ class UserRing(Map):
     # ---- programs' side
 
     def take(self) -> bytes | None:
-        """Move the oldest sample into the map's memory and return it; None: there is none."""
+        """Move the oldest sample into the map's memory and return it; None: there is none, or a
+        program uses one.
+        """
         if not self._samples or self.busy:
             return None
         data = self._samples.popleft()
@@ -103,7 +105,7 @@ class UserRing(Map):
             sample: its bytes.
 
         Raises:
-            BadArgument: there is no room for it.
+            BadArgument: there is no room for it, or it is no bytes.
         """
         look(f"map {self.name}: sample", sample, SORTS["bytes"])
         data = bytes(sample)

@@ -20,6 +20,15 @@ class Ext:
     """
 
     def __init__(self, data: bytes, btf: Btf) -> None:
+        """Read the section.
+
+        Args:
+            data: its contents; b"": there are no lines and relocations.
+            btf: the object's types.
+
+        Raises:
+            ValueError, struct.error: it is damaged.
+        """
         self._btf = btf
         self._mark = btf.mark
         self.lines: dict[str, dict[int, CodeLine]] = {}

@@ -78,7 +78,7 @@ class ObjectSymbol:
         name: its name.
         value: its offset in the section.
         size: bytes.
-        section: the section's index; 0 where it is undefined.
+        section: the section's index; 0 where it is in none: undefined, absolute or common.
         type: "FUNC", "OBJECT", "SECTION", ...
         bind: "LOCAL", "GLOBAL", "WEAK".
     """
@@ -170,7 +170,7 @@ class ObjectFile:
 
     @staticmethod
     def _symbols(elf: Any) -> list[ObjectSymbol]:
-        """Return the symbols."""
+        """Return the symbols of .symtab by their numbers; none where there is no such section."""
         table = elf.get_section_by_name(".symtab")
         if table is None:
             return []

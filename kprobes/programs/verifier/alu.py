@@ -160,7 +160,7 @@ def xor(a: Scalar, b: Scalar) -> Scalar:
 
 
 def _filled(number: int) -> int:
-    """Return a number with all bits below its highest set."""
+    """Return a number's highest bit and all bits below it, all set; 0 for 0."""
     return (1 << number.bit_length()) - 1
 
 
@@ -292,7 +292,8 @@ def sdiv(a: Scalar, b: Scalar) -> Scalar:
 
 
 def smod(a: Scalar, b: Scalar) -> Scalar:
-    """Return the signed remainders, whose sign is the dividend's; that for division by zero.
+    """Return the signed remainders, whose sign is the dividend's: for a divisor that is no
+    constant, any number; for division by zero, the dividend.
 
     Args:
         a: the dividends.

@@ -59,13 +59,16 @@ def refined(op: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
 
 
 def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
-    """Return the numbers that lie on the arc low .. high; None: there are none.
+    """Return the numbers that lie on the arc low .. high, `a` itself where all of them do.
 
     Args:
         a: the numbers.
         low: where the arc begins.
         high: where it ends, at most a circle from there.
         wide: True where all 64 bits count, False for the lower 32.
+
+    Returns:
+        None: there are none.
     """
     ring = M64 if wide else M32
     low, span = low & ring, high - low & ring

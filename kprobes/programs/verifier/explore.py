@@ -86,7 +86,12 @@ class Exploration:
             self._walk()
 
     def _walk(self) -> None:
-        """Walk a path to its end, keeping those that branch off for later."""
+        """Walk a path to its end, or to a state from which all was verified; those that branch off
+        are kept for later.
+
+        Raises:
+            ProgramError: something is wrong on it, or the walk takes too long.
+        """
         path = self._path
         steps = self._steps
         controls = self._controls
@@ -117,8 +122,11 @@ class Exploration:
 
     @property
     def doubtful(self) -> frozenset[int]:
-        """Slots of branches that the path walked last did not decide: an error may be due to
-        them.
+        """Slots of branches that an error may be due to, on the path walked last; after too many
+        instructions, on all paths.
+
+        They are branches that went both ways though the numbers show one to be impossible; where
+        there are none, comparisons of two registers that might have told more.
         """
         path, found = self._path, self.findings
         if self._impatient:
@@ -129,7 +137,8 @@ class Exploration:
         """Check how many instructions were walked, and the time.
 
         Raises:
-            ProgramError: there were too many, or it has taken too long.
+            ProgramError: there were too many, it has taken too long, or after 50,000 instructions
+                there are branches that may be decided (see `doubtful`).
         """
         if self.visited > LIMIT:
             raise self._path.refuse(
