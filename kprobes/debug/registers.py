@@ -50,7 +50,7 @@ def sp_at_call(arch: Arch, cfa: int) -> int:
 
 
 def pairs_are_known(arch: Arch) -> bool:
-    """Tell whether LLVM writes the registers of a pair in the ABI's order."""
+    """Return True where all compilers write the registers of a pair in the ABI's order."""
     return not facts(arch).pairs_reversed
 
 

@@ -152,11 +152,14 @@ class _CaseReader:
         return b"".join(data[n : n + self._swap][::-1] for n in range(0, len(data), self._swap))
 
     def _directive(self, word: str, *rest: str) -> None:
-        """Obey a line that starts with `%`.
+        """Put into the CaseFile what a line that starts with `%` says.
 
         Args:
             word: the directive's name.
             rest: the other words of the line.
+
+        Raises:
+            ValueError, IndexError: there is no such directive, or words are missing or wrong.
         """
         file = self._file
         if word == "flags":

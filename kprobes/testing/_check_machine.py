@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         return [unicorn, remote, paper]
 
     def call_sites(unicorn: CallAreas, remote: CallSites, paper: PaperCalls) -> list[CallsInPlace]:
-        """Have them see the same of calls in place."""
+        """Have type checkers see that each engine keeps the contract of calls in place."""
         return [unicorn, remote, paper]
 
 

@@ -95,7 +95,7 @@ class Comparison:
         self._put_back()
 
     def close(self) -> None:
-        """Take the subsystem away; the machine stays."""
+        """Close the Kprobes; the machine stays open."""
         self._freezer.forget()
         self.kprobes.close()
 

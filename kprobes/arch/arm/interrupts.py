@@ -18,7 +18,7 @@ ITSTATE_AND_J = 0x3 << 25 | 1 << 24 | 0x3F << 10
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Tell whether CPSR masks it."""
+    """Return True where CPSR masks an interrupt."""
     return bool(cpu.regs["cpsr"] & MASK[line])
 
 

@@ -85,7 +85,11 @@ class Nvic:
         self._edges.add(line + FIRST)
 
     def withdraw(self, line: int) -> None:
-        """Let an interrupt be no more pending: a guest's write to ICPR or ICSR."""
+        """Take back pend(), as a write to ICPR or ICSR does; a line that is on stays pending.
+
+        Args:
+            line: number of the interrupt, from 0 on for the board's.
+        """
         self._edges.discard(line + FIRST)
 
     def set_level(self, line: int, on: bool) -> None:

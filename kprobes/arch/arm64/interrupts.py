@@ -17,7 +17,7 @@ EL1H = 5
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Tell whether PSTATE masks it; at EL0 it does as well."""
+    """Return True where PSTATE masks an interrupt; at EL0 it does as well."""
     return bool(cpu.system("pstate") & MASK[line])
 
 

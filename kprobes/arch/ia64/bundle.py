@@ -27,7 +27,7 @@ Parts = tuple[int, list[int]]  #: template and three slots
 
 
 def parts(bundle: bytes) -> Parts:
-    """Take a bundle apart."""
+    """Return (template, the three instructions of 41 bits each) of a bundle's bytes."""
     value = int.from_bytes(bundle[:SIZE], "little")
     return value & 31, [value >> 5 + WIDTH * n & ONES for n in range(3)]
 

@@ -15,13 +15,13 @@ LINES = 8  #: of which the first two are software's
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Tell whether Status masks it."""
+    """Return True where Status masks an interrupt."""
     status = cpu.system("status")
     return status & (IE | EXL | ERL) != IE or not status >> 8 + line & 1
 
 
 def wakes(cpu: ExceptionCpu, line: int) -> bool:
-    """Tell whether WAIT goes on."""
+    """Return True where a pending interrupt ends WAIT: its bit of Status.IM decides alone."""
     return bool(cpu.system("status") >> 8 + line & 1)
 
 

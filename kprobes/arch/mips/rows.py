@@ -224,7 +224,7 @@ def common_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
 
 
 def enter(regs: Regs, function: int) -> None:
-    """Position-independent functions compute gp from their own address, which they expect in t9."""
+    """Put a function's address into t9: position-independent code computes gp from it."""
     regs["t9"] = function
 
 

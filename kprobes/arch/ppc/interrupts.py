@@ -16,7 +16,7 @@ SAVED = 0x87C0FFFF  #: bits of MSR that go to SRR1
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Tell whether MSR masks it."""
+    """Return True where MSR masks interrupts: EE is clear."""
     return not cpu.system("msr") & EE
 
 

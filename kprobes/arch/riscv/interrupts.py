@@ -27,7 +27,7 @@ def masked(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def wakes(cpu: ExceptionCpu, line: int) -> bool:
-    """Tell whether WFI goes on: whatever mstatus says."""
+    """Return True where a pending interrupt ends WFI: its bit of mie decides alone."""
     return bool(cpu.system("mie") >> line & 1)
 
 

@@ -14,7 +14,7 @@ INTERRUPT_GATE, TRAP_GATE = 0xE, 0xF
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Tell whether the flags mask it."""
+    """Return True where the flags mask interrupts: IF is clear."""
     return not cpu.system("flags") & IF
 
 

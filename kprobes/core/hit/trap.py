@@ -316,7 +316,13 @@ class TrapDriver:
             self._handlers.execute(cb, point, regs)
 
     def _divert(self, point: Probepoint, regs: Regs) -> None:
-        """Let the guest go where a pre-handler has sent it."""
+        """Let the guest go to regs.pc, where a pre-handler has sent it.
+
+        A probepoint that is a jump becomes a breakpoint for good.
+
+        Raises:
+            BadLocation: regs.pc is still the probepoint, a breakpoint.
+        """
         if point.state is OPTIMIZED:
             self._handlers.refuse(point)
         self._handlers.check_diverted(point, regs)

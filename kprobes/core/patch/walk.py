@@ -345,7 +345,13 @@ class Walk:
         return end
 
     def _take(self, insn: Insn) -> None:
-        """Note all that an instruction says, and go on behind it."""
+        """Note what an instruction says of other text, and set `pos` to where the walk goes on.
+
+        That is behind the instruction, or behind the jump table that follows it.
+
+        Args:
+            insn: the instruction at `pos`.
+        """
         self._count += 1
         self.marks[insn.addr - self.start] = DELAY_SLOT if self._in_slot else PLAIN
         if not self._reached:

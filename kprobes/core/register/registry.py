@@ -259,7 +259,12 @@ class Registry:
 
     @alone
     def optimize(self, on: bool) -> None:
-        """Let probes become jumps, or turn all jumps back to breakpoints."""
+        """Set whether probes may become jumps.
+
+        Args:
+            on: True: queue all probepoints that may become jumps. False: make every jump a
+                breakpoint, at once.
+        """
         self.optimizer.allowed = on
         for point in list(self.points.values()):
             if not on:
@@ -277,8 +282,10 @@ class Registry:
     # --- memory
 
     def _changed(self, point: Probepoint) -> None:
-        """Have hits served and memory patched as the probes at a point now want, as they
-        changed.
+        """Arm, disarm or queue a probepoint as its changed probes want; serve its call site anew.
+
+        Args:
+            point: the probepoint; it has a call site while it is a jump.
         """
         if point.detour is not None:
             self.driver.serving.serve(point)
@@ -349,7 +356,7 @@ class Registry:
         self._rooms.text.warn()
 
     def unload(self, start: int, end: int) -> None:
-        """Give up the probes in a range of guest memory that is about to be unmapped.
+        """Make the probes in a range of guest memory GONE that is about to be unmapped.
 
         They stay listed, as GONE, until they are unregistered.
 
