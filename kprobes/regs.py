@@ -405,10 +405,6 @@ class Regs:
         except TypeError as error:
             raise blame(error, addr=addr, value=value) from None
 
-    def _store_bytes(self, addr: int, value: int) -> None:
-        """Store a word of the architecture's width, where the machine has no function for words."""
-        self._store(addr & self._mask, (value & self._mask).to_bytes(self._word, self._order))
-
     def read(self, addr: int, size: int) -> bytes:
         """Return guest memory, breakpoints included.
 
