@@ -213,11 +213,11 @@ class Values:
             depth: how many structures, unions and arrays it is in; 0: none.
 
         Raises:
-            ValueError: types contain each other more than _DEEP (32) deep, or a member does not
+            ValueError: types contain each other more than 32 deep, or a member does not
                 fit its structure.
         """
         if depth > _DEEP:
-            raise ValueError("BTF types contain each other in a ring")
+            raise ValueError(f"BTF types contain each other more than {_DEEP} deep")
         t = self._btf.plain(number)
         if t.kind == b.UNION and self._btf.order != sys.byteorder:
             return None  # ctypes has no unions in structures of the other byte order
