@@ -215,6 +215,7 @@ def test_fuzzing_measures_all_it_says() -> None:
     assert all(value > 0 for value in found.values()) and found["coverage"] < (10 if host_code() else 60)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("valgrind") or platform.machine() != "x86_64", reason="counts under valgrind")
 def test_instructions(tmp_path: Path) -> None:
     """A hit's instructions repeat, and rows that are not asked for do not run but for what they need."""

@@ -45,6 +45,7 @@ def outcome(program: str) -> str:
     return done.stdout if done.returncode == 0 else f"{done.stdout}{done.stderr}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.title)
 def test_the_engine_does_what_the_report_says(report: Report) -> None:
     seen = outcome(report.program)

@@ -207,6 +207,7 @@ def delayed() -> Iterator[bytes]:
         yield bytes.fromhex(word)
 
 
+@pytest.mark.long
 def test_delay_slots_that_fault(lab: Lab) -> None:
     """What the branch has done is done once, and the fault is where it is without the probe."""
     problems: list[str] = []
@@ -324,6 +325,7 @@ def test_a_system_call_and_a_descriptor(guest: QemuMachine) -> None:
         assert [probe.nhit for probe in probes] == [1, 1]
 
 
+@pytest.mark.long
 def test_numbers_of_registers_in_debug_information() -> None:
     arch = architectures.get("parisc")
     assert [register(arch, number) for number in (0, 1, 26, 31, 32)] == [None, "r1", "r26", "r31", None]

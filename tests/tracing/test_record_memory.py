@@ -34,6 +34,7 @@ def test_records_stay_where_memory_grows(records: int, text: str, python: bool, 
     assert seen[0] == seen[1] == seen[2] and (seen[0][1] > 0) == (records == 1500) and len(seen[0][0]) >= 1500
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["arrow", "parquet", "csv", "jsonl", "ftrace", "perfetto", "chrome"])
 def test_files_are_written_by_batches(format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file takes memory for all records at once, whether it is made of a run's records or of a file's."""

@@ -167,6 +167,7 @@ def frame_sections(data: bytes) -> list[range]:
     return [range(s["sh_offset"], s["sh_offset"] + s["sh_size"]) for s in sections if s is not None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["x86_64-eh", "arm-df", "mips64-eh", "ppc-df", "s390x-eh"])
 def test_damaged_tables(name: str) -> None:
     """A shorter stack, or a wrong one: never anything else."""
