@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .arguments import blame, checked, count_or_index, look
-from .errors import Unsupported
+from .errors import GuestFault, Unsupported
 
 if TYPE_CHECKING:
     Reader = Callable[[], int]
@@ -37,6 +37,9 @@ HOT = (
     "write",
     "on_copies",
 )
+#: Bytes of the caller's stack that are restored after a mirror has run, so that it may overwrite
+#: its arguments there (Linux: 64).
+STACK_COPY = 512
 
 
 class Memory(Protocol):
@@ -493,7 +496,8 @@ class Regs:
         return self._args.get(n) or partial(self.arg, n)
 
     def on_copies(self, function: Callable[..., Any], args: Iterable[Any]) -> None:
-        """Call a function, then put back the registers that it has written through this object.
+        """Call a function, then put back the registers that it has written through this object, and
+        the top of the stack.
 
         This is how a jprobe runs a Python mirror.
 
@@ -501,6 +505,8 @@ class Regs:
             function: is called once; its result is ignored, and what it raises is raised.
             args: its arguments.
         """
+        read = self._load
+        start, stack = top_of_stack(self, read)
         copies = self._copies
         if copies is None:
             copies = self._copies = _Copies(self._read, self._write)
@@ -509,7 +515,10 @@ class Regs:
             function(*args)
         finally:
             self._write = copies.write
-            copies.put_back()
+            if copies.old:
+                copies.put_back()
+            if read(start, len(stack)) != stack:
+                self._memory.write(start, stack)
 
     def __repr__(self) -> str:
         return f"<Regs {self.arch.name} cpu {self.cpu} pc={self.pc:#x}>"
@@ -535,6 +544,28 @@ class _Copies(dict[str, "Writer"]):
         for name, value in self.old.items():
             self.write[name](value)
         self.old.clear()
+
+
+def top_of_stack(regs: Regs, read: Callable[[int, int], bytes]) -> tuple[int, bytes]:
+    """Read the part of the caller's stack that a jprobe's mirror may overwrite.
+
+    Args:
+        regs: the registers at the probed function's entry.
+        read: (address, size) -> bytes of guest memory. Raises GuestFault where it is not mapped.
+
+    Returns:
+        (address of the first byte, the bytes): STACK_COPY of them, or fewer where mapped memory
+        ends.
+    """
+    sp = regs.sp
+    size = STACK_COPY
+    while size:
+        start = sp if regs.arch.callers > 0 else sp - size
+        try:
+            return start, read(start, size)
+        except GuestFault:
+            size //= 2
+    return sp, b""
 
 
 def read_cstr(memory: Memory, addr: int, limit: int = 4096) -> bytes:

@@ -11,9 +11,9 @@ from operator import methodcaller
 from typing import Any
 
 from ...arch._base import Arch
-from ...errors import BadLocation, GuestFault, NotFunctionEntry, NotText, Unsupported
+from ...errors import BadLocation, NotFunctionEntry, NotText, Unsupported
 from ...machine._base import Machine
-from ...regs import Regs, read_cstr
+from ...regs import Regs, read_cstr, top_of_stack
 from ..patch.text import Text
 from ..probe import Jprobe
 from .locate import Location, locate
@@ -23,9 +23,6 @@ Argument = Callable[[Regs], Callable[[], Any]]  #: (a CPU's registers) -> a func
 STRINGS = (ctypes.c_char_p, bytes, str)  # annotations of arguments that point to a string
 INTEGERS = "bBhHiIlLqQ"  # type codes of ctypes
 FLOATING = "fdg"
-#: Bytes of the caller's stack that are restored after a mirror has run, so that it may overwrite
-#: its arguments there (Linux: 64).
-STACK_COPY = 512
 
 
 def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Regs], int]:
@@ -99,7 +96,7 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
             jp: the jprobe; it is not used.
             regs: the registers at the probed function's entry.
         """
-        sp, stack = _top_of_stack(machine, regs)
+        sp, stack = top_of_stack(regs, machine.read)
         try:
             machine.invoke(target)
         finally:
@@ -107,27 +104,6 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
         return 0
 
     return hook
-
-
-def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
-    """Read the part of the caller's stack that a mirror may overwrite.
-
-    Args:
-        machine: runs the guest.
-        regs: the registers at the probed function's entry.
-
-    Returns:
-        (address of the first byte, the bytes): 512 of them, or fewer where mapped memory ends.
-    """
-    sp = regs.sp
-    size = STACK_COPY
-    while size:
-        try:
-            start = sp if machine.arch.callers > 0 else sp - size
-            return start, machine.read(start, size)
-        except GuestFault:
-            size //= 2
-    return sp, b""
 
 
 def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jprobe, Regs], int]:
@@ -152,21 +128,17 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
         ],
         machine.arch,
     )
-    hooks = [
-        _hook(entry, machine, [argument(regs) for argument in arguments])
-        for regs in machine.cpu_regs
-    ]
+    hooks = [_hook(entry, [argument(regs) for argument in arguments]) for regs in machine.cpu_regs]
     return hooks[0] if len(hooks) == 1 else lambda jp, regs: hooks[regs.cpu](jp, regs)
 
 
 def _hook(
-    entry: Callable[..., Any], machine: Machine, arguments: list[Callable[[], Any]]
+    entry: Callable[..., Any], arguments: list[Callable[[], Any]]
 ) -> Callable[[Jprobe, Regs], int]:
     """Return the hook for one CPU.
 
     Args:
         entry: the mirror.
-        machine: runs the guest.
         arguments: functions that read its arguments on that CPU.
     """
 
@@ -177,12 +149,7 @@ def _hook(
             jp: the jprobe; it is not used.
             regs: the registers at the probed function's entry.
         """
-        words = [read() for read in arguments]
-        sp, stack = _top_of_stack(machine, regs)
-        try:
-            regs.on_copies(entry, words)
-        finally:
-            machine.write(sp, stack)
+        regs.on_copies(entry, [read() for read in arguments] if arguments else ())
         return 0
 
     return hook
