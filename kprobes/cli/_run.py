@@ -176,9 +176,11 @@ def _set(program: Any, text: str) -> None:
 def _attached(
     k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: Any
 ) -> Iterator[Any]:
-    """Attach the programs of an object one after the other, and yield their attachments.
+    """Attach the programs of an object. Yield one attachment of all programs whose section says
+    where they belong, then one for each of `by_hand`.
 
-    Print on stderr which programs are not attached, and why.
+    Print on stderr which programs are damaged, or say no place, and are not attached. A program
+    that attach() refuses ends this: what attach() raises goes through.
 
     Args:
         k: the Kprobes.

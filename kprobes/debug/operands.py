@@ -93,7 +93,8 @@ def operand_of(written: str, arch: Arch, symbols: Symbols) -> Operand:
 
 
 def resolved(operand: Operand, symbols: Symbols) -> Operand:
-    """Return an operand whose symbol is replaced by the symbol's address, as `number`.
+    """Return an operand without a symbol: its `number` is the symbol's address plus the offset that
+    `symbol` has behind the name (`name+8`).
 
     Args:
         operand: the operand; it is returned itself where it has no symbol.

@@ -393,7 +393,8 @@ class Histogram:
         return name + self._number(column, int(value or 0) & U64)
 
     def _number(self, column: Column, number: int) -> str:
-        """Return a number as ftrace prints it with a column's modifier.
+        """Return a number of a key as ftrace prints it with its column's modifier; without one,
+        decimal and unsigned.
 
         Args:
             column: the column, with modifier "hex", "sym", "sym-offset", "log2", "buckets" or none.

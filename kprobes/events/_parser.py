@@ -306,7 +306,8 @@ class Parser:
         """Parse the first word, `KIND[MAXACTIVE][:[GROUP/]NAME]`; sets `kind` and `written`.
 
         Returns:
-            (maxactive or 0, group, name or "").
+            (maxactive or 0, group, name or ""). Without a group it is "kprobes", of an f event
+            "fprobes".
 
         Raises:
             EventError: there is no such kind, or the number or a name is wrong.

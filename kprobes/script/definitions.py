@@ -299,7 +299,8 @@ class _Reader:
         self._bits = bits
 
     def all(self) -> None:
-        """Read all declarations, and enter what they define.
+        """Read all declarations, and enter the structures, unions, enumerations and typedefs that
+        they define. Lines that begin with `#` are read elsewhere (`_directive`).
 
         Raises:
             _Wrong: one of them is wrong, or has what is not supported.

@@ -195,7 +195,9 @@ class _Expansion:
 
     @staticmethod
     def _fits(macro: Macro, arguments: list[Expression]) -> bool:
-        """Return True where a macro takes such arguments."""
+        """Return True where there are as many arguments as parameters, and each is of its
+        parameter's kind: a variable for a variable, a map for a map, anything for a name.
+        """
         if len(macro.parameters) != len(arguments):
             return False
         return all(

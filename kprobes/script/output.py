@@ -153,7 +153,8 @@ class ScriptOutput(ABC):
 
     @abstractmethod
     def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
-        """Write what `errorf()` or `warnf()` formatted.
+        """Write what `errorf()` or `warnf()` formatted: text to standard error, JSON to standard
+        output with the other objects. Warnings only where `warnings` is True.
 
         Args:
             error: True for `errorf`.

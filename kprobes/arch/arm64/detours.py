@@ -8,8 +8,8 @@ from .._detours import DetourCode, Saving, numbered, some, words
 
 
 def _a64_constant(register: int, value: int) -> list[int]:
-    """Return the instructions that put a value of 64 bits into a register by its number: MOVZ, then
-    MOVK for each 16 bits more.
+    """Return the four instructions that put a value of 64 bits into a register by its number: MOVZ,
+    then MOVK for each of the three upper 16 bits, also where these are 0.
     """
     return [
         (0xF2800000 if n else 0xD2800000) | n << 21 | (value >> 16 * n & 0xFFFF) << 5 | register

@@ -130,8 +130,12 @@ def access(size: int, insn: Insn, i: int, **_: int) -> Insn:
 
 
 def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
-    """Say which instruction an EXECUTE executes: the relative operand `i`, or one in storage
-    (None).
+    """Say which instruction an EXECUTE executes.
+
+    Args:
+        insn: the EXECUTE.
+        i: halfwords from it to the instruction; None: the instruction is an operand in storage,
+            whose address is known only when it is executed (`executes` becomes COMPUTED).
     """
     return (
         evolve(insn, executes=COMPUTED)

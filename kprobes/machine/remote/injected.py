@@ -137,10 +137,15 @@ class InjectedCode:
             regs.reported, regs.target = shown
 
     def _run(self, start: int, end: int) -> None:
-        """Run the current thread from `start` to `end`.
+        """Run the current thread from `start` to `end`. Other stops on the way are answered, or
+        kept for later, and the thread goes on.
+
+        Args:
+            start: address of the first instruction.
+            end: address where it stops.
 
         Raises:
-            RemoteError: it does not come there.
+            RemoteError: the program ends, or the thread does not come there after many stops.
         """
         trap = self._lock.trap
         thread = self._threads.name

@@ -179,7 +179,7 @@ class InstructionComparisons:
         """Return one side of a comparison; None: it is in memory that is not known here.
 
         Args:
-            value: where the side is.
+            value: where the side is; its registers are in `cells`.
             bits: of the comparison.
         """
         names = self._arch.regs.names

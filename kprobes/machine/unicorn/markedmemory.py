@@ -34,8 +34,20 @@ class HookedMarkedMemory:
         return self._memory.alloc(size)
 
     def watch(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
-        """Report each access to a byte whose mark is not 0; returns what ends it. Raises
-        Unsupported.
+        """Report accesses to bytes whose mark is not 0, each before it happens.
+
+        A write of bytes that are marked UNWRITTEN only is not reported: it takes these marks away.
+
+        Args:
+            start: guest address of the first byte.
+            marks: a mark for each byte from there.
+            report: (registers, address, bytes, what is written or None) is called.
+
+        Returns:
+            A function that ends the reports.
+
+        Raises:
+            Unsupported: the engine cannot report accesses.
         """
         return self._watches.add_marked(start, marks, report)
 

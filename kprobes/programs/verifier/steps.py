@@ -191,7 +191,8 @@ def _move(_code: Code, insn: Instruction) -> Step:
 
 
 def _negate(_code: Code, insn: Instruction) -> Step:
-    """Return the function of NEG.
+    """Return a function that negates the register dst of a path, 32 bits of it for ALU. It does not
+    move the path on.
 
     Args:
         insn: the instruction.
