@@ -40,7 +40,7 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
-from kprobes.fuzz.bench import FuzzBench
+from kprobes.fuzz.bench import Bench
 from kprobes.fuzz.crash import examine
 from kprobes.fuzz.target import CallTarget
 
@@ -139,7 +139,7 @@ Row = tuple[list[str], int, dict[str, str]]  # command, bytes of the map, enviro
 
 def inputs(count: int) -> list[bytes]:
     """Inputs that all return."""
-    bench, rng = FuzzBench(CallTarget(str(IMAGE), "parse(@input, len)", max_insns=10000).load()), random.Random(1)
+    bench, rng = Bench(CallTarget(str(IMAGE), "parse(@input, len)", max_insns=10000).load()), random.Random(1)
     seeds = [path.read_bytes() for path in sorted((ROOT / "examples" / "packets").iterdir())]
     made: list[bytes] = []
     while len(made) < count:
@@ -187,7 +187,7 @@ def main() -> None:
         return
     ctypes.CDLL(None).prctl(SUBREAPER, 1)
     few, many = inputs(FEW), inputs(MANY)
-    parse = FuzzBench(CallTarget(str(IMAGE), "parse(@input, len)").load()).target.machine.symbols["parse"].address
+    parse = Bench(CallTarget(str(IMAGE), "parse(@input, len)").load()).target.machine.symbols["parse"].address
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
         (work / "target.py").write_text(TARGET)
@@ -268,7 +268,7 @@ def bugs(campaigns: int) -> None:
     """Print runs until each bug was found: a median over campaigns."""
     if shutil.which("afl-fuzz") is None:
         sys.exit("afl-fuzz is not installed: apt-get install afl++")
-    bench = FuzzBench(CallTarget(str(IMAGE), "parse(@input, len)").load())
+    bench = Bench(CallTarget(str(IMAGE), "parse(@input, len)").load())
     found: dict[str, list[int]] = {name: [] for name in BUGS}
     with tempfile.TemporaryDirectory() as place:
         for seed in range(campaigns):
@@ -279,7 +279,7 @@ def bugs(campaigns: int) -> None:
         print(f"| {BUGS[name]} | {len(counts)} | {f'{statistics.median(counts):,.0f}' if counts else '-'} |")
 
 
-def campaign(bench: FuzzBench, out: Path, seed: int) -> dict[str, int]:
+def campaign(bench: Bench, out: Path, seed: int) -> dict[str, int]:
     """Run afl-fuzz. Returns the number of runs after which it had each bug."""
     variables = {"AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1", "AFL_NO_AFFINITY": "1", "AFL_HANG_TMOUT": "200",
                  "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1", "AFL_FORKSRV_INIT_TMOUT": "60000"}
@@ -295,7 +295,7 @@ def campaign(bench: FuzzBench, out: Path, seed: int) -> dict[str, int]:
     return first
 
 
-def bug(bench: FuzzBench, data: bytes) -> str:
+def bug(bench: Bench, data: bytes) -> str:
     """The function with the bug that an input finds; "" where that is not told."""
     _, finding = examine(bench, data)
     if finding is None:

@@ -20,7 +20,7 @@ from kprobes.machine.paper import PaperMachine
 from kprobes.machine.unicorn.host import hostcode
 from kprobes.tracing import coverfiles
 from kprobes.tracing.coverage import Coverage
-from kprobes.tracing.coverfiles import CoveredBlock, Module
+from kprobes.tracing.coverfiles import Block, Module
 
 LOOP = bytes.fromhex("31c0 01f8 ffcf 75fa c3")  # xor eax, eax; add eax, edi; dec edi; jne to the second; ret
 
@@ -374,7 +374,7 @@ def test_genhtml(tmp_path: Path) -> None:
 @pytest.mark.quick
 def test_ends_of_blocks_in_drcov() -> None:
     """A block ends where its module does, and goes on in the next one; no row is larger than the format can say."""
-    blocks = [CoveredBlock(0x1000, 0x30, 1), CoveredBlock(0x2000, 0x20000, 2)]
+    blocks = [Block(0x1000, 0x30, 1), Block(0x2000, 0x20000, 2)]
     images = [Module(0x1000, 0x1010, "a"), Module(0x1010, 0x1020, "b"), Module(0x2000, 0x40000, "c")]
     modules, rows = drcov(coverfiles.drcov(blocks, images, [], 0x1000))
     assert [row[4] for row in modules] == ["a", "b", "c"]

@@ -14,7 +14,7 @@ from attrs import asdict, frozen
 from ..errors import GuestFault, KprobeError
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
-from .bench import Fate, FuzzBench, signal_name
+from .bench import Bench, Fate, signal_name
 
 FRAMES = 5  #: of the stack that tell one crash from another
 PATH = 32  #: blocks of the path that is kept
@@ -85,9 +85,7 @@ class Finding:
         return cls(**known)
 
 
-def examine(
-    bench: FuzzBench, data: bytes, seconds: float | None = None
-) -> tuple[Fate, Finding | None]:
+def examine(bench: Bench, data: bytes, seconds: float | None = None) -> tuple[Fate, Finding | None]:
     """Run an input, and find out what goes wrong. It takes many times as long as a plain run.
 
     Args:
@@ -161,7 +159,7 @@ def _registers(machine: UnicornMachine) -> dict[str, int]:
     return found
 
 
-def _stack(bench: FuzzBench) -> tuple[list[Place], bool]:
+def _stack(bench: Bench) -> tuple[list[Place], bool]:
     """Return the stack where the guest stopped, and True if callers are missing."""
     machine = bench.target.machine
     try:

@@ -18,7 +18,7 @@ from ..machine._blocks import BlockCounts
 from ..newfile import NewFile
 from ..symbols import name_matcher
 from .coverfiles import (
-    CoveredBlock,
+    Block,
     ExecutionCounts,
     Module,
     SourceCoverage,
@@ -28,7 +28,7 @@ from .coverfiles import (
     source_coverage,
 )
 
-__all__ = ["FORMATS", "Coverage", "CoveredBlock", "Edge", "format_of"]
+__all__ = ["FORMATS", "Block", "Coverage", "Edge", "format_of"]
 
 FORMATS = {".drcov": "drcov", ".info": "lcov", ".afl": "afl", ".html": "html"}
 PASS = "pass 'drcov', 'lcov', 'html' or 'afl'"
@@ -179,18 +179,18 @@ class Coverage:
         )
 
     @property
-    def blocks(self) -> list[CoveredBlock]:
+    def blocks(self) -> list[Block]:
         """Every block seen so far, by address."""
-        return sorted(CoveredBlock(*row) for row in self._counts.rows(self._counts.found))
+        return sorted(Block(*row) for row in self._counts.rows(self._counts.found))
 
-    def new(self) -> list[CoveredBlock]:
+    def new(self) -> list[Block]:
         """Return the blocks that were first executed since the previous call of this method, in the
         order of their first execution.
         """
         told = self._told
         self._told = len(self._counts.found)
         return (
-            [CoveredBlock(*row) for row in self._counts.rows(self._counts.found[told:])]
+            [Block(*row) for row in self._counts.rows(self._counts.found[told:])]
             if self._told > told
             else []
         )

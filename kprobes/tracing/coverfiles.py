@@ -25,7 +25,7 @@ LARGEST = 0xFFFF  #: bytes that drcov's row of a block can have
 
 
 @frozen(order=True)
-class CoveredBlock:
+class Block:
     """A block of guest code.
 
     Attributes:
@@ -57,7 +57,7 @@ class Module:
 class ExecutionCounts:
     """Tells how often the instruction at an address was executed, from the blocks that hold it."""
 
-    def __init__(self, blocks: Iterable[CoveredBlock]) -> None:
+    def __init__(self, blocks: Iterable[Block]) -> None:
         steps: Counter[int] = Counter()
         for block in blocks:
             steps[block.address] += block.count
@@ -75,7 +75,7 @@ class ExecutionCounts:
 
 
 def drcov(
-    blocks: Iterable[CoveredBlock],
+    blocks: Iterable[Block],
     images: Iterable[Module],
     regions: Sequence[tuple[int, int]],
     page: int,
@@ -117,7 +117,7 @@ def drcov(
 
 
 def _modules(
-    blocks: Iterable[CoveredBlock],
+    blocks: Iterable[Block],
     images: list[Module],
     regions: Sequence[tuple[int, int]],
     page: int,

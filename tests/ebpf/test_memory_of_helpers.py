@@ -86,6 +86,8 @@ def program(helper: Helper, tested: int, kind: str, order: str = "little") -> st
     if kind == "record":
         end = "mov64 r1, r7; mov64 r2, 0; call 132; mov64 r0, 0; exit"
     setup = [_argument(helper, n, kind_of, n == tested) for n, kind_of in enumerate(helper.args)]
+    if Arg.DYNPTR in helper.args:
+        setup.insert(0, f"lddw r1, map[5].value+0; mov64 r2, {SIZE}; mov64 r3, 0; mov64 r4, r10; add64 r4, -152; call 197")
     result = "jeq r0, 0, keep; mov64 r0, 1" if helper.returns is Ret.MAP_VALUE_OR_NULL else ""
     copies = "; ".join(f"ldxdw r1, [r7+{at}]; stxdw [r8+{8 + at}], r1" for at in range(0, SIZE, 8))
     return (f"{begin}; {home}; {fill}; mov64 r9, r10; add64 r9, -136; {words('r9', order)}; {'; '.join(setup)}; "
@@ -105,6 +107,8 @@ def _argument(helper: Helper, n: int, kind: Arg, tested: bool) -> str:
         return f"mov64 {register}, r7"
     if kind in (Arg.SIZE, Arg.SIZE_OR_ZERO):
         return f"mov64 {register}, {SIZE}"
+    if kind is Arg.DYNPTR:
+        return f"mov64 {register}, r10; add64 {register}, -152"
     if kind is Arg.CTX:
         return f"mov64 {register}, r6"
     if kind is Arg.CONST_STR:
