@@ -19,7 +19,7 @@ UsualRuns = Callable[[int, int], "bool | None"]
 
 
 class AllRuns(Protocol):
-    """What is needed of a Runner, which says what these are."""
+    """The part of a Runner that usual runs need; the Runner says what its members are."""
 
     signals: HeldSignals
     before_run: Callable[[], object] | None
