@@ -115,6 +115,35 @@ def test_commands_load_what_they_use() -> None:
                                                          "programs", "discover"))} == set()
 
 
+def test_a_script_without_a_guest() -> None:
+    """Its start is a third shorter without debug information, the parser of ELF and a machine."""
+    loaded = loaded_by("from kprobes.script.script import Script\n"
+                       "with Script('begin { @a[1] = count(); printf(\"hi\"); }', environment={}) as s: pass\nassert 'hi' in s.output")
+    assert not [name for name in ours(loaded) if name.startswith(("debug.", "image.", "machine.unicorn", "core."))]
+    assert not [name for name in loaded if name.startswith(("elftools", "unicorn"))]
+
+
+def test_the_collector_looks_at_old_objects_later() -> None:
+    """What is made while it is paused is not walked over behind it; what somebody has frozen stays so."""
+    code = """if 1:
+        import gc
+        from kprobes.collector import collected_rarely, collector_paused
+        looks = []
+        gc.callbacks.append(lambda phase, told: looks.append(len(gc.get_objects(0))) if phase == "start" else None)
+        made = []
+        for paused in collector_paused, collected_rarely:
+            with paused():
+                made += [[] for _ in range(100_000)]
+            more = [[] for _ in range(2_000)]
+        assert looks and max(looks) < 50_000, looks
+        gc.freeze()
+        count = gc.get_freeze_count()
+        with collected_rarely():
+            pass
+        assert gc.get_freeze_count() >= count"""
+    loaded_by(code)
+
+
 def test_what_a_command_compiles_and_loads() -> None:
     """The work of a short command, counted: modules, and classes that attrs makes; no debug information is read where
     none is asked for."""

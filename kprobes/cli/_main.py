@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import os
 import signal
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from .. import __version__
+from ..collector import collected_rarely
 from ..controls import CONTROLS
 from ..errors import GuestFault, GuestTimeout, KprobeError, ReentryError
 
@@ -83,19 +83,6 @@ def open_closed_streams() -> None:
         except OSError:
             os.dup2(stream.fileno(), number)
         setattr(sys, name, stream)
-
-
-@contextlib.contextmanager
-def collected_rarely() -> Iterator[None]:
-    """Have Python's cyclic collector look every 200,000 objects, not every 700: what a command
-    imports are some 70,000 that stay, and walking over them is a tenth of what a short one takes.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 class Commands(click.Group):

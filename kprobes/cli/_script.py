@@ -544,7 +544,6 @@ def _run(
         The exit status; NOT_ATTACHED: a probe cannot be attached, and nothing has run.
     """
     from ..errors import KprobeError
-    from ..programs.attach import Attachment
 
     try:
         made.attach()
@@ -556,7 +555,9 @@ def _run(
             if _NOTIFY in os.environ:
                 write(f"{_NOTIFY}\n")
             made.start()
-            if verbose:
+            if verbose and made.attachments:
+                from ..programs.attach import Attachment
+
                 for one in made.attachments:
                     if isinstance(one, Attachment):
                         for name, why in one.why_python.items():

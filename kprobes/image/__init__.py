@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from attrs import evolve
 
 from ..btf import byte_order, header
+from ..collector import collector_paused
 from ..errors import ImageError
 from ._elf import Elf, damage_is_error
 from ._export import EXPORTS, write_names
-from ._garbage import collector_paused
 from ._layout import CodeLayout
 from ._loadable import loadable
 from ._order import in_order

@@ -14,21 +14,19 @@ from attrs import frozen
 
 from ..arguments import checked, shown
 from ..errors import BadArgument, ProgramError
-from ..machine._views import HostCodeView
-from . import framed
 from .code import CONTEXT_SIZE, Code
 from .engines import ProgramEngine, best, named
-from .framed import DetourGuest, Framed
-from .host import HostCode
 from .isa import Instruction, Order
 from .linker import link
 from .maps import Map
 from .nowhere import Nowhere
 from .object.values import Types
 from .object.variables import Variables
-from .site import compiled as compiled_for
 
 if TYPE_CHECKING:
+    from ..machine._views import HostCodeView
+    from .framed import DetourGuest, Framed
+    from .host import HostCode
     from .verifier import Facts
 
 
@@ -403,10 +401,12 @@ class Program:
         Raises:
             Unsupported: this program, or this host, cannot.
         """
+        from .site import compiled
+
         with self.unless_refused():
             made = self._sites.setdefault(view, {})
             if clock not in made:
-                made[clock] = compiled_for(self.code, view, clock, self.verify())
+                made[clock] = compiled(self.code, view, clock, self.verify())
             return made[clock]
 
     def in_guest(self, view: DetourGuest) -> Framed:
@@ -418,9 +418,11 @@ class Program:
         Raises:
             Unsupported: this program cannot run there, or no program can.
         """
+        from .framed import compiled
+
         with self.unless_refused():
             if view not in self._frames:
-                self._frames[view] = framed.compiled(self.code, view, self.verify().cleared)
+                self._frames[view] = compiled(self.code, view, self.verify().cleared)
             return self._frames[view]
 
     def _make(

@@ -6,14 +6,14 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..arch._base import Order
 from ..debug.info import DebugInfo
 from ..debug.operands import Unfetchable, operand_of, resolved
 from ..errors import KprobeError, ProgramError
-from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM
-from . import layout, types, world
+from ..programs.context import ARGUMENT, PC, SP, UNIFORM
+from . import layout, types
 from .inference import ArgumentSource, MarkerArgument
 from .types import ValueType
 
@@ -353,14 +353,3 @@ class GuestWorld:
         """Return the type of a function's result; None: it is not known."""
         found = self.debug.result(address)
         return None if found is None else self.converted(found)
-
-
-def world_of(machine: Any) -> world.World:
-    """Return a machine as a script sees it; without one, a world without a guest."""
-    if machine is None:
-        return world.NoGuest()
-    made: world.World = GuestWorld(machine)
-    return made
-
-
-__all__ = ["RESULT", "GuestWorld", "world_of"]

@@ -12,7 +12,6 @@ from attrs import evolve
 from ..errors import KprobeError, ProgramError
 from . import tree
 from .compiler import Front
-from .guest import GuestWorld
 from .inference import MarkerArgument, TypedProbe
 from .points import OUTSIDE, Point
 from .source import did_you_mean
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ..image._symbol import Symbol
     from ..programs.attach import Attachment
     from ..programs.program import Program
+    from .guest import GuestWorld
 
 
 class Probed(Protocol):

@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError
-from ..programs.attach import Attachment, add_to_semaphore
 from . import compiler, values
 from .folding import Parameters
-from .guest import GuestWorld, world_of
 from .inference import TypedProbe
 from .output import JsonOutput, ScriptOutput, TextOutput
 from .performing import Performer
@@ -26,16 +24,35 @@ from .points import Point
 from .source import Source
 from .storage import TICK
 from .times import strftime
-from .world import World
+from .world import NoGuest, World
 
 if TYPE_CHECKING:
     from ..events._watchpoint import Watchpoint
+    from ..programs.attach import Attachment
     from ..programs.program import Program
+    from .guest import GuestWorld
 
 #: how long a run without a guest sleeps at most between looks at its timers, in seconds
 _NAP: Final = 0.05
 #: seconds between two looks of programs in the guest at their timers, at least
 _LEAST: Final = 0.001
+
+
+def guest_of(kprobes: Probed | None, world: World | None) -> GuestWorld | None:
+    """Return the guest as scripts see it; None: there is none.
+
+    Args:
+        kprobes: the Kprobes of the guest; None: there is none.
+        world: what the script can know of it, where that is given.
+    """
+    if kprobes is None and world is None:
+        return None
+    from .guest import GuestWorld  # debug information is not loaded for a script without a guest
+
+    if world is not None:
+        return world if isinstance(world, GuestWorld) else None
+    assert kprobes is not None
+    return GuestWorld(kprobes.machine)
 
 
 class Outside:
@@ -214,9 +231,8 @@ class Script:
         self._engine = engine
         self._quiet = quiet
         self._ticks = clock
-        if world is None:
-            world = world_of(kprobes.machine if kprobes is not None else None)
-        self._world = world
+        self._guest = guest_of(kprobes, world)
+        self._world: World = world or self._guest or NoGuest()
         self._kept, self._errors = io.StringIO(), io.StringIO()
         self._output = output or TextOutput(self._kept.write, self._errors.write)
         self._begun = 0
@@ -227,7 +243,7 @@ class Script:
         )
         self.settings = front.settings
         front.points = chosen(front.points, probe_filter, mode)
-        probes = placed(front, self._world if isinstance(self._world, GuestWorld) else None, unsafe)
+        probes = placed(front, self._guest, unsafe)
         front.found.check()
         machine = kprobes.machine if kprobes is not None else None
         self._place = Outside(machine.read if machine is not None else None, self._clock())
@@ -272,7 +288,7 @@ class Script:
 
     def _decoder(self) -> values.Decoder:
         """Make the decoder of the script's values."""
-        guest = self._world if isinstance(self._world, GuestWorld) else None
+        guest = self._guest
         symbols = guest.describe if guest is not None else values.nowhere
         sources = guest.sources if guest is not None else values.unknown
         since = time.time_ns() - time.monotonic_ns() if self._clock() is time.monotonic_ns else 0
@@ -375,6 +391,8 @@ class Script:
 
     def _add_to_semaphores(self, points: list[Point]) -> None:
         """Add 1 to the semaphores of USDT markers in guest memory, until _detach()."""
+        from ..programs.attach import add_to_semaphore
+
         assert self._kprobes is not None
         for point in points:
             if point.semaphore:
@@ -383,6 +401,10 @@ class Script:
 
     def _detach(self) -> None:
         """Detach all programs, and take 1 off the markers' semaphores."""
+        if not self.attachments and not self._traced:
+            return
+        from ..programs.attach import Attachment, add_to_semaphore
+
         while self._traced:
             assert self._kprobes is not None
             # the guest has ended, or unmapped it

@@ -12,7 +12,6 @@ from ... import btf as b
 from ...btf import Btf
 from ..isa import signed
 from ..maps import Codec, Plain
-from .elf import damage_is_error
 
 _INTEGERS: Final = {
     (1 << n, sign): letter
@@ -356,6 +355,8 @@ class Types(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if self._values is None:
             raise KeyError(name)
+        from .elf import damage_is_error  # what reads no object does without its parser
+
         with damage_is_error(name):
             found = self._values.structure(name)
         if found is None:
