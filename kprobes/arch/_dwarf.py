@@ -34,8 +34,10 @@ class DwarfFacts:
         convention: how C functions are called, where debugging knows all of it: "sysv" (x86-64),
             "aapcs64"; or how 32-bit C functions get integers of one and two words: "pairs" (two words
             are in registers of which the first is even, or on the stack at a multiple of 8),
+            "counted pairs" (so, and floating-point numbers take the words of integers of their size),
             "words" (in the next two words, whatever they are), "aligned words" (so in registers; on
-            the stack at a multiple of 8).
+            the stack at a multiple of 8), "stack" (all parameters are on the stack, one behind the
+            other).
         long_double: bytes of a `long double` -> its format: "x87" or "quad".
     """
 

@@ -63,7 +63,9 @@ def convention(arch: Arch) -> Convention | None:
     """
     name = facts(arch).convention
     if name in _INTEGERS:
-        return lambda types, result, by_reference: _integers(arch, _INTEGERS[name], types, result)
+        return lambda types, result, by_reference: _integers(
+            arch, _INTEGERS[name], types, result, by_reference
+        )
     return {"sysv": _sysv, "aapcs64": _aapcs64}.get(name)
 
 
@@ -498,22 +500,32 @@ class _IntegerRules:
         even: True where the first of their two registers is the 1st, 3rd, 5th ..
         split: True where the first word may be in the last register, and the second on the stack.
         align: bytes of which their offset on the stack is a multiple.
+        reals: how floating-point numbers of 4 and 8 bytes are counted: "stack" (all parameters are
+            on the stack, structures as well), "counted" (they take the words of integers of their
+            size, whether or not they are in these); "": not known.
     """
 
     even: bool
     split: bool
     align: int
+    reals: str = ""
 
 
 _INTEGERS: Final = {
     "pairs": _IntegerRules(even=True, split=False, align=8),
+    "counted pairs": _IntegerRules(even=True, split=False, align=8, reals="counted"),
+    "stack": _IntegerRules(even=False, split=True, align=4, reals="stack"),
     "words": _IntegerRules(even=False, split=True, align=4),
     "aligned words": _IntegerRules(even=False, split=True, align=8),
 }
 
 
 def _integers(
-    arch: Arch, rules: _IntegerRules, types: Sequence[CType], result: CType
+    arch: Arch,
+    rules: _IntegerRules,
+    types: Sequence[CType],
+    result: CType,
+    by_reference: Callable[[CType], bool],
 ) -> list[tuple[ParameterPart, ...]]:
     """Return where integers of one and two words are, by the rules of a 32-bit architecture.
 
@@ -522,9 +534,14 @@ def _integers(
         rules: what is done with integers of two words.
         types: of the parameters.
         result: type of the function's result.
+        by_reference: tells whether C++ copies a type by a function of its own.
+
+    Returns:
+        The parts of each; empty for a floating-point number that is in a register of its own, or
+        in none.
 
     Raises:
-        NotKnown: a parameter, or the result, is no such integer.
+        NotKnown: a parameter, or the result, is of another type.
     """
     abi = arch.abi
     assert abi is not None
@@ -534,7 +551,13 @@ def _integers(
     at = abi.stack_args
     out = list[tuple[ParameterPart, ...]]()
     for type in types:
-        if type.kind not in _WORDS or type.size not in (1, 2, 4, 8):
+        if rules.reals == "stack" and type.kind not in _WORDS:
+            size = _size_on_stack(type, by_reference)
+            out.append((ParameterPart("stack", type.size, offset=at),))
+            at += size
+            continue
+        real = type.kind == "float" and type.size in (4, 8) and rules.reals == "counted"
+        if not real and (type.kind not in _WORDS or type.size not in (1, 2, 4, 8)):
             raise NotKnown("it or a parameter before it is no integer of one or two words")
         words = -(-type.size // 4)
         if words == 2 and rules.even:
@@ -553,5 +576,23 @@ def _integers(
             high = 4 - size if arch.order is Order.BIG and size < 4 else 0  # ends with its word
             parts.append(ParameterPart("stack", size, offset=at + high))
             at += 4 * (words - given)
-        out.append(tuple(parts))
+        out.append(() if real else tuple(parts))
     return out
+
+
+def _size_on_stack(type: CType, by_reference: Callable[[CType], bool]) -> int:
+    """Return the bytes that a parameter, which is no integer, takes on i386's stack.
+
+    Args:
+        type: of the parameter: a floating-point number or a structure.
+        by_reference: tells whether C++ copies a type by a function of its own.
+
+    Raises:
+        NotKnown: it is not there itself, or is aligned to more than a word.
+    """
+    if type.kind in ("struct", "union"):
+        if not type.size or by_reference(type) or alignment(type) > 8:
+            raise NotKnown("it or a parameter before it is passed by address, or aligned")
+    elif type.kind != "float" or type.size not in (4, 8, 12):
+        raise NotKnown("it or a parameter before it is of a kind that is not understood")
+    return -(-type.size // 4) * 4

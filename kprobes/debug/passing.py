@@ -297,7 +297,10 @@ class _Entry:
                 copied there only after the entry; False: it is that of the entry.
         """
         abi = self._arch.abi
-        if not takes_a_word(self._variables[n].type, self._arch):
+        type = self._variables[n].type
+        if not takes_a_word(type, self._arch):
+            if abi is not None and name in abi.args and type.size > self._arch.bits // 8:
+                return self._by_convention(n)  # LLVM says where its first half is, and no more
             return Arrival("place")
         if has_windows(self._arch) and name.startswith(
             "i"
@@ -382,6 +385,8 @@ class _Entry:
             ]
         except NotKnown as error:
             return refused(str(error))
+        if not parts:
+            return refused("which floating-point register it is in is not known")
         return Arrival("parts", parts=parts)
 
     def _copied(self, type: CType) -> bool:

@@ -16,7 +16,7 @@ from ..errors import ProgramError
 from ..programs.context import ARGUMENT, PC, RESULT, SP
 from . import layout, signatures, texts, tree, types
 from .blocks import BlockWriter
-from .inference import ArgumentSource
+from .inference import ArgumentPart, ArgumentSource
 from .promotion import promoted
 from .storage import FLAG, VARIABLES, Action, Area
 from .types import Integer, ValueType
@@ -279,6 +279,10 @@ def _source(g: BlockWriter, name: str) -> ArgumentSource:
         raise ProgramError(
             f"args.{name} is nowhere at this place", hint="use arg0, arg1 ... or reg()"
         )
+    if source.reason:
+        raise ProgramError(
+            f"args.{name} is not known: {source.reason}", hint="use arg0, arg1 ... or reg()"
+        )
     return source
 
 
@@ -300,12 +304,7 @@ def _argument_number(g: BlockWriter, name: str, kind: ValueType) -> None:
     """
     source = _source(g, name)
     if source.parts:
-        size = layout.size_of(kind, g.world.bits // 8)
-        area = g.temporary(8)
-        _argument_bytes(g, source, size, area)
-        g.point(1, area)
-        g.asm.load(0, 1, 0, size)
-        g.as_guest(kind, size, 0, None)
+        _number_of_parts(g, source, kind)
         return
     g.asm.load(0, _CONTEXT, 8 * source.word, 8)
     if source.offset is not None:
@@ -317,6 +316,22 @@ def _argument_number(g: BlockWriter, name: str, kind: ValueType) -> None:
     g.asm.extend(0, min(bits, g.world.bits) if not signed else bits, signed)
 
 
+def _number_of_parts(g: BlockWriter, source: ArgumentSource, kind: ValueType) -> None:
+    """Load a number that lies in several parts into r0.
+
+    Args:
+        g: writes the program.
+        source: its parts.
+        kind: the number's type.
+    """
+    size = layout.size_of(kind, g.world.bits // 8)
+    area = g.temporary(8)
+    _argument_bytes(g, source, size, area)
+    g.point(1, area)
+    g.asm.load(0, 1, 0, size)
+    g.as_guest(kind, size, 0, None)
+
+
 def argument_store(g: BlockWriter, node: tree.FieldAccess, area: Area) -> None:
     """Store `args.name`, which is no number, in an area of its type.
 
@@ -325,8 +340,10 @@ def argument_store(g: BlockWriter, node: tree.FieldAccess, area: Area) -> None:
         node: the access.
         area: where it is stored.
     """
-    g.clear(area, layout.room_of(g.type(node)))
-    _argument_bytes(g, _source(g, node.name), layout.held(g.type(node), g.world.bits // 8), area)
+    kind = g.type(node)
+    g.clear(area, layout.room_of(kind))
+    if not isinstance(kind, types.Floating):  # of which scripts have no value
+        _argument_bytes(g, _source(g, node.name), layout.held(kind, g.world.bits // 8), area)
 
 
 def _argument_bytes(g: BlockWriter, source: ArgumentSource, size: int, area: Area) -> None:
@@ -346,11 +363,17 @@ def _argument_bytes(g: BlockWriter, source: ArgumentSource, size: int, area: Are
         g.read(area, size)
         return
     at = 0
-    for word, most in source.parts or ((source.word, g.world.bits // 8),):
-        held = min(most, size - at)
+    for part in source.parts or (ArgumentPart(source.word, g.world.bits // 8),):
+        held = min(part.size, size - at)
+        if part.offset is not None:
+            asm.load(0, _CONTEXT, 8 * part.word, 8)
+            asm.compute_with("+", 0, part.offset)
+            g.read(area.at(at), held)
+            at += held
+            continue
         g.point(1, area)
         for byte in range(held):
-            asm.load(0, _CONTEXT, 8 * word, 8)
+            asm.load(0, _CONTEXT, 8 * part.word, 8)
             shift = 8 * (byte if g.world.order == "little" else held - 1 - byte)
             if shift:
                 asm.compute_with(">>", 0, shift)
@@ -359,7 +382,17 @@ def _argument_bytes(g: BlockWriter, source: ArgumentSource, size: int, area: Are
 
 
 def _result(g: BlockWriter, node: tree.Name) -> None:
-    """Load `retval` into r0."""
+    """Load `retval` into r0.
+
+    Raises:
+        ProgramError: it is in two words, and the second is not known.
+    """
+    source = g.probe.result_source
+    if source is not None:
+        _number_of_parts(g, source, g.type(node))
+        return
+    if layout.width(g.type(node))[0] > g.world.bits and g.probe.result is not None:
+        raise ProgramError("retval is of two words here, and where the second is is not known")
     g.asm.load(0, _CONTEXT, 8 * RESULT, 8)
     bits, signed = layout.width(g.type(node))
     g.asm.extend(0, bits, signed)
@@ -756,6 +789,8 @@ def _every_argument(g: BlockWriter, node: tree.Name, kind: types.Structure, area
     g.clear(area, layout.room_of(kind))
     for part in kind.fields:
         size = layout.held(part.type, g.world.bits // 8)
+        if isinstance(part.type, types.Floating):  # of which scripts have no value
+            continue
         if not layout.is_number(part.type):
             _argument_bytes(g, _source(g, part.name), size, area.at(part.offset))
             continue
@@ -764,6 +799,28 @@ def _every_argument(g: BlockWriter, node: tree.Name, kind: types.Structure, area
             g.asm.swap(0, 8 * size)
         g.point(1, area.at(part.offset))
         g.asm.store(1, 0, 0, size)
+
+
+def _whole_result(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
+    """Store `retval` where it is no number: a structure; a floating-point number has no value.
+
+    Args:
+        g: writes the program.
+        node: the name.
+        kind: the result's type.
+        area: where it is stored.
+
+    Raises:
+        ProgramError: programs cannot read it where it is.
+    """
+    g.clear(area, layout.room_of(kind))
+    if isinstance(kind, types.Floating):
+        return
+    if g.probe.result_source is None:
+        raise ProgramError(
+            "retval is where programs cannot read it", hint="use reg(), or a pointer to it"
+        )
+    _argument_bytes(g, g.probe.result_source, layout.held(kind, g.world.bits // 8), area)
 
 
 def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
@@ -1109,6 +1166,7 @@ def _concatenation(g: BlockWriter, node: tree.Call, kind: types.String, area: Ar
 
 _STORES: Final[dict[str, Callable[..., None]]] = {
     "args": _every_argument,
+    "retval": _whole_result,
     "comm": _comm,
     "probe": _probe,
     "probetype": _probe_type,

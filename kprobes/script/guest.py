@@ -12,9 +12,9 @@ from ..arch._base import Order
 from ..debug.info import DebugInfo
 from ..debug.operands import Unfetchable, operand_of, resolved
 from ..errors import KprobeError, ProgramError
-from ..programs.context import ARGUMENT, PC, SP, UNIFORM
+from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM
 from . import layout, types
-from .inference import ArgumentSource, MarkerArgument
+from .inference import ArgumentPart, ArgumentSource, MarkerArgument
 from .types import ValueType
 
 if TYPE_CHECKING:
@@ -306,6 +306,8 @@ class GuestWorld:
             fields.append(types.Field(variable.name, kind, size))
             size += layout.held(kind, self.bits // 8) + 7 & ~7
             source = self._source(arrival, address)
+            if source is None and arrival.reason:
+                source = ArgumentSource(0, reason=arrival.reason)
             if source is not None:
                 sources[variable.name] = source
         return types.Structure("args", size, tuple(fields)), sources
@@ -339,17 +341,47 @@ class GuestWorld:
         first = parts[0]
         if first.kind == "stack":
             return ArgumentSource(SP, first.offset)
-        words = [self.register(part.name) if part.name else None for part in parts]
-        known = [
-            (word, part.size) for word, part in zip(words, parts, strict=True) if word is not None
-        ]
-        if len(known) != len(parts):
-            return None
         if first.kind == "behind":
-            return ArgumentSource(known[0][0], 0)
-        return ArgumentSource(known[0][0], parts=tuple(known)) if first.kind == "register" else None
+            word = self.register(first.name) if first.name else None
+            return None if word is None else ArgumentSource(word, 0)
+        known = list[ArgumentPart]()
+        for part in parts:
+            if part.kind == "stack":
+                known.append(ArgumentPart(SP, part.size, part.offset))
+                continue
+            word = self.register(part.name) if part.kind == "register" else None
+            if word is None:
+                return None
+            known.append(ArgumentPart(word, part.size))
+        return ArgumentSource(known[0].word, parts=tuple(known))
 
-    def result(self, address: int) -> ValueType | None:
-        """Return the type of a function's result; None: it is not known."""
+    def result(self, address: int) -> tuple[ValueType, ArgumentSource | None] | None:
+        """Return a function's result, from debug information.
+
+        Args:
+            address: address of the function.
+
+        Returns:
+            (its type, where it is at the return, if it is no word); None: it is not known.
+        """
         found = self.debug.result(address)
-        return None if found is None else self.converted(found)
+        if found is None:
+            return None
+        kind = self.converted(found)
+        if isinstance(kind, types.Integer | types.Enumeration) and kind.bits > self.bits:
+            return kind, self._pair()
+        if not isinstance(kind, types.Structure):
+            return kind, None
+        arrival = self.debug.result_arrival(address)
+        return kind, self._in_parts(arrival.parts) if arrival and arrival.parts else None
+
+    def _pair(self) -> ArgumentSource | None:
+        """Return where a result of two words is; None: the architecture's second is not known."""
+        abi = self.machine.arch.abi
+        if abi is None or len(abi.returns) < 2:
+            return None
+        second = self.register(abi.returns[1])
+        if second is None:
+            return None
+        parts = (ArgumentPart(RESULT, self.bits // 8), ArgumentPart(second, self.bits // 8))
+        return ArgumentSource(RESULT, parts=parts)

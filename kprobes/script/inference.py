@@ -76,20 +76,36 @@ class MapFacts:
 
 
 @frozen
+class ArgumentPart:
+    """A part of a named argument.
+
+    Attributes:
+        word: number of the context's word that has it, or the address where it is.
+        size: bytes of the part.
+        offset: bytes behind that address; None: the word itself has the part, in its lowest bytes.
+    """
+
+    word: int
+    size: int
+    offset: int | None = None
+
+
+@frozen
 class ArgumentSource:
     """The place of a named argument of a probe.
 
     Attributes:
         word: number of the context's word that has it, or the address where it is.
         offset: bytes behind that address; None: the word itself is the argument.
-        parts: (number of a word of the context, bytes that it has of the argument), in the order
-            of the argument's bytes, for one that lies in several words, or that is a structure.
-            Empty for others.
+        parts: its parts in the order of its bytes, for one that lies in several words, or that is
+            a structure; empty for others.
+        reason: why its place is not known, as one clause; "": it is known.
     """
 
     word: int
     offset: int | None = None
-    parts: tuple[tuple[int, int], ...] = ()
+    parts: tuple[ArgumentPart, ...] = ()
+    reason: str = ""
 
 
 @frozen(kw_only=True)
@@ -121,6 +137,8 @@ class TypedProbe:
         arguments: type of `args`, or None.
         result: type of `retval`, or None for a plain word.
         sources: name of an argument -> where it is.
+        result_source: where `retval` is, if it is of a type that is no word; None: it is in the
+            context's word for results, or nowhere.
         operands: number of a USDT marker's argument that the block reads -> how it is read.
     """
 
@@ -129,6 +147,7 @@ class TypedProbe:
     arguments: types.Structure | None = None
     result: ValueType | None = None
     sources: Mapping[str, ArgumentSource] = field(factory=dict)
+    result_source: ArgumentSource | None = None
     operands: Mapping[int, MarkerArgument] = field(factory=dict)
 
 

@@ -121,12 +121,15 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
                     if known is not None:
                         made = TypedProbe(probe, [real], known[0], sources=known[1])
                 if real.address is not None and real.kind == "fexit" and "retval" in names:
-                    made = evolve(made, result=world.result(real.address))
+                    found = world.result(real.address)
+                    if found is not None:
+                        made = evolve(made, result=found[0], result_source=found[1])
                 if real.kind == "usdt":
                     made = evolve(made, operands=_operands(front, real, names, world))
                 fields = made.arguments.fields if made.arguments is not None else None
                 places = tuple(made.sources.items()), tuple(made.operands.items())
-                _add(groups, (real.kind, fields, places, made.result), made)
+                result = made.result, made.result_source
+                _add(groups, (real.kind, fields, places, result), made)
         out += groups.values()
     return out
 
@@ -137,7 +140,7 @@ def _add(groups: dict[Any, TypedProbe], key: Any, made: TypedProbe) -> None:
     Args:
         groups: key -> block; changed. Where it has no such key, `made` is entered.
         key: what blocks must have in common: (kind of attach point, fields of `args`, where
-            arguments and operands come from, type of the result), or (kind,).
+            arguments and operands come from, type of the result and where it is), or (kind,).
         made: the block, with the attach points to be added.
     """
     if key in groups:

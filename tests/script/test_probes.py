@@ -14,7 +14,7 @@ from script.test_language import Maker
 
 from kprobes import Kprobes, UnicornMachine
 from kprobes.debug.types import Member
-from kprobes.errors import GuestStopped, KprobeError
+from kprobes.errors import GuestStopped, KprobeError, ProgramError
 from kprobes.script import ScriptError
 from kprobes.script.guest import GuestWorld
 from kprobes.script.script import Script
@@ -421,21 +421,95 @@ void _start(void) {
 def test_numbers_of_two_words(target: str, optimized: int, tmp_path: Path) -> None:
     """In two registers of a 32-bit guest, on its stack, and behind others of them.
 
-    LLVM writes the registers of big-endian Arm and PowerPC in the other order than they are in.
+    LLVM writes the registers of big-endian Arm and PowerPC in the other order than they are in. In RISC-V `f` is half in
+    a register and half on the stack.
     """
     pytest.importorskip("ziglang")
     source, built = tmp_path / "wide.c", tmp_path / "wide"
     source.write_text(WIDE)
     subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", f"-O{optimized}", "-nostdlib", "-static",
                     "-fno-sanitize=undefined", "-Wl,-e,_start", str(source), "-o", str(built)], check=True, timeout=300)
-    shown = "1 -1250999896491 -3 fedcba9876543210 -5"
-    text = 'kprobe:wide { printf("%d %lld %d %llx %d", args.a, args.b, args.c, args.d, args.e); }'
-    if not target.startswith("riscv"):  # there `f` is half in a register and half on the stack
-        shown += " 1122334455667788"
-        text += ' kprobe:wide { printf(" %llx", args.f); }'
+    shown = "1 -1250999896491 -3 fedcba9876543210 -5 1122334455667788"
+    text = 'kprobe:wide { printf("%d %lld %d %llx %d %llx", args.a, args.b, args.c, args.d, args.e, args.f); }'
     with UnicornMachine.load(str(built)) as m, Kprobes(m) as k, k.script(text) as s, pytest.raises(KprobeError):
         m.run(max_insns=1000)  # it loops for ever
     assert s.output.strip() == shown
+
+
+FLOATS = """
+struct point { int x; float f; double d; };
+volatile double sink;
+volatile long long wide;
+__attribute__((noinline)) long long big(int a, int b, int c, long long d, double z, int e) {
+    sink = z + a + b + c + e;
+    return 0x123456789abcdef0LL + d;
+}
+__attribute__((noinline)) double mixed(float f, double g, int i) { sink = f + g + i; return f * g; }
+__attribute__((noinline)) int structure(struct point p, int k) { sink = p.d; return p.x + k; }
+__attribute__((noinline)) int many(float a, int b, double c, long d) { sink = a + c; return b + (int)d; }
+void _start(void) {
+    struct point p = {3, 1.5f, 2.5};
+    wide = big(1, 2, 3, 0x100000004LL, 1.25, 5);
+    sink = mixed(1.5f, 2.5, 7);
+    wide = structure(p, 4) + many(0.5f, 11, 2.0, 12);
+    for (;;);
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["x86_64-linux-musl", "aarch64-linux-musl", "x86-linux-musl", "mips-linux-musleabihf",
+                                    "mipsel-linux-musleabihf", "arm-linux-musleabihf", "powerpc-linux-musleabihf",
+                                    "riscv32-linux-musl"])
+def test_arguments_behind_floating_point_numbers(target: str, tmp_path: Path) -> None:
+    """Such numbers have no value, the others have theirs, where the calling convention has one answer for them; a result
+    of two words has both."""
+    pytest.importorskip("ziglang")
+    source, built = tmp_path / "floats.c", tmp_path / "floats"
+    source.write_text(FLOATS)
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", "-O0", "-nostdlib", "-static",
+                    "-fno-sanitize=undefined", "-Wl,-e,_start", str(source), "-o", str(built)], check=True, timeout=300)
+    shown = {"kprobe:big": "{ .a = 1, .b = 2, .c = 3, .d = 4294967300, .z = null, .e = 5 }",
+             "kprobe:mixed": "{ .f = null, .g = null, .i = 7 }",
+             "kprobe:many": "{ .a = null, .b = 11, .c = null, .d = 12 }",
+             "kprobe:structure": "{ .p = { .x = 3, .f = null, .d = null }, .k = 4 }"}
+    if target.startswith("mips"):
+        del shown["kprobe:structure"]  # structures are counted otherwise
+    either = target.startswith(("arm", "powerpc", "riscv32"))  # with or without registers for floating-point numbers
+    results = {"fexit:big": "1311768471758757620", "fexit:mixed": "null"}
+    with UnicornMachine.load(str(built)) as m, Kprobes(m) as k:
+        text = " ".join(f"{point} {{ print(args); }}" for point in shown)
+        if either:
+            with pytest.raises(ProgramError, match=r"args\.e is not known: it or a parameter before it is no integer"):
+                k.script(text)
+            text, shown = "", {}
+        text += " ".join(f"{point} {{ print(retval); }}" for point in results)
+        with k.script(text) as s, pytest.raises(KprobeError):
+            m.run(max_insns=3000)  # it loops for ever
+    assert sorted(s.output.strip().splitlines()) == sorted([*shown.values(), *results.values()])
+
+
+PAIR = """
+struct pair { long x; int y; };
+__attribute__((noinline)) struct pair twice(long n) { struct pair p = {n, (int)n + 1}; return p; }
+__attribute__((noinline)) struct pair (*volatile call)(long) = twice;
+void _start(void) { call(5); for (;;); }
+"""
+
+
+@ENGINES
+@pytest.mark.parametrize("target", ["x86_64-linux-musl", "aarch64-linux-musl"])
+def test_a_structure_that_is_returned(target: str, engine: str | None, tmp_path: Path) -> None:
+    """In two registers."""
+    pytest.importorskip("ziglang")
+    source, built = tmp_path / "pair.c", tmp_path / "pair"
+    source.write_text(PAIR.replace("__attribute__((noinline)) struct pair (*", "struct pair (*"))
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", "-O0", "-nostdlib", "-static",
+                    "-fno-sanitize=undefined", "-Wl,-e,_start", str(source), "-o", str(built)], check=True, timeout=300)
+    text = "fexit:twice { print(retval); @ = retval.y; }"
+    with (UnicornMachine.load(str(built)) as m, Kprobes(m) as k, k.script(text, engine=engine) as s,
+          pytest.raises(KprobeError)):
+        m.run(max_insns=1000)  # it loops for ever
+    assert s.output.split("\n\n\n")[0] == "{ .x = 5, .y = 6 }" and "@: 6" in s.output
 
 
 @ENGINES

@@ -12,5 +12,5 @@ ROWS = {
         long_double=LONG_DOUBLE),
     "i386": DwarfFacts(numbers=("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip"),
                        others={21 + n: f"xmm{n}" for n in range(8)}, first_real=21, reals="low",
-                       convention="words", long_double=LONG_DOUBLE),
+                       convention="stack", long_double=LONG_DOUBLE),
 }
