@@ -1,5 +1,5 @@
 """`python -m kprobes`: the command."""
 
-from .cli import main
+from .cli import command
 
-main(prog_name="kprobes")
+command()

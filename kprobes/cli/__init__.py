@@ -10,9 +10,9 @@ stdout; the guest's answer, the table of hits and every message go to stderr.
 from __future__ import annotations
 
 from ._commands import LazyCommands
-from ._main import main
+from ._main import command, main
 
-__all__ = ["main"]
+__all__ = ["command", "main"]
 
 main.commands = LazyCommands({
     "trace": "_trace", "record": "_trace", "stat": "_trace", "graph": "_trace",

@@ -9,7 +9,8 @@ at a small address; `Placed.warnings` says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 
 from attrs import field, frozen
 
@@ -247,15 +248,16 @@ class _Placing:
         """
         known = {kind: self._rows(kind) for kind in {r.type for r in self._of.relocations}}
         plain = {kind for kind, found in known.items() if len(found) == 1 and found[0].plain}
+        word = self._of.bits // 8
         for late in (False, True):
             kinds = {kind for kind, found in known.items() if found[-1].late == late}
-            for r in self._of.relocations:
-                if r.type not in kinds:
-                    continue
-                if r.type in plain:
-                    self._apply_plain(r, known[r.type][0].formula)
+            mine = (r for r in self._of.relocations if r.type in kinds)
+            for simple, group in itertools.groupby(mine, lambda r: r.type in plain):
+                if simple:
+                    self.memory.write_words(self._plain_words(group, known), word)
                 else:
-                    self._apply(r, known[r.type])
+                    for r in group:
+                        self._apply(r, known[r.type])
         if self._thread_local and not self.tls[0]:
             words = (
                 f"{len(self._thread_local)} thread-local words (the first: "
@@ -314,11 +316,23 @@ class _Placing:
             extra = signed(r.type >> 8, 24) if self._of.machine == SPARCV9 else 0
             apply(found, RelocationSite(p, r.addend or 0, self._target(r.symbol), self, row, extra))
 
-    def _apply_plain(self, r: Relocation, formula: str) -> None:
-        """Apply a relocation whose row is `plain`, in a tenth of the time of _apply()."""
-        value = self.bias if formula == "B+A" else self._target(r.symbol).address
-        addend = 0 if formula == "S" else r.addend or 0
-        self.memory.write(r.offset + self.bias, self._of.bits // 8, value + addend)
+    def _plain_words(
+        self, relocations: Iterable[Relocation], known: dict[int, list[RelocationRow]]
+    ) -> Iterator[tuple[int, int]]:
+        """Yield (run address, value) of relocations whose rows are `plain`, in a tenth of the time
+        of _apply().
+
+        Args:
+            relocations: at their link addresses.
+            known: the rows of each type.
+        """
+        formulas = {kind: found[0].formula for kind, found in known.items()}
+        for r in relocations:
+            formula = formulas[r.type]
+            value = self.bias if formula == "B+A" else self._target(r.symbol).address
+            if formula != "S":
+                value += r.addend or 0
+            yield r.offset + self.bias, value
 
     def _copy(self, e: SymbolEntry, p: int) -> None:
         """Note that a library's object is to be copied into the program's own; add a warning where

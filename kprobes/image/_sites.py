@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import struct
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from attrs import define, frozen
 
 from ..errors import ImageError
 
+_LETTERS = {4: "I", 8: "Q"}  #: of `struct`, by size in bytes
 NEARER = "place the image and what it imports nearer to each other, or build it with -fPIC"
 
 
@@ -61,6 +63,25 @@ class ImageMemory:
         data[at : at + size] = number.to_bytes(
             size, "little" if (self.little if little is None else little) else "big"
         )
+
+    def write_words(self, words: Iterable[tuple[int, int]], size: int) -> None:
+        """Store many numbers, as write() does one; mostly of one region, whose bounds are then
+        looked up once.
+
+        Args:
+            words: (address, number), in the order in which they are stored.
+            size: bytes of each, 4 or 8.
+        """
+        word = struct.Struct(f"{'<' if self.little else '>'}{_LETTERS[size]}")
+        mask = (1 << 8 * size) - 1
+        start = end = 0
+        data = bytearray()
+        for addr, value in words:
+            if not start <= addr <= end - size:
+                data, at = self._find(addr, size)
+                start = addr - at
+                end = start + len(data)
+            word.pack_into(data, addr - start, value & mask)
 
     def _find(self, addr: int, size: int) -> tuple[bytearray, int]:
         """Return (bytes of the region, index of `addr` in them), made long enough for `size`

@@ -36,19 +36,22 @@ def symbols_of(
     found: dict[tuple[str, int], Symbol] = {}
     versions: dict[tuple[str, int], str] = {}
     starts = [segment.addr for segment in segments]
+    ends = [segment.addr + segment.memsz for segment in segments]
+    with_modes = bool(marks) or elf.machine in (ARM, MIPS)
     for e in _naming(elf, entries):
         n = bisect.bisect_right(starts, e.value) - 1
-        if n < 0 or e.value >= segments[n].addr + segments[n].memsz:
+        if n < 0 or e.value >= ends[n]:
             continue
         # .symtab has name@VERSION, and name@@VERSION for the default one
         name, at, version = e.name.partition("@")
         kind = _KINDS.get(e.type) or ("func" if "x" in segments[n].perms else "object")
-        mode = _mode(elf, e, kind, marks)
+        mode = _mode(elf, e, kind, marks) if with_modes else 0
         key = name, e.value & ~1 if mode else e.value
         # a damaged size would be walked for hours
-        room = segments[n].addr + segments[n].memsz - e.value
+        room = ends[n] - e.value
         size = min(e.size, room)
-        if key not in found or size > found[key].size:
+        known = found.get(key)
+        if known is None or size > known.size:
             found[key] = Symbol(name, key[1], size, "", mode, kind)
         hidden = e.version or (version if at and not version.startswith("@") else "")
         versions[key] = hidden if versions.get(key, hidden) else ""
