@@ -386,7 +386,9 @@ def _portable(error: Exception) -> Exception:
     """Return the error in a form that survives the way back, without the frames it came through."""
     import pickle
 
-    error.__traceback__ = error.__cause__ = error.__context__ = None
+    error.__traceback__ = None
+    error.__cause__ = None
+    error.__context__ = None
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -81,7 +81,12 @@ class Watchpoint:
         machine.read(self.address, self.size)
         self._machine = machine
         self.busy = machine.busy
-        self.nhit = self.nmissed = self.before = self.value = self.accessed = self.accessed_size = 0
+        self.nhit = 0
+        self.nmissed = 0
+        self.before = 0
+        self.value = 0
+        self.accessed = 0
+        self.accessed_size = 0
         self.access = ""
         self._busy = False
         self._serving = 0  # the thread in the handler; 0: none

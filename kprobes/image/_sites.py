@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import struct
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from attrs import define, frozen
 
@@ -45,9 +45,7 @@ class ImageMemory:
             little: True: little-endian; None: in the image's byte order.
         """
         data, at = self._find(addr, size)
-        return int.from_bytes(
-            data[at : at + size], "little" if (self.little if little is None else little) else "big"
-        )
+        return int.from_bytes(data[at : at + size], self._order(little))
 
     def write(self, addr: int, size: int, value: int, little: bool | None = None) -> None:
         """Store the low `size` bytes of a number; raise ImageError outside the image.
@@ -60,9 +58,7 @@ class ImageMemory:
         """
         data, at = self._find(addr, size)
         number = value & (1 << 8 * size) - 1
-        data[at : at + size] = number.to_bytes(
-            size, "little" if (self.little if little is None else little) else "big"
-        )
+        data[at : at + size] = number.to_bytes(size, self._order(little))
 
     def write_words(self, words: Iterable[tuple[int, int]], size: int) -> None:
         """Store many numbers, as write() does one; mostly of one region, whose bounds are then
@@ -82,6 +78,12 @@ class ImageMemory:
                 start = addr - at
                 end = start + len(data)
             word.pack_into(data, addr - start, value & mask)
+
+    def _order(self, little: bool | None) -> Literal["little", "big"]:
+        """Return the byte order that read() and write() are asked for; None: the image's."""
+        if little is None:
+            little = self.little
+        return "little" if little else "big"
 
     def _find(self, addr: int, size: int) -> tuple[bytearray, int]:
         """Return (bytes of the region, index of `addr` in them), made long enough for `size`

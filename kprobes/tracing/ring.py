@@ -203,7 +203,10 @@ class RecordRing:
         self.records = records
         self.clock = clock
         self.stacked = stack
-        self.at = self.end = self.laps = self.elsewhere = 0
+        self.at = 0
+        self.end = 0
+        self.laps = 0
+        self.elsewhere = 0
         self.buffer = memoryview(b"")
         self._map()
         self.tasks: list[Any] = []

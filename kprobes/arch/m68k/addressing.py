@@ -114,11 +114,9 @@ class OperandShape:
         """
         if self.floating:
             return floating_operand(half(code, 2))
-        return (
-            2 + self.words + ((4 if z == 2 else 2) if self.sized else 0),
-            self.operand or (4 if z == 2 else 2),
-            self.ea,
-        )
+        word = 4 if z == 2 else 2
+        immediate = word if self.sized else 0
+        return 2 + self.words + immediate, self.operand or word, self.ea
 
     def length(self, code: bytes, e: int = 0, z: int = 0, d: int = 0, **_: int) -> int:
         """Return the bytes of the instruction at the start of `code`; -1 where it is undefined.

@@ -173,8 +173,11 @@ class Registry:
     def leave(self, probe: Probe) -> None:
         """Unregister a probe that is registered here. The caller calls collect() afterwards."""
         point = probe._point
-        probe._owner = probe._point = None
-        probe._active = probe._gone = probe._off = False
+        probe._owner = None
+        probe._point = None
+        probe._active = False
+        probe._gone = False
+        probe._off = False
         if isinstance(probe, Kretprobe):
             self._returns.forget(probe)
         if point is not None:

@@ -126,7 +126,10 @@ class Path:
         self.state = state
         self.findings = findings
         self.decided = decided
-        self.pc = self.reads = self.writes = self.rounds = 0
+        self.pc = 0
+        self.reads = 0
+        self.writes = 0
+        self.rounds = 0
         self.checkpoint: Checkpoint | None = None
         self.assumed: frozenset[int] = frozenset()
         self.untold: frozenset[int] = frozenset()
