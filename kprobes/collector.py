@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,22 +34,3 @@ def collector_paused() -> Iterator[None]:
     finally:
         put_among_old()
         gc.enable()
-
-
-@contextmanager
-def collected_rarely() -> Iterator[None]:
-    """Have the collector look every 200,000 objects, not every 700: what a command imports are
-    some 70,000 that stay, and walking over them is a tenth of what a short one takes.
-
-    Python's own look at all of them when the process ends is left out as well: it would take a
-    fifth, and the process's memory goes with it.
-    """
-    atexit.unregister(gc.freeze)
-    atexit.register(gc.freeze)
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, *before[1:])
-    try:
-        yield
-    finally:
-        put_among_old()
-        gc.set_threshold(*before)

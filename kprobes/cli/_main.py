@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -14,7 +15,6 @@ from typing import Any, NoReturn
 import click
 
 from .. import __version__
-from ..collector import collected_rarely
 from ..controls import CONTROLS
 from ..errors import GuestFault, GuestTimeout, KprobeError, ReentryError
 
