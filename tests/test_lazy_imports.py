@@ -127,20 +127,38 @@ def test_the_collector_looks_at_old_objects_later() -> None:
     """What is made while it is paused is not walked over behind it; what somebody has frozen stays so."""
     code = """if 1:
         import gc
-        from kprobes.collector import collected_rarely, collector_paused
+        from kprobes.collector import collector_paused
         looks = []
         gc.callbacks.append(lambda phase, told: looks.append(len(gc.get_objects(0))) if phase == "start" else None)
         made = []
-        for paused in collector_paused, collected_rarely:
-            with paused():
-                made += [[] for _ in range(100_000)]
-            more = [[] for _ in range(2_000)]
+        with collector_paused():
+            made += [[] for _ in range(100_000)]
+        more = [[] for _ in range(2_000)]
         assert looks and max(looks) < 50_000, looks
         gc.freeze()
         count = gc.get_freeze_count()
-        with collected_rarely():
+        with collector_paused():
             pass
         assert gc.get_freeze_count() >= count"""
+    loaded_by(code)
+
+
+def test_a_command_is_not_walked_over() -> None:
+    """The collector finds nothing among what a command imports; it does not look, not even when the process ends."""
+    code = f"""if 1:
+        import gc, os, sys
+        from kprobes.cli import command
+        looks = [0]
+        def look(phase, told):
+            looks[0] += phase == "start" and len(gc.get_objects()) > 50_000
+        gc.callbacks.append(look)
+        sys.argv = ["kprobes", "trace", {DEMO!r}, "-e", "p crc32", "--call", 'crc32(0, "hello", 5)']
+        try:
+            command()
+        finally:
+            assert looks[0] == 0, looks
+            gc.collect()
+            assert gc.get_freeze_count() > 50_000"""
     loaded_by(code)
 
 
