@@ -452,18 +452,82 @@ def test_simulated(scene: Scene) -> None:
         scene.m.call("spin", timeout=60)
 
 
-@pytest.mark.host_code
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM, signal.SIGRTMAX])
-def test_both_looks_notice_each_change_of_handlers(number: int) -> None:
-    def seen() -> tuple[Any, ...]:
-        return (*map(signals._getsignal, signals.NUMBERS),)
+def exchanges(host: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """What holds signals, and what lets them go: host code's, or Python's."""
+    plain = signals._hold_plainly, signals._let_go_plainly
+    if not host:
+        return plain
+    hold, let_go = (signals._exchange(name, each) for name, each in zip(("signal_holder", "signal_releaser"), plain,
+                                                                        strict=True))
+    assert hold is not plain[0] and let_go is not plain[1]
+    return hold, let_go
 
+
+def seen() -> tuple[Any, ...]:
+    """The handlers of all signals."""
+    return (*map(signals._getsignal, signals.NUMBERS),)
+
+
+HOSTS = pytest.mark.parametrize("host", [pytest.param(True, marks=pytest.mark.host_code), False], ids=["host", "plain"])
+
+
+@HOSTS
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM, signal.SIGRTMAX])
+def test_each_change_of_handlers_is_noticed(number: int, host: bool) -> None:
+    hold, _ = exchanges(host)
     before = seen()
-    looks = signals._are_plainly, signals._looker()
-    assert looks[1] is not looks[0]
-    assert all(look(before) for look in looks)
+    held: list[int] = []
+    assert hold(before, (), held, raising)
     with handling(lambda number, frame: None, number):
-        assert not any(look(before) for look in looks)
-        assert all(look(seen()) for look in looks)
-    assert all(look(before) for look in looks)
-    assert not any(look(()) for look in looks), "before the first run nothing was seen"
+        assert not hold(before, (int(signal.SIGUSR1),), held, raising)
+        assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL and not held
+        assert hold(seen(), (), held, raising)
+    assert hold(before, (), held, raising)
+    assert not hold((), (), held, raising), "before the first run nothing was seen"
+
+
+@HOSTS
+def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
+    """All but one that the program has set meanwhile; and where a handler raises on the way, the rest are known."""
+    hold, let_go = exchanges(host)
+    calls: list[int] = []
+
+    def handler(number: int, frame: Any) -> None:
+        calls.append(number)
+
+    def mine(number: int, frame: Any) -> None:
+        raise Oops
+
+    numbers = int(signal.SIGUSR1), int(signal.SIGUSR2), int(signal.SIGALRM)
+    held: list[int] = []
+    usual = dict.fromkeys(numbers, mine)
+    with handling(mine, numbers[0]), handling(mine, numbers[1]), handling(mine, numbers[2]):
+        assert hold(seen(), numbers, held, handler) and held == [*numbers]
+        assert [signal.getsignal(number) for number in numbers] == [handler] * 3
+        signal.raise_signal(numbers[1])
+        signal.signal(numbers[2], raising)
+        assert let_go(held, handler, usual) is None and not held
+        assert [signal.getsignal(number) for number in numbers] == [mine, mine, raising]
+        signal.signal(numbers[2], mine)
+        assert calls == [numbers[1]]
+        assert hold(seen(), numbers, held, handler)
+        del usual[numbers[1]]
+        with pytest.raises(KeyError):
+            let_go(held, handler, usual)
+        assert held == [*numbers[:2]]
+        usual[numbers[1]] = mine
+        let_go(held, handler, usual)
+        assert [signal.getsignal(number) for number in numbers] == [mine] * 3
+
+
+@pytest.mark.host_code
+def test_host_code_is_told_what_it_cannot_use() -> None:
+    hold, let_go = exchanges(True)
+    before = seen()
+    for wrong in ((), (before, (), []), ([], (), [], raising), (before, [2], [], raising), (before, (2,), (), raising)):
+        with pytest.raises((TypeError, SystemError)):
+            hold(*wrong)
+    for wrong in ((), ((), raising, {})):
+        with pytest.raises((TypeError, SystemError)):
+            let_go(*wrong)
+    assert seen() == before

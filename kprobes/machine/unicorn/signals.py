@@ -112,19 +112,54 @@ def _in_child() -> None:
 at_fork(_in_child)
 
 
-def _are_plainly(seen: tuple[Any, ...]) -> bool:
-    """Return True if all signals have these handlers, in the order of NUMBERS."""
-    return (*map(_getsignal, NUMBERS),) == seen
+def _hold_plainly(
+    seen: tuple[Any, ...], numbers: tuple[int, ...], held: list[int], handler: Handler
+) -> bool | None:
+    """Set one handler for some signals, if all signals have the handlers that were seen last.
+
+    Args:
+        seen: the handlers of all signals, in the order of NUMBERS.
+        numbers: of the signals that get `handler`.
+        held: each number is appended before that signal's handler is set.
+        handler: what is set.
+
+    Returns:
+        True; None: a signal has another handler than in `seen`, and nothing has changed.
+    """
+    if (*map(_getsignal, NUMBERS),) != seen:
+        return None
+    for number in numbers:
+        held.append(number)
+        _signal(number, handler)
+    return True
 
 
-def _looker() -> Callable[[tuple[Any, ...]], Any]:
-    """Return a function that tells whether all signals have the handlers in a tuple: host code's
-    takes half the time.
+def _let_go_plainly(held: list[int], handler: Handler, usual: dict[int, Handler]) -> None:
+    """Put back the handlers of signals.
+
+    Args:
+        held: numbers of the signals; each is removed when its handler is back.
+        handler: what was set in their place. A signal that has another one now keeps that: the
+            program has set it meanwhile.
+        usual: number -> the handler to put back.
+    """
+    while held:
+        if _getsignal(number := held[-1]) == handler:
+            _signal(number, usual[number])
+        held.pop()
+
+
+def _exchange(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return host code that exchanges handlers, which takes a third of the time.
+
+    Args:
+        name: of the function of the library that makes it.
+        plain: does the same in Python, and is returned where there is no host code.
     """
     if not native.available():
-        return _are_plainly
-    make = native.function("signal_looker", ctypes.py_object, ctypes.py_object)
-    return make((_getsignal, (*NUMBERS,), True))  # type: ignore[no-any-return]
+        return plain
+    make = native.function(name, ctypes.py_object, ctypes.py_object)
+    return make((_getsignal, _signal, (*NUMBERS,), True))  # type: ignore[no-any-return]
 
 
 class HeldSignals:
@@ -146,10 +181,11 @@ class HeldSignals:
             stop: stops the machine's run.
         """
         self._end_run = stop
-        self._are = _looker()
+        self._exchange = _exchange("signal_holder", _hold_plainly)
+        self._put_back = _exchange("signal_releaser", _let_go_plainly)
         self._seen: tuple[Any, ...] = ()  # the handlers of all signals as the last run found them
-        self._to_hold: dict[int, Handler] = {}  # those of them that can be called
-        # and of runs before, for programs that have kept _hold()
+        self._to_hold: tuple[int, ...] = ()  # numbers of the signals whose handler can be called
+        # number -> handler, of runs before as well: for programs that have kept _hold()
         self._usual: dict[int, Handler] = {}
         self.held: list[int] = []
         self._raised: BaseException | None = None  # what a handler has raised in this run
@@ -162,18 +198,14 @@ class HeldSignals:
         """Hold all handlers from now on, if this is the main thread."""
         if get_ident() != _main:
             return
-        if not self._are(self._seen):
-            self._look((*map(_getsignal, NUMBERS),))
-        if not self._to_hold:
-            return
-        watcher = _watcher or _watch()
         held = self.held
-        hold = self._hold
         self.unheard = False
         try:
-            for number in self._to_hold:
-                held.append(number)
-                _signal(number, hold)
+            while not self._exchange(self._seen, self._to_hold, held, self._hold):
+                self._look((*map(_getsignal, NUMBERS),))
+            if not held:
+                return
+            watcher = _watcher or _watch()
             watcher.runs.append(self)
             self._fd = there = _set_wakeup_fd(watcher.write, warn_on_full_buffer=False)
             if there != watcher.write:
@@ -188,13 +220,11 @@ class HeldSignals:
         Args:
             handlers: of all signals, in the order of NUMBERS.
         """
+        hold = self._hold
         there = zip(NUMBERS, handlers, strict=True)
-        self._to_hold = {
-            number: handler
-            for number, handler in there
-            if callable(handler) and handler != self._hold
-        }
-        self._usual |= self._to_hold
+        found = {number: each for number, each in there if callable(each) and each != hold}
+        self._to_hold = (*found,)
+        self._usual |= found
         self._seen = handlers
 
     def end(self) -> None:
@@ -225,8 +255,6 @@ class HeldSignals:
         """
         try:
             watcher = _watcher
-            held = self.held
-            hold = self._hold
             if watcher is not None and self in watcher.runs:
                 if self._fd < 0:
                     _set_wakeup_fd(-1)
@@ -234,11 +262,7 @@ class HeldSignals:
                     _set_wakeup_fd(self._fd, warn_on_full_buffer=False)
                 with watcher.lock:
                     watcher.runs.remove(self)
-            while held:
-                # else the program has set another one meanwhile
-                if _getsignal(number := held[-1]) == hold:
-                    _signal(number, self._usual[number])
-                held.pop()
+            self._put_back(self.held, self._hold, self._usual)
         except BaseException:
             self._let_go()
             raise
