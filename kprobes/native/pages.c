@@ -1,6 +1,7 @@
 /* Going back to a snapshot: pages that were written are written over with what they held.
  * See kprobes/machine/unicorn/hostpages.py.
  */
+#include "python.h"
 #include "words.h"
 
 /* What is done with a stretch. COPY: pages that were written get the image's bytes. DROP: all pages
@@ -28,6 +29,8 @@ struct stretch { STRETCH_WORDS(WORD) };
  *                    be looked at
  *   copies, room     address of struct copied, and how many there is room for
  *   copied           how many of them were found at that look
+ *   engine, context, restore   the engine's handle, its context that has the registers, and
+ *                    uc_context_restore(); context 0: registers are the caller's to put back
  *
  * A page that is written for the first time is a page fault. So as long as there are no more faults
  * the pages that were written are those that were found, and the system need not be asked about
@@ -35,7 +38,7 @@ struct stretch { STRETCH_WORDS(WORD) };
  */
 #define RETURN_WORDS(X) \
     X(pread) X(madvise) X(getrusage) X(pagemap) X(page) X(count) X(first) X(faults) X(copies) \
-    X(room) X(copied)
+    X(room) X(copied) X(engine) X(context) X(restore)
 EXPORT const char return_words[] = RETURN_WORDS(NAME);
 struct way_back { RETURN_WORDS(WORD) };
 
@@ -135,7 +138,7 @@ static u64 page_faults(const struct way_back *way)
 
 /* Puts every stretch back. How many of those that only tell have changed; -1: the operating system
  * has refused. */
-EXPORT int put_back(struct way_back *way)
+static int put_back(struct way_back *way)
 {
     struct stretch *stretch = (struct stretch *)way->first;
     /* before the look: a page that is written meanwhile makes the next one look again */
@@ -162,3 +165,19 @@ EXPORT int put_back(struct way_back *way)
         way->faults = 0; /* the caller has not put those back yet */
     return changed;
 }
+
+/* go_back(): puts the registers and every stretch back; as put_back(), or -2: the engine has refused
+ * the registers, and nothing was done. self: address of struct way_back. */
+static PyObject *go_back(PyObject *self, PyObject *unused)
+{
+    struct way_back *way = (struct way_back *)PyLong_AsUnsignedLongLongMask(self);
+    /* before memory: where the CPU saves state in memory this may write there */
+    if (way->context && ((int (*)(u64, u64))way->restore)(way->engine, way->context))
+        return PyLong_FromLong(-2);
+    return PyLong_FromLong(put_back(way));
+}
+
+static PyMethodDef going_back = {"go_back", go_back, METH_NOARGS, 0};
+
+/* The function, as Python calls it. self: address of struct way_back. */
+EXPORT PyObject *back_goer(PyObject *self) { return PyCFunction_NewEx(&going_back, self, 0); }

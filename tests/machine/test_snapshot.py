@@ -226,6 +226,27 @@ def test_many_returns_to_one_snapshot(arch: str, way: Any) -> None:
 
 @pytest.mark.quick
 @pytest.mark.parametrize("arch", RUNNABLE)
+def test_registers_come_back_with_each_of_many_returns(arch: str, way: Any) -> None:
+    """By host code or not, those that the engine's contexts lack as well, and in the returns that drop all pages."""
+    m = raw(arch, way)
+    names = [name for name in m.arch.regs.names if name in m.regs]
+    at = m.alloc(64)
+    m.write(at, b"then")
+    m.regs.sp = at + 32
+    m.regs.return_value = 5
+    then = {name: m.regs[name] for name in names}
+    snapshot = m.snapshot()
+    for turn in range(hostpages._ALL_DROPPED + 4):
+        m.regs.sp = at + 48
+        m.regs.return_value = turn
+        m.regs.pc = at
+        m.write(at, b"now")
+        m.restore(snapshot)
+        assert {name: m.regs[name] for name in names} == then and m.read(at, 4) == b"then"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", RUNNABLE)
 def test_code_that_is_written_between_two_of_many_returns(arch: str, way: Any) -> None:
     """Whoever writes it: code that the guest cannot write is looked at when the library has written some."""
     rng = random.Random(arch)

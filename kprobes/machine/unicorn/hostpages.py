@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,6 +23,7 @@ from attrs import field, frozen
 from ... import native
 from ...hostsystem import at_fork
 from .blocks import HostBlock
+from .engine import CONTEXT_RESTORE, Engine
 
 Range = tuple[int, int]
 PAGE = mmap.PAGESIZE
@@ -226,17 +227,21 @@ class HostPages:
             ]
         return out
 
-    def way_back(self, kepts: Sequence[KeptBlock]) -> WayBack | None:
-        """Return an object that puts blocks back by host code.
+    def way_back(
+        self, kepts: Sequence[KeptBlock], engine: Engine, context: ctypes.c_void_p
+    ) -> WayBack | None:
+        """Return an object that puts registers and blocks back by host code.
 
         Args:
             kepts: blocks that stand as they were kept.
+            engine: whose registers they are.
+            context: has them (Engine.save()).
 
         Returns:
             The object; None where there is no host code, or the images cannot be mapped.
         """
         try:
-            return WayBack(self, kepts) if native.available() else None
+            return WayBack(self, kepts, engine, context) if native.available() else None
         except OSError:
             return None
 
@@ -284,7 +289,8 @@ _ALL_DROPPED = 256
 
 
 class WayBack:
-    """Puts a snapshot's blocks back by host code, which copies pages that were written.
+    """Puts a snapshot's registers and blocks back by host code, which copies pages that were
+    written.
 
     A page that is dropped costs the guest's next access a fault of the host, some 4 us under a
     hypervisor; copying it costs 0.1 us. But a page that was written once is copied at each return
@@ -293,12 +299,23 @@ class WayBack:
     dropped now and then.
     """
 
-    def __init__(self, pages: HostPages, kepts: Sequence[KeptBlock]) -> None:
+    def __init__(
+        self,
+        pages: HostPages,
+        kepts: Sequence[KeptBlock],
+        engine: Engine,
+        context: ctypes.c_void_p,
+    ) -> None:
         """
         Args:
             pages: keeps the blocks.
-            kepts: blocks that stand as they were kept. Code is not put back: written() tells of it.
+            kepts: blocks that stand as they were kept. Code is not put back: go_back() tells of it.
+            engine: whose registers are put back.
+            context: has the registers, as long as this object is used.
         """
+        self._engine = engine
+        self._context = context
+        self._plain_registers = engine.rewind is None and not engine.beside
         self._pages = pages
         self._kepts = list(kepts)
         self._pid = os.getpid()
@@ -308,7 +325,6 @@ class WayBack:
         self._windows: dict[KeptBlock, set[int]] = {kept: set() for kept in kepts}
         self._images = {id(kept.image): _Readable(kept.image) for kept in kepts}
         self._returns = 0
-        self._put_back = native.function("put_back", ctypes.c_int, ctypes.c_void_p)
         self._make_table()
 
     def fits(self) -> bool:
@@ -317,21 +333,28 @@ class WayBack:
         """
         return self._mappings == self._pages.mappings and self._forks == _forks
 
-    def written(self) -> list[KeptBlock] | None:
-        """Put blocks of data back, and find out which blocks of code were written.
+    def go_back(self) -> list[KeptBlock] | None:
+        """Put registers and blocks of data back, and find out which blocks of code were written.
 
         Returns:
             Blocks that the caller has to put back one by one: code that was written. None: the
             caller has to put all blocks back, those of data, too.
+
+        Raises:
+            UcError: the engine refuses the registers.
         """
-        self._returns += 1
-        turn = self._returns
-        if turn % _ALL_DROPPED == 0:
+        self._returns = turn = self._returns + 1
+        last = turn % _ALL_DROPPED == 0
+        if last or not self._plain_registers:
+            self._engine.restore(self._context)
+        if last:
             return None
         if turn & turn - 1 == 0:
             self._learn()
-        changed = self._put_back(self._table)
+        changed = self._by_host()
         if changed < 0:
+            if changed != -1:
+                self._engine.restore(self._context)  # it says why it has refused
             return None
         if not changed:
             return []
@@ -374,9 +397,13 @@ class WayBack:
             "first": ctypes.addressof(self._stretches),
             "copies": ctypes.addressof(self._copies),
             "room": _MOST_COPIED,
+            "engine": self._engine.handle.value or 0,
+            "context": (self._context.value or 0) if self._plain_registers else 0,
+            "restore": CONTEXT_RESTORE,
         }
         self._words = (ctypes.c_uint64 * len(names))(*(words.get(name, 0) for name in names))
-        self._table = ctypes.addressof(self._words)
+        make = native.function("back_goer", ctypes.py_object, ctypes.py_object)
+        self._by_host: Callable[[], int] = make(ctypes.addressof(self._words))
 
     def _parts(self, kept: KeptBlock) -> Iterator[tuple[int, int, int]]:
         """Yield (start, end, kind) of a block's stretches for host code, as distances from its
@@ -493,7 +520,9 @@ class PageCopies:
         """Return False: nobody knows what has changed."""
         return False
 
-    def way_back(self, kepts: Sequence[KeptBlock]) -> None:
+    def way_back(
+        self, kepts: Sequence[KeptBlock], engine: Engine, context: ctypes.c_void_p
+    ) -> None:
         """Return None: there is no quicker way."""
 
     def put_back(self, kept: KeptBlock) -> list[Range]:

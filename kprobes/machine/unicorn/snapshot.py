@@ -310,11 +310,11 @@ class Snapshots:
             or not self._owned
         ):
             self._map_again(guest)
-        # before memory: where the CPU saves state in memory this may write there
-        cpu.engine.restore(guest.context)
-        cpu.regs.reported, cpu.regs.target = guest.sent
         self._put_back(guest)
-        self._dress(guest)
+        cpu.regs.reported, cpu.regs.target = guest.sent
+        patched = 0 if sink is None else sink.patched
+        if patched != guest.patched:
+            self._dress(guest, patched)
         if guest.known_books is not self._books:
             nothing = None, None
             guest.book_rows = [
@@ -349,8 +349,8 @@ class Snapshots:
             )
 
     def _put_back(self, guest: KeptGuest) -> None:
-        """Write what has changed in memory since a snapshot back, and drop translations of changed
-        code.
+        """Set registers back, write what has changed in memory since a snapshot back, and drop
+        translations of changed code.
 
         Args:
             guest: what the snapshot has kept.
@@ -372,8 +372,8 @@ class Snapshots:
                 self._code_changed(at, len(then))
 
     def _not_put_back(self, guest: KeptGuest, unwritten: bool) -> list[KeptBlock]:
-        """Put memory back by host code where that can do it, and return the blocks that are left to
-        do.
+        """Set registers back, put memory back by host code where that can do it, and return the
+        blocks that are left to do.
 
         Args:
             guest: what the snapshot has kept.
@@ -382,17 +382,18 @@ class Snapshots:
         """
         way = guest.way
         if way is not None and way.fits():
-            changed = way.written()
-            if changed is not None:
-                if unwritten:  # fixed code is in place too, as long as `way` fits
-                    return changed
-                return [
-                    *(kept for kept in guest.held if kept.block.start in guest.fixed),
-                    *changed,
-                ]
-        elif all(self.pages.stands(kept) for kept in guest.held):
+            changed = way.go_back()
+            if changed is None:
+                return guest.held
+            if unwritten:  # fixed code is in place too, as long as `way` fits
+                return changed
+            return [*(kept for kept in guest.held if kept.block.start in guest.fixed), *changed]
+        # before memory: where the CPU saves state in memory this may write there
+        engine = self._cpu.engine
+        engine.restore(guest.context)
+        if all(self.pages.stands(kept) for kept in guest.held):
             data = [kept for kept in guest.held if kept.block.start not in guest.fixed]
-            guest.way = self.pages.way_back(data)
+            guest.way = self.pages.way_back(data, engine, guest.context)
         return guest.held
 
     def _code_changed(self, place: int, size: int) -> None:
@@ -402,18 +403,16 @@ class Snapshots:
 
     # --- probes
 
-    def _dress(self, guest: KeptGuest) -> None:
+    def _dress(self, guest: KeptGuest, patched: int) -> None:
         """Replace the patches in the restored text by those of the present probes.
 
         The snapshot keeps its text with the present ones from now on.
 
         Args:
             guest: what the snapshot has kept.
+            patched: the sink's number for the present patches; 0: there is no sink.
         """
         cpu, sink = self._cpu, self._state.sink
-        patched = 0 if sink is None else sink.patched
-        if patched == guest.patched:
-            return
         then, now = guest.patches, {} if sink is None else sink.patches()
         others = [addr for addr in then.keys() | now.keys() if then.get(addr) is not now.get(addr)]
         for addr in others:
