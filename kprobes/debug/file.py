@@ -18,6 +18,7 @@ from elftools.elf.sections import Section
 from ..btf import byte_order
 from ..errors import ImageError
 from ..image import LoadedFile, SectionedElf, build_id, find_separate, linked
+from .abbreviations import AbbreviationTable
 from .kept import identity_of, kept_section
 
 DAMAGE = (
@@ -152,6 +153,21 @@ def contents(section: Any) -> Any:
     return stream if isinstance(stream, mmap) else stream.getvalue()
 
 
+class DebugInfo(DWARFInfo):  # type: ignore[misc]
+    """A file's debug information, whose abbreviations are read quickly."""
+
+    def get_abbrev_table(self, offset: int) -> Any:
+        """Return the table of abbreviations at an offset of .debug_abbrev.
+
+        Raises:
+            IndexError, ValueError: it is damaged.
+        """
+        if offset not in self._abbrevtable_cache:
+            data = contents(self.debug_abbrev_sec)
+            self._abbrevtable_cache[offset] = AbbreviationTable(data, offset)
+        return self._abbrevtable_cache[offset]
+
+
 def _dwarf_in(elf: SectionedElf, identity: bytes) -> DWARFInfo:
     """Return a file's debug information. What get_dwarf_info() does, which reads all sections.
 
@@ -166,7 +182,7 @@ def _dwarf_in(elf: SectionedElf, identity: bytes) -> DWARFInfo:
         section = elf.get_section_by_name(name)
         sections[key] = None if section is None else _DwarfSection(elf, name, section, identity)
     config = DwarfConfig(elf.little_endian, elf.get_machine_arch(), elf.elfclass // 8)
-    return DWARFInfo(config, **sections)
+    return DebugInfo(config, **sections)
 
 
 def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:

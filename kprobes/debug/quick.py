@@ -23,6 +23,8 @@ _SHAPES: Final = 1 << 14
 _ATTRIBUTES: Final = 1 << 16
 #: bytes of dwarf.c's structures
 _SHAPE, _ATTRIBUTE, _DECLARED, _FUNCTION, _TYPE, _SCOPE, _LINE = 56, 24, 48, 24, 64, 40, 40
+_RANGE: Final = 24
+_LEAST_RANGE: Final = 8  #: bytes of a range in .debug_aranges, whose addresses have four
 _LEAST_ENTRY: Final = 3  #: bytes of an entry that has a name, or code
 _MOST_SEEN: Final = 1 << 24
 
@@ -201,3 +203,22 @@ def rows_of(
         words[name] = value & (1 << 64) - 1
     words.room("rows", end - start + 1, _LINE)
     return words.found("rows", _LINE) if words.call("dwarf_lines") else None
+
+
+def quick_ranges(data: bytes, big: bool) -> memoryview | None:
+    """Return start, end and the unit's offset of each range in .debug_aranges, by address.
+
+    Args:
+        data: contents of the section.
+        big: numbers are big-endian.
+
+    Returns:
+        The numbers, of 64 bits; None: there is no host code, or a range is unusual.
+    """
+    if not data or not native.available():
+        return None
+    words = _Words("listing")
+    words.section("data", data)
+    words["big"] = big
+    words.room("ranges", len(data) // _LEAST_RANGE + 1, _RANGE)
+    return words.found("ranges", _RANGE) if words.call("dwarf_ranges") else None

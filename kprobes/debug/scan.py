@@ -7,9 +7,10 @@ those that nobody asks for by the sizes of their attributes.
 
 from __future__ import annotations
 
+import bisect
 import struct
-from collections.abc import Callable, Iterator, Set
-from typing import Any, Final, Literal
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import Any, Final, Literal, overload
 
 from attrs import define, evolve, field, frozen
 
@@ -599,32 +600,107 @@ class _Walk:
         return found, at
 
 
-def headers(sections: Sections) -> list[Header]:
-    """Return the headers of a file's units, in order, up to the first damaged one."""
-    found: list[Header] = []
-    data, order = sections.info, sections.order
-    mark = "<" if order == "little" else ">"
-    usual = struct.Struct(f"{mark}IHBBI")  # length and version; of DWARF 5: kind, address, table
-    at = 0
-    while at + usual.size <= len(data):
-        length, version, kind, address, abbrev = usual.unpack_from(data, at)
+class UnitHeaders(Sequence[Header]):
+    """The headers of the units in a section, in order, up to the first damaged one. They are read
+    as far as somebody asks.
+    """
+
+    def __init__(self, data: Any, order: Literal["little", "big"]) -> None:
+        """Prepare.
+
+        Args:
+            data: contents of the section.
+            order: "little" or "big".
+        """
+        self._data = data
+        self._order = order
+        # length and version; of DWARF 5: kind, address, table
+        self._usual = struct.Struct(f"{'<' if order == 'little' else '>'}IHBBI")
+        self._found: list[tuple[int, int, int, int, int, int, int, int]] = []  # fields of Header
+        self._starts: list[int] = []  # offsets of the units
+        self._end = 0  # offset behind the last unit that was read; -1: no more are
+
+    def _read(self) -> bool:
+        """Read one more header. False: there is none."""
+        at = self._end
+        if at < 0:
+            return False
+        self._end = -1
+        size = self._usual.size
+        begin = self._data[at : at + size]
+        if len(begin) < size:
+            return False
+        length, version, kind, address, abbrev = self._usual.unpack(begin)
         end = at + 4 + length
-        if version == 5 and kind in _USUAL_UNITS and usual.size - 4 <= length < _LONG:
-            header = Header(at, at + usual.size, end, version, abbrev, address, 4, kind)
+        if version == 5 and kind in _USUAL_UNITS and size - 4 <= length < _LONG:
+            found = (at, at + size, end, version, abbrev, address, 4, kind)
         else:
-            unusual = _header(data, at, order)
+            unusual = _header(self._data, at, self._order)
             if unusual is None:
-                break
-            header = unusual
-        if header.end > len(data):
-            break
-        found.append(header)
-        at = header.end
-    return found
+                return False
+            found = unusual
+            end = unusual[2]
+        if end > len(self._data):
+            return False
+        self._found.append(found)
+        self._starts.append(at)
+        self._end = end
+        return True
+
+    def __len__(self) -> int:
+        """Return the number of units. All headers are read."""
+        while self._read():
+            pass
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, n: int) -> Header: ...
+    @overload
+    def __getitem__(self, n: slice) -> list[Header]: ...
+    def __getitem__(self, n: int | slice) -> Header | list[Header]:
+        """Return the header of the n-th unit, or those of several.
+
+        Raises:
+            IndexError: there is none.
+        """
+        if isinstance(n, slice):
+            return [self[each] for each in range(*n.indices(len(self)))]
+        if n < 0:
+            n += len(self)
+        while len(self._found) <= n and self._read():
+            pass
+        return Header(*self._found[n])
+
+    def number_at(self, offset: int) -> int | None:
+        """Return the number of the unit that begins at an offset; None: none does."""
+        while self._end >= 0 and self._end <= offset:
+            self._read()
+        n = bisect.bisect_left(self._starts, offset)
+        return n if n < len(self._starts) and self._starts[n] == offset else None
+
+    def number_around(self, offset: int) -> int:
+        """Return the number of the unit that an offset is in.
+
+        Raises:
+            LookupError: it is in none.
+        """
+        while self._end >= 0 and self._end <= offset:
+            self._read()
+        n = bisect.bisect_right(self._starts, offset) - 1
+        if n < 0 or offset >= self._found[n][2]:
+            raise LookupError("an offset in no unit")
+        return n
 
 
-def _header(data: bytes, at: int, order: Literal["little", "big"]) -> Header | None:
-    """Return the header of a unit of any kind; None: it is damaged.
+def headers(sections: Sections) -> UnitHeaders:
+    """Return the headers of a file's units, in order, up to the first damaged one."""
+    return UnitHeaders(sections.info, sections.order)
+
+
+def _header(
+    data: bytes, at: int, order: Literal["little", "big"]
+) -> tuple[int, int, int, int, int, int, int, int] | None:
+    """Return the fields of Header of a unit of any kind; None: it is damaged.
 
     Args:
         data: contents of the section.
@@ -644,15 +720,11 @@ def _header(data: bytes, at: int, order: Literal["little", "big"]) -> Header | N
         return None
     if version < 5:
         table = begin + 2
-        return Header(
-            at, table + word + 1, end, version, number(table, word), data[table + word], word, 0
-        )
+        return at, table + word + 1, end, version, number(table, word), data[table + word], word, 0
     kind = data[begin + 2]
     more = {0x02: 8 + word, 0x06: 8 + word, 0x04: 8, 0x05: 8}.get(kind, 0)
     table = begin + 4
-    return Header(
-        at, table + word + more, end, version, number(table, word), data[begin + 3], word, kind
-    )
+    return at, table + word + more, end, version, number(table, word), data[begin + 3], word, kind
 
 
 def type_headers(sections: Sections) -> list[Header]:
@@ -697,3 +769,34 @@ def aranges(data: bytes, order: Literal["little", "big"]) -> list[tuple[int, int
             found += [(start, start + many, unit) for start, many in pairs if many]
         at = end
     return found
+
+
+class AddressRanges:
+    """Which units have code where, as .debug_aranges says."""
+
+    def __init__(self, rows: Any) -> None:
+        """Take the ranges.
+
+        Args:
+            rows: start, end and the unit's offset of one range after the other, by address: an
+                array, or a memoryview of such.
+        """
+        self._rows = rows
+        self._count = len(rows) // 3
+
+    def units(self) -> set[int]:
+        """Return the offsets of all units that are named."""
+        return set(self._rows[2::3])
+
+    def find(self, start: int, end: int) -> Iterator[int]:
+        """Yield the offsets of the units that have code from start up to end, link addresses."""
+        rows = self._rows
+        at = bisect.bisect_right(range(self._count), start, key=lambda n: rows[3 * n])
+        at = max(at - 1, 0)
+        # a skeleton unit, and the one that it stands for, begin at one address
+        while at and rows[3 * at - 3] == rows[3 * at]:
+            at -= 1
+        while at < self._count and rows[3 * at] < end:
+            if start < rows[3 * at + 1]:
+                yield rows[3 * at + 2]
+            at += 1

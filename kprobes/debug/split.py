@@ -16,7 +16,7 @@ import io
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from elftools.elf.elffile import ELFFile
 from .file import DAMAGE, contents
 from .pieces import spans
 from .scan import Header, Sections, headers, leb, type_headers
-from .split_gnu import COLUMNS, FORMS, ListMover, may_be_split, number_of_unit
+from .split_gnu import COLUMNS, FORMS, ListMover, may_be_of_gnu, number_of_unit
 
 #: bytes of a file that is read
 _LARGEST: Final = 1 << 30
@@ -74,7 +74,7 @@ class _Contribution:
     strings: bytes = field(repr=False)
 
 
-def join_split_units(info: Any, path: str, sections: Sections, units: list[Header]) -> None:
+def join_split_units(info: Any, path: str, sections: Sections, units: Sequence[Header]) -> None:
     """Put the units of .dwo files and of the .dwp behind a program's own.
 
     A unit whose file is missing, damaged, or of another build stays a skeleton: its lines are
@@ -103,14 +103,14 @@ def join_split_units(info: Any, path: str, sections: Sections, units: list[Heade
     joined.store()
 
 
-def _skeletons(sections: Sections, units: list[Header]) -> Iterator[tuple[Header, bytes]]:
+def _skeletons(sections: Sections, units: Sequence[Header]) -> Iterator[tuple[Header, bytes]]:
     """Yield (header, number) of a program's skeleton units. The number is 8 bytes.
 
     Args:
         sections: of the program.
         units: headers of the program's units.
     """
-    old = may_be_split(sections)
+    old = may_be_of_gnu(sections)
     for header in units:
         if header.kind == _SKELETON:
             yield header, _number(sections.info, header)

@@ -9,6 +9,7 @@ Source: https://gcc.gnu.org/wiki/DebugFission and DebugFissionDWP.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from typing import Any, Final
 
@@ -26,14 +27,34 @@ COLUMNS: Final = {1: "info", 2: "types", 3: "abbrev", 4: "line", 5: "loc", 6: "s
 _DWO_ID, _RANGES, _UNREAD = 0x2131, 0x55, {0x43, 0x2119, 0x10, 0x2137}
 _DATA8, _SEC_OFFSET = 0x07, 0x17
 #: an abbreviation that has DW_AT_GNU_dwo_name: the number as LEB128
-_NAMES_A_FILE: Final = b"\xb0\x42"
+_NAMES_A_FILE_OF_GNU: Final = b"\xb0\x42"
+#: DW_AT_dwo_name, and a form of strings
+_NAMES_A_FILE: Final = re.compile(rb"\x76[\x08\x0e\x1a\x1f\x25-\x28]")
+#: how a unit's abbreviation begins: DW_TAG_compile_unit or DW_TAG_skeleton_unit
+_OF_A_UNIT: Final = re.compile(rb"\0?[\x80-\xff]{0,4}[\x01-\x7f][\x11\x4a][\0\1]")
+_MOST_BEFORE: Final = 256  #: bytes of a unit's abbreviation that are before the file's name
 #: DW_LLE_GNU: kinds of entries of a list of locations
 _END, _BASE, _START_END, _START_LENGTH, _OFFSETS = range(5)
 
 
 def may_be_split(sections: Sections) -> bool:
-    """Tell whether a program may have skeleton units of this kind; it is quick."""
-    return sections.abbrev.find(_NAMES_A_FILE) >= 0
+    """Tell whether a program may have skeleton units of any kind; it is quick, and may be wrong
+    where there are none.
+    """
+    if may_be_of_gnu(sections):
+        return True
+    data = sections.abbrev
+    for found in _NAMES_A_FILE.finditer(data):
+        before = data[max(found.start() - _MOST_BEFORE, 0) : found.start()]
+        # an abbreviation ends in two zeros
+        if _OF_A_UNIT.match(before, before.rfind(b"\0\0") + 2 if b"\0\0" in before else 0):
+            return True
+    return False
+
+
+def may_be_of_gnu(sections: Sections) -> bool:
+    """Tell whether a program may have skeleton units of DWARF 4; it is quick."""
+    return sections.abbrev.find(_NAMES_A_FILE_OF_GNU) >= 0
 
 
 def number_of_unit(sections: Sections, header: Header) -> bytes | None:

@@ -8,6 +8,7 @@ import bisect
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 from attrs import evolve, frozen
@@ -22,9 +23,10 @@ from .file import DAMAGE, cached, children, contents, dwarf_of_source
 from .kept import SMALL, NameIndex, identity_of, kept_entries, kept_names, made
 from .lines import Line, LineTable, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
-from .quick import QuickScanner, quick_scanner
+from .quick import QuickScanner, quick_ranges, quick_scanner
 from .scan import (
     VARIABLE,
+    AddressRanges,
     Header,
     NamedType,
     Sections,
@@ -34,7 +36,7 @@ from .scan import (
     headers,
     type_headers,
 )
-from .split import join_split_units
+from .split_gnu import may_be_split
 from .types import CType
 
 _SCOPES = (
@@ -126,7 +128,7 @@ class Units:
 
     Attributes:
         info: pyelftools' view of the file; None where it has no DWARF.
-        headers: of the units.
+        headers: of the units, which are read as far as somebody asks.
     """
 
     def __init__(self, file: LoadedFile, given: Any = None) -> None:
@@ -141,7 +143,9 @@ class Units:
         order = "little" if self.info is None or self.info.config.little_endian else "big"
         self._sections = _sections(self.info, order)
         self.headers = headers(self._sections)
-        if self.info is not None:
+        if may_be_split(self._sections):
+            from .split import join_split_units  # imported here: few programs are, it takes 3 ms
+
             before = self.info.debug_info_sec
             join_split_units(self.info, path, self._sections, self.headers)
             if self.info.debug_info_sec is not before:
@@ -163,18 +167,20 @@ class Units:
     # --- which unit
 
     @cached_property
-    def _listed(self) -> tuple[list[tuple[int, int, int]], list[int]]:
-        """((start, end, unit) of .debug_aranges by address, the starts)."""
+    def _listed(self) -> AddressRanges:
+        """What .debug_aranges says."""
         section = getattr(self.info, "debug_aranges_sec", None)
-        numbers = {header.offset: n for n, header in enumerate(self.headers)}
-        found = [] if section is None else aranges(contents(section), self._sections.order)
-        known = sorted((start, end, numbers[unit]) for start, end, unit in found if unit in numbers)
-        return known, [start for start, _, _ in known]
+        data = b"" if section is None else contents(section)
+        found: Any = quick_ranges(data, self._sections.order == "big")
+        if found is None:
+            rows = sorted(aranges(data, self._sections.order))
+            found = [*chain.from_iterable(rows)]
+        return AddressRanges(found)
 
     @cached_property
     def _unlisted(self) -> dict[int, list[tuple[int, int]] | None]:
         """Units that .debug_aranges does not list -> where each has code; None: it does not say."""
-        listed = {n for _, _, n in self._listed[0]}
+        listed = {self.headers.number_at(offset) for offset in self._listed.units()}
         return {n: self._code_of(n) for n in range(len(self.headers)) if n not in listed}
 
     def _code_of(self, n: int) -> list[tuple[int, int]] | None:
@@ -204,15 +210,10 @@ class Units:
             start: first link address.
             end: link address behind the range.
         """
-        known, starts = self._listed
         told = False
-        at = max(bisect.bisect_right(starts, start) - 1, 0)
-        while (
-            at and starts[at - 1] == starts[at]
-        ):  # a skeleton unit, and the one that it stands for
-            at -= 1
-        for first, last, n in known[at : bisect.bisect_left(starts, end)]:
-            if first < end and start < last:
+        for offset in self._listed.find(start, end):
+            n = self.headers.number_at(offset)
+            if n is not None:
                 told = True
                 yield n
         if told and end - start == 1:
@@ -500,8 +501,7 @@ class Units:
             starts = [header.offset for header in self._type_headers]
             header = self._type_headers[bisect.bisect_right(starts, offset - behind) - 1]
             return self._type_unit(header).get_DIE_from_refaddr(offset - behind)
-        starts = [header.offset for header in self.headers]
-        return self.unit(bisect.bisect_right(starts, offset) - 1).get_DIE_from_refaddr(offset)
+        return self.unit(self.headers.number_around(offset)).get_DIE_from_refaddr(offset)
 
     # --- lines
 

@@ -28,7 +28,8 @@ class SectionedElf(ELFFile):  # type: ignore[misc]
         Raises:
             ELFError, and what else damage leads to.
         """
-        super().__init__(io.BytesIO(data))
+        self._data = data
+        super().__init__(io.BytesIO(data) if isinstance(data, bytes) else data)
 
     @cached_property
     def _headers(self) -> list[Any]:
@@ -38,7 +39,11 @@ class SectionedElf(ELFFile):  # type: ignore[misc]
     @cached_property
     def _section_name_map(self) -> dict[str, int]:
         """Name of a section -> its number; of several the last one, as pyelftools has it."""
-        return {self._get_section_name(header): n for n, header in enumerate(self._headers)}
+        try:
+            places = section_places(self._data)
+        except (ValueError, IndexError, struct.error):
+            return {self._get_section_name(header): n for n, header in enumerate(self._headers)}
+        return {place.name.decode("utf-8", "replace"): n for n, place in enumerate(places)}
 
     def iter_sections(self, type: str | None = None) -> Iterator[Section]:
         """Yield the sections of a type, as pyelftools names it; None: all."""

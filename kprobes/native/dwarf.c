@@ -623,3 +623,81 @@ EXPORT long long dwarf_lines(struct program *p)
     }
     return DONE;
 }
+
+/* --- .debug_aranges */
+
+/* What dwarf_ranges() is told: the section; and what it has found: struct range by address, how
+ * many fit, how many there are. */
+#define LISTING_WORDS(X) X(data) X(data_size) X(big) X(ranges) X(ranges_room) X(ranges_count)
+EXPORT const char listing_words[] = LISTING_WORDS(NAME);
+struct listing { LISTING_WORDS(WORD) };
+struct range { u64 start, end, unit; };
+
+static int is_before(const struct range *a, const struct range *b)
+{
+    if (a->start != b->start)
+        return a->start < b->start;
+    return a->end != b->end ? a->end < b->end : a->unit < b->unit;
+}
+
+/* Lets a range sink to its place in a heap, in which the greatest is the first. */
+static void sink(struct range *all, u64 at, u64 count)
+{
+    struct range moved = all[at];
+    for (u64 next; (next = 2 * at + 1) < count; at = next) {
+        if (next + 1 < count && is_before(&all[next], &all[next + 1]))
+            next++;
+        if (!is_before(&moved, &all[next]))
+            break;
+        all[at] = all[next];
+    }
+    all[at] = moved;
+}
+
+static void sort(struct range *all, u64 count)
+{
+    for (u64 n = count / 2; n-- > 0;)
+        sink(all, n, count);
+    for (u64 n = count; n-- > 1;) {
+        struct range last = all[n];
+        all[n] = all[0];
+        all[0] = last;
+        sink(all, 0, n);
+    }
+}
+
+/* Reads all ranges; tables behind a damaged one are left out. Source: DWARF 5, section 6.1.2. */
+EXPORT long long dwarf_ranges(struct listing *l)
+{
+    struct range *all = (struct range *)l->ranges;
+    u64 at = 0;
+    while (l->data_size - at >= 12) {
+        struct cursor c = { (const u8 *)l->data, at, l->data_size, (int)l->big, 0 };
+        u64 length = fixed(&c, 4), word = 4;
+        if (length == 0xffffffff) {
+            length = fixed(&c, 8);
+            word = 8;
+        }
+        if (length > l->data_size - c.at || length < 4 + word)
+            break;
+        u64 end = c.at + length;
+        c.end = end;
+        pass(&c, 2);
+        u64 unit = fixed(&c, word), size = fixed(&c, 1), segment = fixed(&c, 1);
+        if ((size == 4 || size == 8) && !segment) {
+            u64 row = 2 * size;
+            pass(&c, (row - (c.at - at) % row) % row);
+            while (!c.bad && end - c.at >= row) {
+                u64 start = fixed(&c, size), bytes = fixed(&c, size);
+                if (!bytes)
+                    continue;
+                if (start + bytes < start || l->ranges_count == l->ranges_room)
+                    return NOT_HERE; /* Python's numbers have more bits */
+                all[l->ranges_count++] = (struct range){ start, start + bytes, unit };
+            }
+        }
+        at = end;
+    }
+    sort(all, l->ranges_count);
+    return DONE;
+}

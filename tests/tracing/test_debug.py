@@ -329,7 +329,7 @@ def test_only_tables_that_are_needed_are_read(monkeypatch: pytest.MonkeyPatch) -
         whole, units = (Units(m.symbols.files[0]) for _ in range(2))
         (parts,) = units._unlisted.values()
         assert parts is not None
-        units.headers, want = units.headers * 3, whole.lines[0]
+        units.headers, want = [*units.headers] * 3, whole.lines[0]  # type: ignore[assignment]
         units._unlisted.update({n: [(start + far, end + far) for start, end in parts]
                                 for n, far in enumerate((0x10000, 0, 0x20000))})
         asked: list[Any] = []

@@ -1,0 +1,112 @@
+"""Tables of abbreviations as pyelftools has them, read in a tenth of its time.
+
+Source: DWARF 5, section 7.5.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from elftools.construct import Container
+from elftools.dwarf.abbrevtable import AbbrevDecl
+from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_FORM, ENUM_DW_TAG
+
+
+def _names(numbers: dict[str, Any]) -> dict[int, str]:
+    """Return number -> name of one of pyelftools' lists; of several names the last one.
+
+    Args:
+        numbers: name -> number.
+    """
+    return {number: name for name, number in numbers.items() if name != "_default_"}
+
+
+_TAGS: Final = _names(ENUM_DW_TAG)
+_ATTRIBUTES: Final = _names(ENUM_DW_AT)
+_FORMS: Final = _names(ENUM_DW_FORM)
+_IMPLICIT_CONST: Final = 0x21  #: DW_FORM whose value stands in the abbreviation
+_CHILDREN: Final = {0: "DW_CHILDREN_no", 1: "DW_CHILDREN_yes"}
+
+
+class AbbreviationTable:
+    """The abbreviations of some units, read as far as somebody asks."""
+
+    def __init__(self, data: bytes, offset: int) -> None:
+        """Prepare.
+
+        Args:
+            data: contents of .debug_abbrev.
+            offset: of the table.
+        """
+        self._data = data
+        self._at = offset  # of the next abbreviation; -1: there is none
+        self._known: dict[int, AbbrevDecl] = {}
+
+    def get_abbrev(self, code: int) -> AbbrevDecl:
+        """Return the abbreviation of a number.
+
+        Raises:
+            KeyError: there is none.
+            IndexError: the table is damaged.
+        """
+        try:
+            while code not in self._known and self._at >= 0:
+                self._read()
+        except LookupError:
+            self._at = -1
+            raise
+        return self._known[code]
+
+    def _number(self) -> int:
+        """Read an unsigned LEB128 number."""
+        data = self._data
+        at = self._at
+        value = data[at]
+        at += 1
+        if value >= 0x80:
+            value &= 0x7F
+            shift = 7
+            while True:
+                byte = data[at]
+                at += 1
+                value |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+        self._at = at
+        return value
+
+    def _signed_number(self) -> int:
+        """Read a signed LEB128 number."""
+        start = self._at
+        value = self._number()
+        bits = 7 * (self._at - start)
+        return value - (1 << bits) if value >> (bits - 1) else value
+
+    def _read(self) -> None:
+        """Read the next abbreviation.
+
+        Raises:
+            IndexError, KeyError: it is damaged.
+        """
+        number = self._number
+        code = number()
+        if not code:
+            self._at = -1
+            return
+        tag = number()
+        children = _CHILDREN[number()]
+        attributes: list[Container] = []
+        while True:
+            name = number()
+            form = number()
+            if not name and not form:
+                break
+            value = self._signed_number() if form == _IMPLICIT_CONST else None
+            attributes.append(
+                Container(
+                    name=_ATTRIBUTES.get(name, name), form=_FORMS.get(form, form), value=value
+                )
+            )
+        fields = Container(tag=_TAGS.get(tag, tag), children_flag=children, attr_spec=attributes)
+        self._known[code] = AbbrevDecl(code, fields)
