@@ -11,6 +11,8 @@ from elftools.construct import Container
 from elftools.dwarf.abbrevtable import AbbrevDecl
 from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_FORM, ENUM_DW_TAG
 
+from .scan import leb
+
 
 def _names(numbers: dict[str, Any]) -> dict[int, str]:
     """Return number -> name of one of pyelftools' lists; of several names the last one.
@@ -25,6 +27,7 @@ _TAGS: Final = _names(ENUM_DW_TAG)
 _ATTRIBUTES: Final = _names(ENUM_DW_AT)
 _FORMS: Final = _names(ENUM_DW_FORM)
 _IMPLICIT_CONST: Final = 0x21  #: DW_FORM whose value stands in the abbreviation
+_LONG: Final = 0x80  #: first byte of a LEB128 number of more than one
 _CHILDREN: Final = {0: "DW_CHILDREN_no", 1: "DW_CHILDREN_yes"}
 
 
@@ -57,52 +60,33 @@ class AbbreviationTable:
             raise
         return self._known[code]
 
-    def _number(self) -> int:
-        """Read an unsigned LEB128 number."""
-        data = self._data
-        at = self._at
-        value = data[at]
-        at += 1
-        if value >= 0x80:
-            value &= 0x7F
-            shift = 7
-            while True:
-                byte = data[at]
-                at += 1
-                value |= (byte & 0x7F) << shift
-                if byte < 0x80:
-                    break
-                shift += 7
-        self._at = at
-        return value
-
-    def _signed_number(self) -> int:
-        """Read a signed LEB128 number."""
-        start = self._at
-        value = self._number()
-        bits = 7 * (self._at - start)
-        return value - (1 << bits) if value >> (bits - 1) else value
-
     def _read(self) -> None:
         """Read the next abbreviation.
 
         Raises:
             IndexError, KeyError: it is damaged.
         """
-        number = self._number
-        code = number()
+        data = self._data
+        code, at = leb(data, self._at)
         if not code:
             self._at = -1
             return
-        tag = number()
-        children = _CHILDREN[number()]
+        tag, at = leb(data, at)
+        children = _CHILDREN[data[at]]
+        at += 1
         attributes: list[Container] = []
         while True:
-            name = number()
-            form = number()
+            name = data[at]
+            form = data[at + 1]
+            at += 2
+            if name >= _LONG or form >= _LONG:
+                name, at = leb(data, at - 2)
+                form, at = leb(data, at)
             if not name and not form:
                 break
-            value = self._signed_number() if form == _IMPLICIT_CONST else None
+            value = None
+            if form == _IMPLICIT_CONST:
+                value, at = _signed(data, at)
             attributes.append(
                 Container(
                     name=_ATTRIBUTES.get(name, name), form=_FORMS.get(form, form), value=value
@@ -110,3 +94,16 @@ class AbbreviationTable:
             )
         fields = Container(tag=_TAGS.get(tag, tag), children_flag=children, attr_spec=attributes)
         self._known[code] = AbbrevDecl(code, fields)
+        self._at = at
+
+
+def _signed(data: bytes, at: int) -> tuple[int, int]:
+    """Return a signed LEB128 number, and the offset behind it.
+
+    Args:
+        data: contents of the section.
+        at: offset of the number's first byte.
+    """
+    value, behind = leb(data, at)
+    bits = 7 * (behind - at)
+    return value - (1 << bits) if value >> (bits - 1) else value, behind

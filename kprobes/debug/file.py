@@ -19,7 +19,7 @@ from ..btf import byte_order
 from ..errors import ImageError
 from ..image import LoadedFile, SectionedElf, build_id, find_separate, linked
 from .abbreviations import AbbreviationTable
-from .kept import identity_of, kept_section
+from .kept import UnpackedSection, identity_of, unpacked_section
 
 DAMAGE = (
     ImageError,
@@ -120,12 +120,26 @@ class _DwarfSection:
 
     @cached_property
     def stream(self) -> io.BytesIO | mmap:
-        """The section's contents."""
+        """The section's contents. Of a large one that is packed, what is read is unpacked."""
         size = self._section.data_size
-        if self.packed and self._identity and LARGE <= size <= _MOST_KEPT:
-            found = kept_section(self._identity, self.name.lstrip("."), self._unpacked)
-            return io.BytesIO(found) if isinstance(found, bytes) else found
+        if LARGE <= size <= _MOST_KEPT and self._begins_packed:
+            start = self.global_offset + self._begins_packed
+            packed = memoryview(self._elf.data)[
+                start : self.global_offset + self._section["sh_size"]
+            ]
+            found: mmap = unpacked_section(self._identity, self.name.lstrip("."), packed, size)
+            return found
         return io.BytesIO(self._unpacked())
+
+    @cached_property
+    def _begins_packed(self) -> int:
+        """Bytes before what zlib has made of the contents; 0: they are not packed by zlib."""
+        if self._section["sh_flags"] & _COMPRESSED and not self._elf.has_phantom_bytes():
+            header = self._elf.structs.Elf_Chdr
+            start = self.global_offset
+            kind = header.parse(self._elf.data[start : start + header.sizeof()])["ch_type"]
+            return int(header.sizeof()) if kind == "ELFCOMPRESS_ZLIB" else 0
+        return 0
 
     def _unpacked(self) -> bytes:
         """Return the section's contents, read from the file. Raises what is in DAMAGE."""
@@ -144,13 +158,39 @@ class _DwarfSection:
     @property
     def size(self) -> int:
         """Bytes of its contents."""
-        return len(contents(self))
+        return len(contents_as_read(self))
+
+
+def contents_as_read(section: Any) -> Any:
+    """Return the contents of a section, as pyelftools describes one: bytes, or a map of a file,
+    which may be an UnpackedSection.
+    """
+    stream = section.stream
+    return stream if isinstance(stream, mmap) else stream.getvalue()
 
 
 def contents(section: Any) -> Any:
-    """Return the contents of a section, as pyelftools describes one: bytes, or a map of a file."""
-    stream = section.stream
-    return stream if isinstance(stream, mmap) else stream.getvalue()
+    """Return the contents of a section, as pyelftools describes one: bytes, or a map of a file. All
+    of it is unpacked.
+
+    Raises:
+        what is in DAMAGE.
+    """
+    return all_of(contents_as_read(section))
+
+
+def all_of(data: Any) -> Any:
+    """Return the contents of a section, after all of them are unpacked.
+
+    Args:
+        data: bytes, or a map of a file.
+
+    Raises:
+        what is in DAMAGE.
+    """
+    if isinstance(data, UnpackedSection):
+        data.reach(len(data))
+    return data
 
 
 class DebugInfo(DWARFInfo):  # type: ignore[misc]
@@ -201,7 +241,7 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     info = dwarf(file)
     if info is not None and info.has_debug_info:
         return info, file.path, file.data
-    found = cached(file, "separate", lambda: find_separate(file.data, file.path))
+    found = cached(file, "separate", lambda: find_separate(file.data, file.path, mapped=True))
     if found is None:
         return None, "", b""
     other = dwarf(LoadedFile(found[1], file.bias, file.module, found[0]))

@@ -4,7 +4,8 @@ to be read.
 What is kept is a file of tables that are searched where they lie, mapped into memory: nothing is
 read but what is asked for. It begins with a mark of its format and a check sum; one that is
 damaged, or that somebody else may have written, is made anew. Writing is whole or not at all, so
-that several processes may do it at once, and failing to write is no error.
+that several processes may do it at once, and failing to write is no error. Sections that a file
+has packed are kept as well, as far as somebody has read them; of these, all write the same.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import struct
 import sys
 import tempfile
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -28,7 +30,7 @@ from ..hostsystem import is_private
 SMALL: Final = 1 << 18  #: bytes of .debug_info that are read faster than a file is looked for
 Kept = TypeVar("Kept")
 _MARK: Final = (
-    b"kprobes6" + sys.byteorder[:1].encode()
+    b"kprobes7" + sys.byteorder[:1].encode()
 )  #: format of the tables, which have this host's numbers
 _HEAD: Final = struct.Struct(
     "=16sQQQ"
@@ -36,7 +38,12 @@ _HEAD: Final = struct.Struct(
 _ENTRIES: Final = struct.Struct(
     "=16sQQ"
 )  #: of kept entries: mark, bytes of the first section, check sum
-_SECTION: Final = struct.Struct("=16sQ")  #: behind a section: mark, its bytes
+_SECTION: Final = struct.Struct(
+    "=16sQQ"
+)  #: behind a section: mark, its bytes, how many of them at its beginning are unpacked
+#: a private map of a file shows what is written into the file later, as Linux has it
+_IN_PLACE: Final = sys.platform == "linux"
+_STEP: Final = 1 << 18  #: bytes that zlib gets at once
 _MOST: Final = 1 << 31  #: bytes that the cache may have
 _ROW: Final = 3  #: words of a name: offset and bytes of its text, offset of its entry
 _SAMPLE: Final = 1 << 10
@@ -182,51 +189,189 @@ def kept_entries(identity: bytes, make: Callable[[], tuple[bytes, bytes]]) -> tu
     return found
 
 
-def kept_section(identity: bytes, name: str, make: Callable[[], bytes]) -> Any:
-    """Return a section that a file has packed, as it was kept unpacked, or unpacked now.
+def unpacked_section(identity: bytes, name: str, packed: memoryview, size: int) -> Any:
+    """Return a section that a file has packed, as it was kept unpacked, or unpacked from now on.
 
     Args:
-        identity: tells the file from others.
+        identity: tells the file from others; b"": nothing is kept, and elsewhere than under Linux.
         name: of the section, without dots.
-        make: unpacks it.
+        packed: what zlib has made of it.
+        size: its bytes.
 
     Returns:
-        bytes, or a map of a file.
-
-    Raises:
-        what `make` raises.
+        a map of memory or of a file, of `size` bytes; UnpackedSection where not all of it is
+        unpacked yet.
     """
-    folder = directory()
+    folder = directory() if identity and _IN_PLACE else None
     if folder is None:
-        return make()
+        return UnpackedSection(packed, size, -1, 0)
     path = folder / f"{identity.hex()}.{name}"
-    found = _read_section(path)
-    if found is not None:
-        return found
-    data = make()
-    _write(path, data, _SECTION.pack(_MARK, len(data)))
-    return data
+    file, reached = _open_section(path, size)
+    if file < 0:
+        file, reached = _new_section(path, size), 0
+    if reached < size:
+        return UnpackedSection(packed, size, file, reached)
+    try:
+        # dwarf.c is told the address, which ctypes gives of writable maps only
+        return mmap.mmap(file, size, access=mmap.ACCESS_COPY)
+    finally:
+        os.close(file)
 
 
-def _read_section(path: Path) -> mmap.mmap | None:
-    """Return a map of a section that was kept, without the mark behind it; None: there is none, or
-    somebody else may have written it.
+class UnpackedSection(mmap.mmap):
+    """A section that a file has packed, unpacked as far as somebody reads it.
+
+    What is unpacked is written into a file of the cache, where there is one. Whoever looks at the
+    memory without read(), find() and indices has to call reach() before.
+    """
+
+    def __new__(cls, packed: memoryview, size: int, file: int, reached: int) -> UnpackedSection:
+        """Map the file, or memory.
+
+        Args:
+            packed: what zlib has made of the section.
+            size: bytes of the section.
+            file: descriptor of the file of the cache, which is closed with this object; -1: none.
+            reached: bytes at the beginning that the file has.
+        """
+        # pages of a file that nobody has written into show what the file gets later
+        access = mmap.ACCESS_DEFAULT if file < 0 else mmap.ACCESS_COPY
+        return super().__new__(cls, file, size, access=access)
+
+    def __init__(self, packed: memoryview, size: int, file: int, reached: int) -> None:
+        """Take the arguments of __new__()."""
+        self._packed = packed
+        self._file = file
+        self._reached = reached
+        self._stream: Any = None  # zlib's state
+        self._consumed = 0  # bytes of `packed` that it has got
+        self._made = 0  # bytes that it has made
+        if file >= 0:
+            weakref.finalize(self, os.close, file)
+
+    def reach(self, end: int) -> None:
+        """Unpack what is not yet, up to an offset.
+
+        Raises:
+            ValueError, zlib.error: the section is damaged.
+        """
+        if end <= self._reached:
+            return
+        if self._stream is None:
+            self._start()
+        while self._made < min(end, len(self)):
+            part = self._packed[self._consumed : self._consumed + _STEP]
+            data = self._stream.decompress(part, len(self) - self._made + 1)
+            self._consumed += len(part)
+            if not part or self._made + len(data) > len(self):
+                raise ValueError("a packed section has another size than it says")
+            self._take(data)
+
+    def _start(self) -> None:
+        """Begin to unpack. What other processes have unpacked is unpacked again."""
+        self._stream = zlib.decompressobj()
+
+    def _take(self, data: bytes) -> None:
+        """Store the next bytes."""
+        start = self._made
+        self._made += len(data)
+        if self._made <= self._reached:
+            return
+        self._reached = self._made
+        if self._file >= 0:
+            try:
+                if os.pwrite(self._file, data, start) == len(data):
+                    note = _SECTION.pack(_MARK, len(self), self._reached)
+                    os.pwrite(self._file, note, len(self))
+                    return
+            except OSError:  # the disk is full
+                pass
+            self._file = -1
+        super().__setitem__(slice(start, self._made), data)
+
+    def __getitem__(self, at: Any) -> Any:
+        """Return a byte, or some, which are unpacked before."""
+        if isinstance(at, slice):
+            self.reach(at.indices(len(self))[1])
+        elif at >= self._reached:
+            self.reach(at + 1)
+        return super().__getitem__(at)
+
+    def read(self, count: int | None = None) -> bytes:
+        """Return the next bytes of the section, as a file's read() does."""
+        self.reach(len(self) if count is None or count < 0 else self.tell() + count)
+        return super().read(count)
+
+    def find(self, wanted: Any, start: int = 0, end: int | None = None) -> int:
+        """Return the offset of the first occurrence of some bytes; -1: there is none.
+
+        Args:
+            wanted: the bytes.
+            start: offset where the search begins.
+            end: offset where it ends; None: where the section does.
+        """
+        last = len(self) if end is None else min(end, len(self))
+        until = start
+        while until < last:
+            until = min(max(until + _STEP, self._reached), last)
+            self.reach(until)
+            found = super().find(wanted, start, until)
+            if found >= 0:
+                return found
+        return -1
+
+
+def _open_section(path: Path, size: int) -> tuple[int, int]:
+    """Open a section that was kept.
+
+    Args:
+        path: of the file.
+        size: bytes of the section.
+
+    Returns:
+        (the file's descriptor, bytes at the beginning that it has); (-1, 0): there is none, or
+        somebody else may have written it.
+    """
+    file = -1
+    try:
+        file = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+        status = os.fstat(file)
+        if is_private(status) and status.st_size == size + _SECTION.size:
+            mark, known, reached = _SECTION.unpack(os.pread(file, _SECTION.size, size))
+            if mark.rstrip(b"\0") == _MARK and known == size and reached <= size:
+                os.utime(file)
+                return file, reached
+    except (OSError, struct.error):
+        pass
+    if file >= 0:
+        os.close(file)
+    return -1, 0
+
+
+def _new_section(path: Path, size: int) -> int:
+    """Make a file of the cache for a section, of which nothing is unpacked yet.
+
+    Args:
+        path: of the file, whose folder is made.
+        size: bytes of the section.
+
+    Returns:
+        the file's descriptor; -1: it cannot be made.
     """
     try:
-        with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not is_private(status) or status.st_size <= _SECTION.size:
-                return None
-            file.seek(-_SECTION.size, os.SEEK_END)
-            mark, size = _SECTION.unpack(file.read(_SECTION.size))
-            if mark.rstrip(b"\0") != _MARK or size != status.st_size - _SECTION.size:
-                return None
-            # dwarf.c is told the address, which ctypes gives of writable maps only
-            found = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
-        os.utime(path)
-        return found
-    except (OSError, ValueError):
-        return None
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file, name = tempfile.mkstemp(dir=path.parent)  # which nobody else may write
+    except OSError:
+        return -1
+    try:
+        os.pwrite(file, _SECTION.pack(_MARK, size, 0), size)
+        os.replace(name, path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        os.close(file)
+        return -1
+    _make_room(path.parent)
+    return file
 
 
 def _make_room(folder: Path) -> None:

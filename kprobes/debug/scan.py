@@ -788,8 +788,10 @@ class AddressRanges:
         """Return the offsets of all units that are named."""
         return set(self._rows[2::3])
 
-    def find(self, start: int, end: int) -> Iterator[int]:
-        """Yield the offsets of the units that have code from start up to end, link addresses."""
+    def find(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (start, end, the unit's offset) of the ranges that have code from start up to end,
+        by address.
+        """
         rows = self._rows
         at = bisect.bisect_right(range(self._count), start, key=lambda n: rows[3 * n])
         at = max(at - 1, 0)
@@ -798,5 +800,5 @@ class AddressRanges:
             at -= 1
         while at < self._count and rows[3 * at] < end:
             if start < rows[3 * at + 1]:
-                yield rows[3 * at + 2]
+                yield rows[3 * at], rows[3 * at + 1], rows[3 * at + 2]
             at += 1

@@ -19,8 +19,24 @@ from ..image import LoadedFile, build_id
 from ..symbols import Symbols
 from .btf_units import btf_of, entries_of_btf, identity_of_btf, info_of_entries
 from .expression import Unknown
-from .file import DAMAGE, cached, children, contents, dwarf_of_source
-from .kept import SMALL, NameIndex, identity_of, kept_entries, kept_names, made
+from .file import (
+    DAMAGE,
+    all_of,
+    cached,
+    children,
+    contents,
+    contents_as_read,
+    dwarf_of_source,
+)
+from .kept import (
+    SMALL,
+    NameIndex,
+    UnpackedSection,
+    identity_of,
+    kept_entries,
+    kept_names,
+    made,
+)
 from .lines import Line, LineTable, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
 from .quick import QuickScanner, quick_ranges, quick_scanner
@@ -204,19 +220,19 @@ class Units:
         """Yield indices in `headers` of the units that may have code in a range.
 
         First those that say so in .debug_aranges; then those whose first entry says so, or says
-        nothing. For a range of one byte that .debug_aranges has, the latter are left out.
+        nothing. Where .debug_aranges has the whole range, the latter are left out.
 
         Args:
             start: first link address.
             end: link address behind the range.
         """
-        told = False
-        for offset in self._listed.find(start, end):
+        told = start  # where the first address is of which nothing is said
+        for first, last, offset in self._listed.find(start, end):
             n = self.headers.number_at(offset)
             if n is not None:
-                told = True
+                told = max(told, last) if first <= told else told
                 yield n
-        if told and end - start == 1:
+        if told >= end:
             return
         for n, parts in self._unlisted.items():
             if parts is None or any(first < end and start < last for first, last in parts):
@@ -240,7 +256,9 @@ class Units:
         try:
             found = None
             if self._quick is not None:
-                found = self._quick.scan(self.headers[n], self._tables_of(n), deep, types)
+                header = self.headers[n]
+                self._unpack(header.end, types)
+                found = self._quick.scan(header, self._tables_of(n), deep, types)
             if found is None:
                 unit = self.unit(n)
                 found = self._scanner.scan(
@@ -252,6 +270,23 @@ class Units:
             return found
         except DAMAGE:
             return UnitContents()
+
+    def _unpack(self, end: int, texts: bool) -> None:
+        """Unpack what host code will look at, where the file has it packed.
+
+        Args:
+            end: offset behind a unit in .debug_info.
+            texts: texts are looked at.
+
+        Raises:
+            what is in DAMAGE.
+        """
+        sections = self._sections
+        if isinstance(sections.info, UnpackedSection):
+            sections.info.reach(end)
+        if texts:
+            all_of(sections.strings)
+            all_of(sections.line_strings)
 
     def _tables_of(self, n: int) -> tuple[bytes, bytes]:
         """Return the n-th unit's table of addresses, and that of its strings' offsets; b"": it has
@@ -389,7 +424,7 @@ class Units:
             self._sections.types,
         ):
             digest.update(len(part).to_bytes(8, "little"))
-            digest.update(part)
+            digest.update(all_of(part))
         return kept_names(digest.digest(), self._all_names)
 
     def _all_names(self) -> Iterator[tuple[str, int]]:
@@ -581,15 +616,15 @@ def _sections(info: Any, order: str) -> Sections:
 
     def data(name: str) -> bytes:
         section = getattr(info, name, None)
-        return b"" if section is None else contents(section)
+        return b"" if section is None else contents_as_read(section)
 
     return Sections(
         data("debug_info_sec"),
-        data("debug_abbrev_sec"),
+        all_of(data("debug_abbrev_sec")),
         data("debug_str_sec"),
         data("debug_line_str_sec"),
         order,
-        data("debug_types_sec"),
+        all_of(data("debug_types_sec")),
     )
 
 
@@ -612,7 +647,7 @@ def _text(info: Any, unit: Any, number: int) -> bytes:
         offsets[base + word * number : base + word * (number + 1)],
         "little" if info.config.little_endian else "big",
     )
-    strings = contents(info.debug_str_sec)
+    strings = contents_as_read(info.debug_str_sec)
     return bytes(strings[at : strings.find(b"\0", at)])
 
 

@@ -20,7 +20,11 @@ _EXTENDED = 0xFFFF  #: SHN_XINDEX: a number that has no room in the file's heade
 
 
 class SectionedElf(ELFFile):  # type: ignore[misc]
-    """An ELF file whose sections are found by their headers."""
+    """An ELF file whose sections are found by their headers.
+
+    Attributes:
+        data: the file.
+    """
 
     def __init__(self, data: bytes) -> None:
         """Read the file's header.
@@ -28,7 +32,7 @@ class SectionedElf(ELFFile):  # type: ignore[misc]
         Raises:
             ELFError, and what else damage leads to.
         """
-        self._data = data
+        self.data = data
         super().__init__(io.BytesIO(data) if isinstance(data, bytes) else data)
 
     @cached_property
@@ -40,7 +44,7 @@ class SectionedElf(ELFFile):  # type: ignore[misc]
     def _section_name_map(self) -> dict[str, int]:
         """Name of a section -> its number; of several the last one, as pyelftools has it."""
         try:
-            places = section_places(self._data)
+            places = section_places(self.data)
         except (ValueError, IndexError, struct.error):
             return {self._get_section_name(header): n for n, header in enumerate(self._headers)}
         return {place.name.decode("utf-8", "replace"): n for n, place in enumerate(places)}
@@ -112,6 +116,9 @@ def section_places(data: bytes) -> list[SectionPlace]:
     found = []
     for text, type, _, address, offset, size, *_ in rows:
         at = texts + text
-        name = data[at : data.index(b"\0", at)]
+        end = data.find(b"\0", at)
+        if end < 0:
+            raise ValueError("a section's name without an end")
+        name = data[at:end]
         found.append(SectionPlace(name, type, address, offset, size))
     return found

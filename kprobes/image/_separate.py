@@ -4,13 +4,14 @@ in itself.
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from ..errors import ImageError
 from ._elf import damage_is_error
@@ -25,6 +26,7 @@ _BUILD_ID: Final = 3  #: NT_GNU_BUILD_ID
 _DWARF: Final = (b".debug_info", b".zdebug_info")
 FOLDERS: Final = ("/usr/lib/debug",)
 _MOST: Final = 1 << 30  #: bytes of a file that is unpacked or fetched
+_LARGE: Final = 1 << 24  #: bytes of a file that takes longer to read than what is looked for in it
 _SECONDS: Final = 90  #: that a server may take, as debuginfod's own client waits
 _ID: Final = re.compile(r"[0-9a-f]{4,128}")
 
@@ -132,7 +134,7 @@ def candidates(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Iter
 
 
 def find_separate(
-    data: bytes, path: str, folders: Sequence[str] = FOLDERS
+    data: bytes, path: str, folders: Sequence[str] = FOLDERS, mapped: bool = False
 ) -> tuple[str, bytes] | None:
     """(path, contents) of the file with another one's debug information; None where there is none
     of the same build.
@@ -141,12 +143,14 @@ def find_separate(
         data: the file that lacks it.
         path: of that; "": not known.
         folders: that have debug information for all files.
+        mapped: a large file in one of `folders`, where packages are installed by renaming, may be
+            mapped and not read.
     """
     link = debug_link(data)
     for candidate in candidates(data, path, folders):
         try:
             with open(candidate, "rb") as file:
-                found = file.read()
+                found = _contents(file, mapped and candidate.startswith(tuple(folders)))
         except (OSError, ValueError):
             continue
         right = (
@@ -157,6 +161,18 @@ def find_separate(
         if right and found != data:
             return candidate, found
     return None
+
+
+def _contents(file: BinaryIO, mapped: bool) -> Any:
+    """Return the contents of a file: bytes, or a map of it.
+
+    Args:
+        file: the file.
+        mapped: a large one is mapped.
+    """
+    if mapped and os.fstat(file.fileno()).st_size >= _LARGE:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return file.read()
 
 
 def fetched(identity: str, servers: Sequence[str]) -> bytes:

@@ -15,6 +15,8 @@ from ._sites import ImageMemory, RelocationSite, RelocationTarget
 
 NAMES: Final = (".debug_", ".zdebug_", ".eh_frame", ".note.stapsdt", ".sframe", ".orc_unwind")
 _COMPRESSED: Final = 0x800  # section flag
+#: e_type of programs and libraries, ET_EXEC and ET_DYN, in both byte orders
+_LINKED: Final = (b"\2\0", b"\3\0", b"\0\2", b"\0\3")
 
 
 @define
@@ -86,6 +88,8 @@ def linked(data: bytes) -> bytes:
     Raises:
         ImageError: the file is damaged, or has relocations that are not known.
     """
+    if data[:4] == b"\x7fELF" and data[16:18] in _LINKED:
+        return data
     with damage_is_error("debug information"):
         elf = Elf(data, "debug information")
         if elf.type != "ET_REL":

@@ -12,8 +12,10 @@ import struct
 import subprocess
 import tarfile
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -183,9 +185,16 @@ def test_packed_sections_are_kept_unpacked(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(file_module, "LARGE", 0)
     unpacked = []
-    unpack = file_module._DwarfSection._unpacked
-    monkeypatch.setattr(file_module._DwarfSection, "_unpacked",
-                        lambda section: unpacked.append(section.name) or unpack(section))
+    start = kept_module.UnpackedSection._start
+    names: dict[int, str] = {}
+    make = file_module.unpacked_section
+
+    def noted(identity: bytes, name: str, packed: memoryview, size: int) -> Any:
+        names[size] = name
+        return make(identity, name, packed, size)
+    monkeypatch.setattr(file_module, "unpacked_section", noted)
+    monkeypatch.setattr(kept_module.UnpackedSection, "_start",
+                        lambda section: unpacked.append(names[len(section)]) or start(section))
 
     def look() -> list[str]:
         unpacked.clear()
@@ -193,20 +202,82 @@ def test_packed_sections_are_kept_unpacked(folder: Path, monkeypatch: pytest.Mon
             assert m.type("struct item").size == 16 and m.debug.line(m.symbols["inner"].address).line == 2
             event = k.event("p inner it->d k")
             assert m.call("outer", 3) == 16 and [dict(r.args) for r in event] == [{"d": 2.5, "k": 3}]
-        return [name for name in unpacked if name == ".debug_info"]
-    assert look() == [".debug_info"]
+        return [name for name in unpacked if name == "debug_info"]
+    assert look() == ["debug_info"]
     kept = next((tmp_path / "kprobes" / "debug").glob("*.debug_info"))
     whole = kept.read_bytes()
-    assert look() == [] and whole[:-24] in UnicornMachine.load(folder / "full").symbols.files[0].data
-    for damage in (b"", whole[:-1], whole[:-25] + whole[-24:], whole + b"x"):
+    assert look() == [] and whole[:-32] in UnicornMachine.load(folder / "full").symbols.files[0].data
+    for damage in (b"", whole[:-1], whole[:-33] + whole[-32:], whole + b"x"):
         kept.write_bytes(damage)
-        assert look() == [".debug_info"] and kept.read_bytes() == whole
+        assert look() == ["debug_info"] and kept.read_bytes() == whole
     kept.chmod(0o666)
-    assert look() == [".debug_info"] and kept.stat().st_mode & 0o777 == 0o600
+    assert look() == ["debug_info"] and kept.stat().st_mode & 0o777 == 0o600
     monkeypatch.setattr(kept_module, "_MOST", len(whole))
     os.utime(kept, (1, 1))
     kept_module._write(kept.parent / "new", b"n" * 9)
     assert (kept.parent / "new").exists() and not kept.exists()
+
+
+def test_packed_sections_are_unpacked_as_far_as_they_are_read(
+        folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An event in the first of many units of a large program needs a hundredth of what is packed. What one process has
+    unpacked the next one maps, and it goes on behind it; where the disk is full memory has the rest."""
+    units = 40
+    for n in range(units):
+        many = "\n".join(f"int part_{n}_{k}(int given) {{ return given + {k}; }}" for k in range(300))
+        (tmp_path / f"unit{n:02}.c").write_text(many + ("\nint _start(void) { return 0; }" if not n else ""))
+    subprocess.run(["gcc", "-g", "-O1", "-nostdlib", "-static", "-gz=zlib", "-Wl,--build-id", "-Wl,--compress-debug-sections=zlib",
+                    *sorted(each.name for each in tmp_path.glob("*.c")), "-o", "large"], check=True, cwd=tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(file_module, "LARGE", 1 << 12)
+    monkeypatch.setattr(kept_module, "_STEP", 1 << 10)
+
+    def ask(function: str) -> Any:
+        """Trace a function, and return the program's .debug_info."""
+        with UnicornMachine.load(tmp_path / "large") as m, Kprobes(m) as k:
+            event = k.event(f"p {function} given")
+            m.call(function, 7)
+            assert [dict(r.args) for r in event] == [{"given": 7}]
+            info = file_module.dwarf(m.symbols.files[0]).debug_info_sec.stream
+            whole = isinstance(info, kept_module.UnpackedSection)
+            return info._reached if whole else len(info), len(info)
+    first, size = ask("part_0_3")
+    assert first < size / 8
+    assert ask("part_0_3") == (first, size)
+    middle, _ = ask("part_20_3")
+    assert first < middle < size * 3 / 4
+    kept = next((tmp_path / "kprobes" / "debug").glob("*.debug_info"))
+    assert ask(f"part_{units - 1}_3") == (size, size) and ask("part_0_3") == (size, size)
+    whole = kept.read_bytes()
+    kept.unlink()
+
+    def fail(*_: object) -> int:
+        raise OSError("no space left on device")
+    file = ask("part_20_3")
+    monkeypatch.setattr(os, "pwrite", fail)
+    assert ask(f"part_{units - 1}_5") == (size, size) and file == (middle, size)
+    monkeypatch.undo()
+    with UnicornMachine.load(tmp_path / "large") as m:
+        assert m.debug.line(m.symbols["part_39_3"].address).line == 4
+    assert whole.startswith(kept.read_bytes()[: middle])
+
+
+def test_a_packed_section_that_is_damaged_is_refused() -> None:
+    """It has more bytes than it says, or fewer, or other ones; what is before that can be read."""
+    content = bytes(range(256)) * 64
+    packed = zlib.compress(content)
+
+    def section(data: bytes, size: int) -> kept_module.UnpackedSection:
+        return kept_module.UnpackedSection(memoryview(data), size, -1, 0)
+    found = section(packed, len(content))
+    assert found[:256] == content[:256] and found[300] == content[300] and found.find(b"\xff\x00") == 255
+    assert found.find(b"none") == -1 and found.find(b"\x07", 8, 20) == -1 and found[-1] == 255
+    found.seek(len(content) - 2)
+    assert found.read(9) == b"\xfe\xff" and found.read() == b""
+    for data, size in ((packed, len(content) - 1), (packed, len(content) + 1), (packed[:-9], len(content)),
+                       (b"x" + packed, len(content)), (b"", 8)):
+        with pytest.raises((ValueError, zlib.error)):
+            section(data, size).reach(size)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import tarfile
 from functools import partial
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from elftools.dwarf.abbrevtable import AbbrevTable
+from elftools.dwarf.structs import DWARFStructs
 from host import why_python
 
 from kprobes import (
@@ -24,9 +27,11 @@ from kprobes import (
     native,
 )
 from kprobes.debug import kept as kept_module
+from kprobes.debug.abbreviations import AbbreviationTable
+from kprobes.debug.file import contents
 from kprobes.debug.lines import _lines, line_table
-from kprobes.debug.quick import QuickScanner
-from kprobes.debug.scan import UnitScanner
+from kprobes.debug.quick import QuickScanner, quick_ranges
+from kprobes.debug.scan import AddressRanges, UnitScanner, aranges
 from kprobes.debug.units import Units, _address, _text
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "values.tar.xz"
@@ -272,3 +277,47 @@ def test_scans_of_host_code_are_pythons() -> None:
                 found = QuickScanner(sections).scan(header, tables, False, True)
                 if found is not None:
                     assert found.types == UnitScanner(sections).scan(header, *asked).types
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_abbreviations_and_ranges_are_those_of_others(name: str) -> None:
+    """Abbreviations are pyelftools' own, ranges of host code Python's, of damaged sections too."""
+    rng = random.Random(27)
+    with load(name) as m:
+        units = Units(m.symbols.files[0])
+    data = units._sections.abbrev
+    for header in units.headers:
+        right = AbbrevTable(units.info.structs, io.BytesIO(data), header.abbrev)._abbrev_map
+        table = AbbreviationTable(data, header.abbrev)
+        assert right and all(table.get_abbrev(code).decl == right[code].decl for code in right)
+        assert all(table.get_abbrev(code).has_children() == right[code].has_children() for code in right)
+        with pytest.raises(KeyError):
+            table.get_abbrev(max(right) + 1)
+        cut = AbbreviationTable(data[: header.abbrev + 3], header.abbrev)
+        for _ in range(2):
+            with pytest.raises(LookupError):
+                cut.get_abbrev(max(right))
+    section = units.info.debug_aranges_sec
+    listed = b"" if section is None else bytes(contents(section))
+    order = units._sections.order
+    for n in range(200 if listed and native.available() else 0):
+        given = bytearray(listed * 3)
+        for _ in range(min(n, 4)):
+            given[rng.randrange(len(given))] = rng.randrange(256)
+        found = quick_ranges(bytes(given), order == "big")
+        right = sorted(aranges(bytes(given), order))
+        assert found is None or [*zip(*[iter(found)] * 3, strict=True)] == right
+        if n == 0:
+            assert found is not None and len(right) >= 3
+            assert [*AddressRanges(found).find(right[0][0], right[-1][1])] == right
+            assert [*AddressRanges(found).find(right[0][1], right[0][1] + 1)] == [
+                each for each in right if each[0] <= right[0][1] < each[1]]
+
+
+def test_signed_constants_of_abbreviations() -> None:
+    """A DW_FORM_implicit_const is signed, and attributes may have numbers of several bytes."""
+    raw = bytes((0x81, 0x01, 0x34, 0, 0x3B, 0x21, 0x7F, 0x87, 0x40, 0x0E, 0x1C, 0x21, 0x80, 0x7F, 0xFF, 0x7F, 0x0B, 0, 0, 0))
+    structs = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8, dwarf_version=5)
+    found = AbbreviationTable(raw, 0).get_abbrev(0x81)
+    assert found.decl == AbbrevTable(structs, io.BytesIO(raw), 0).get_abbrev(0x81).decl
+    assert [each.value for each in found["attr_spec"]] == [-1, None, -128, None]
