@@ -85,24 +85,42 @@ class OutsideStops:
 
 _Row = ctypes.Array[ctypes.c_uint64]
 _free: list[_Row] = []
+_users: dict[int, int] = {}  #: handle of an engine -> how many OutsideStops share its row
+_rows: dict[int, _Row] = {}
 _pieces: list[_Row] = []
 
 
 def _take(handle: int) -> _Row:
-    """Take a free row for an engine, and return it. It asks for no stop yet.
+    """Return the row of an engine: a free one, or the one that it has. It asks for no stop yet.
+
+    Host code heeds the first row that it finds for an engine: two machines of one engine, its
+    owner's and one that was attached to it, share a row.
 
     Args:
         handle: of the engine.
     """
-    if not _free:
-        _free.extend(_piece())
-    row = _free.pop()
-    row[1], row[2], row[3] = 0, 0, 0
+    if handle in _rows:
+        row = _rows[handle]
+    else:
+        if not _free:
+            _free.extend(_piece())
+        row = _free.pop()
+        row[2], row[3] = 0, 0
+        _rows[handle] = row
+    # also of a shared row: the engine before may have had this handle, too, and another CPU
+    row[1] = 0
     row[0] = handle  # last: it is found from here on
+    _users[handle] = _users.get(handle, 0) + 1
     return row
 
 
 def _give_back(row: _Row) -> None:
+    """Free a row, if nobody else shares it."""
+    handle = row[0]
+    _users[handle] -= 1
+    if _users[handle]:
+        return
+    del _users[handle], _rows[handle]
     row[0], row[1] = FREE, 0
     _free.append(row)
 
