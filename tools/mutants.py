@@ -30,7 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("core", "arch")
-TESTED = ("tests/arch", "tests/core", "tests/machine", "tests/differential")
+TESTED = ("tests/arch", "tests/core", "tests/machine", "tests/differential", "tests/ebpf")
 RINGS = {"quick": ("-m", "quick", *TESTED), "default": TESTED}  #: tests that a mutant has to survive
 #: that a ring may take, some four times what it takes: one that takes longer has noticed
 SECONDS = {"quick": 600.0, "default": 2400.0}

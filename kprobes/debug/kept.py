@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, TypeVar
 
 from ..hostsystem import is_private
@@ -246,6 +247,7 @@ class UnpackedSection(mmap.mmap):
         self._stream: Any = None  # zlib's state
         self._consumed = 0  # bytes of `packed` that it has got
         self._made = 0  # bytes that it has made
+        self._lock = Lock()  # held while the state above changes
         if file >= 0:
             weakref.finalize(self, os.close, file)
 
@@ -257,15 +259,17 @@ class UnpackedSection(mmap.mmap):
         """
         if end <= self._reached:
             return
-        if self._stream is None:
-            self._start()
-        while self._made < min(end, len(self)):
-            part = self._packed[self._consumed : self._consumed + _STEP]
-            data = self._stream.decompress(part, len(self) - self._made + 1)
-            self._consumed += len(part)
-            if not part or self._made + len(data) > len(self):
-                raise ValueError("a packed section has another size than it says")
-            self._take(data)
+        # zlib lets other threads run, and what two of them mix up would stay in the cache
+        with self._lock:
+            if self._stream is None:
+                self._start()
+            while self._made < min(end, len(self)):
+                part = self._packed[self._consumed : self._consumed + _STEP]
+                data = self._stream.decompress(part, len(self) - self._made + 1)
+                self._consumed += len(part)
+                if not part or self._made + len(data) > len(self):
+                    raise ValueError("a packed section has another size than it says")
+                self._take(data)
 
     def _start(self) -> None:
         """Begin to unpack. What other processes have unpacked is unpacked again."""
@@ -293,8 +297,8 @@ class UnpackedSection(mmap.mmap):
         """Return a byte, or some, which are unpacked before."""
         if isinstance(at, slice):
             self.reach(at.indices(len(self))[1])
-        elif at >= self._reached:
-            self.reach(at + 1)
+        else:
+            self.reach(at + 1 if at >= 0 else len(self))
         return super().__getitem__(at)
 
     def read(self, count: int | None = None) -> bytes:

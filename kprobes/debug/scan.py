@@ -772,7 +772,7 @@ def aranges(data: bytes, order: Literal["little", "big"]) -> list[tuple[int, int
 
 
 class AddressRanges:
-    """Which units have code where, as .debug_aranges says."""
+    """The ranges of addresses that .debug_aranges lists, each with its unit."""
 
     def __init__(self, rows: Any) -> None:
         """Take the ranges.

@@ -184,7 +184,7 @@ class Units:
 
     @cached_property
     def _listed(self) -> AddressRanges:
-        """What .debug_aranges says."""
+        """The ranges of .debug_aranges; none where the file has no such section."""
         section = getattr(self.info, "debug_aranges_sec", None)
         data = b"" if section is None else contents(section)
         found: Any = quick_ranges(data, self._sections.order == "big")

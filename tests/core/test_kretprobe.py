@@ -945,3 +945,14 @@ def test_a_miss_for_want_of_an_instance_is_said_once(scene: Scene) -> None:
         assert len(said) == 1 and r.nmissed == 41 - (most or 30)
         scene.m.call("down", 40)
         scene.k.unregister_kretprobe(r)
+
+
+@pytest.mark.parametrize("maxactive", [0, 300])
+def test_a_jump_to_the_entry_for_ever_does_not_take_every_instance(maxactive: int) -> None:
+    """Its calls share one frame, so that no number of instances is enough: 256 are, or as many as were asked for."""
+    with UnicornMachine.from_code(bytes.fromhex("ebfe"), arch="x86_64") as m, Kprobes(m) as k:
+        rp = Kretprobe(addr=0x10000, handler=lambda p, regs: None, maxactive=maxactive)
+        k.register(rp)
+        with pytest.raises(GuestTimeout), pytest.warns(ReturnMissed):
+            m.call(0x10000, max_insns=1000)
+        assert (rp.nhit, rp.nmissed) == (1000, 1000 - (maxactive or 256))

@@ -7,6 +7,7 @@ import functools
 import http.server
 import lzma
 import os
+import random
 import shutil
 import struct
 import subprocess
@@ -269,6 +270,7 @@ def test_a_packed_section_that_is_damaged_is_refused() -> None:
 
     def section(data: bytes, size: int) -> kept_module.UnpackedSection:
         return kept_module.UnpackedSection(memoryview(data), size, -1, 0)
+    assert section(packed, len(content))[-1] == 255
     found = section(packed, len(content))
     assert found[:256] == content[:256] and found[300] == content[300] and found.find(b"\xff\x00") == 255
     assert found.find(b"none") == -1 and found.find(b"\x07", 8, 20) == -1 and found[-1] == 255
@@ -278,6 +280,26 @@ def test_a_packed_section_that_is_damaged_is_refused() -> None:
                        (b"x" + packed, len(content)), (b"", 8)):
         with pytest.raises((ValueError, zlib.error)):
             section(data, size).reach(size)
+
+
+def test_threads_unpack_a_section_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """zlib lets other threads run; each byte is made once, and in its place."""
+    monkeypatch.setattr(kept_module, "_STEP", 1 << 6)
+    content = random.Random(1).randbytes(1 << 18)
+    found = kept_module.UnpackedSection(memoryview(zlib.compress(content)), len(content), -1, 0)
+    wrong: list[int] = []
+
+    def look(seed: int) -> None:
+        rng = random.Random(seed)
+        for end in sorted(rng.randrange(1, len(content)) for _ in range(200)):
+            if found[end - 1] != content[end - 1]:
+                wrong.append(end)
+    threads = [threading.Thread(target=look, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and found[:] == content
 
 
 @pytest.mark.parametrize("name", FILES)

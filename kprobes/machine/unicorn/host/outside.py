@@ -86,7 +86,7 @@ class OutsideStops:
 _Row = ctypes.Array[ctypes.c_uint64]
 _free: list[_Row] = []
 _users: dict[int, int] = {}  #: handle of an engine -> how many OutsideStops share its row
-_rows: dict[int, _Row] = {}
+_rows: dict[int, _Row] = {}  #: handle of an engine -> its row
 _pieces: list[_Row] = []
 
 
@@ -99,18 +99,17 @@ def _take(handle: int) -> _Row:
     Args:
         handle: of the engine.
     """
-    if handle in _rows:
-        row = _rows[handle]
-    else:
+    # first: the collector may end another of its OutsideStops on the way
+    _users[handle] = _users.get(handle, 0) + 1
+    row = _rows.get(handle)
+    if row is None:
         if not _free:
             _free.extend(_piece())
-        row = _free.pop()
+        row = _rows[handle] = _free.pop()
         row[2], row[3] = 0, 0
-        _rows[handle] = row
     # also of a shared row: the engine before may have had this handle, too, and another CPU
     row[1] = 0
     row[0] = handle  # last: it is found from here on
-    _users[handle] = _users.get(handle, 0) + 1
     return row
 
 
