@@ -6,15 +6,18 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_MANY = 50_000  #: young objects over which the collector walks for some milliseconds
+
 
 def put_among_old() -> None:
-    """Put all objects among the collector's old ones, without a look at them.
+    """Put all objects among the collector's old ones, without a look at them, if many are young.
 
     Otherwise its next look at young objects walks over all that have been made while it was
     paused. A later full collection finds what is garbage. Nothing is done where the caller of this
     package has frozen objects, which this would thaw.
     """
-    if gc.get_freeze_count():
+    # the second one counts by walking over all that are frozen, a million in our own tests
+    if gc.get_count()[0] < _MANY or gc.get_freeze_count():
         return
     gc.freeze()
     gc.unfreeze()

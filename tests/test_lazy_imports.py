@@ -135,10 +135,16 @@ def test_the_collector_looks_at_old_objects_later() -> None:
             made += [[] for _ in range(100_000)]
         more = [[] for _ in range(2_000)]
         assert looks and max(looks) < 50_000, looks
+        gc.collect()
+        gc.get_freeze_count, ask = lambda: 1 / 0, gc.get_freeze_count  # it walks over all that are frozen
+        for _ in range(3):
+            with collector_paused():
+                few = [[] for _ in range(100)]
+        gc.get_freeze_count = ask
         gc.freeze()
         count = gc.get_freeze_count()
         with collector_paused():
-            pass
+            made += [[] for _ in range(100_000)]
         assert gc.get_freeze_count() >= count"""
     loaded_by(code)
 
