@@ -398,14 +398,14 @@ def _serve(
         new: True: greet as AFL++ 4.20 and newer do.
     """
     from ..fuzz import server
-    from ..fuzz.bench import Bench
+    from ..fuzz.bench import InputRunner
 
     size = server.wanted_size(map_size)
 
-    def bench() -> Bench:
+    def bench() -> InputRunner:
         """Load the target, and make what runs inputs with AFL's map."""
         target = named.load()
-        return Bench(target, server.map_of_afl(size), counted.spans(target), comparisons)
+        return InputRunner(target, server.map_of_afl(size), counted.spans(target), comparisons)
 
     if server.has_server():
         click.get_current_context().exit(server.serve(bench, path, size, new))
@@ -434,7 +434,7 @@ def _run_one(
         max_input: bytes that an input may have; None: LARGEST.
         as_json: True: one JSON object instead of text.
     """
-    from ..fuzz.bench import Bench
+    from ..fuzz.bench import InputRunner
     from ..fuzz.crash import examine
     from ..fuzz.replay import LARGEST, input_at
     from ..fuzz.reports import Kept, json_of, text_of
@@ -442,7 +442,7 @@ def _run_one(
     data = input_at(path, max_input or LARGEST)
     words = _words(named, max_input)
     with _apart(as_json):
-        fate, finding = examine(Bench(named.load()), data, timeout)
+        fate, finding = examine(InputRunner(named.load()), data, timeout)
     if finding is not None:
         kept = Kept(finding, path, 1, [*words, path])
         click.echo(json_of([kept], words) if as_json else text_of(kept), nl=False)

@@ -399,14 +399,14 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool) -> None:
     from ..script.compiler import read
     from ..script.folding import Parameters
     from ..script.listing import (
+        ListedProgram,
         Listing,
         MachineNames,
-        Program,
         lines,
         looks_like_a_missing_file,
         missing_file_warning,
     )
-    from ..script.source import Source
+    from ..script.source import ScriptSource
 
     def names(path: str) -> MachineNames:
         """Return the names of functions in an ELF file that a pattern names by its path."""
@@ -420,10 +420,10 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool) -> None:
         program = None
         if guest is not None:
             machine, _ = closing.enter_context(_looked_at(guest))
-            program = Program(guest.file, MachineNames(machine))
+            program = ListedProgram(guest.file, MachineNames(machine))
         listing = Listing(program, names, (OSError, KprobeError))
         if pattern.endswith(".bt") and os.path.exists(pattern):
-            front = read(Source(pattern, _text_of(pattern)), Parameters(), os.environ, 64)
+            front = read(ScriptSource(pattern, _text_of(pattern)), Parameters(), os.environ, 64)
             found = listing.of_points(point for points in front.points for point in points)
         else:
             found = listing.search(pattern)

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from ..errors import GuestFault, Unsupported
 from ..regs import Regs
-from .expression import Unknown
+from .expression import UnknownValue
 from .file import DAMAGE
 from .passing import Arrival
 from .scopes import Variable
@@ -119,5 +119,5 @@ class Passed:
             if arrival.kind == "argument":
                 return self._info.typed(variable.type, regs.arg(arrival.number))
             return None if arrival.kind == "refused" else self._elsewhere(variable, arrival, regs)
-        except (Unknown, GuestFault, Unsupported, *DAMAGE):
+        except (UnknownValue, GuestFault, Unsupported, *DAMAGE):
             return None

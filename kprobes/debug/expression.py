@@ -68,7 +68,7 @@ _CONSTANTS: Final = {
 }
 
 
-class Unknown(Exception):
+class UnknownValue(Exception):
     """The expression is damaged, or of a kind that is not known here."""
 
 
@@ -110,7 +110,7 @@ class BaseType:
     @property
     def _format(self) -> str:
         if self.size not in (4, 8):
-            raise Unknown
+            raise UnknownValue
         return "<f" if self.size == 4 else "<d"
 
 
@@ -167,7 +167,7 @@ class Surroundings:
 
 
 @frozen
-class Place:
+class ValuePlace:
     """The place of a value.
 
     Attributes:
@@ -198,11 +198,11 @@ class Piece:
     """
 
     bits: int
-    place: Place
+    place: ValuePlace
     first: int = 0
 
 
-def evaluate(ops: Sequence[Any], around: Surroundings, first: Sequence[int] = ()) -> Place:
+def evaluate(ops: Sequence[Any], around: Surroundings, first: Sequence[int] = ()) -> ValuePlace:
     """Return the place that an expression gives.
 
     Args:
@@ -248,7 +248,7 @@ class _Machine:
         self._pieces: list[Piece] = []
         self._steps = 0
 
-    def run(self) -> Place:
+    def run(self) -> ValuePlace:
         """Evaluate the expression, and return where its value is. Raises Unknown, if damaged,
         too.
         """
@@ -263,7 +263,7 @@ class _Machine:
             OverflowError,
             struct.error,
         ) as error:
-            raise Unknown from error
+            raise UnknownValue from error
 
     def number(self) -> int | Typed:
         """Execute the expression and return its result as a number, not as a place.
@@ -289,19 +289,19 @@ class _Machine:
             OverflowError,
             struct.error,
         ) as error:
-            raise Unknown from error
+            raise UnknownValue from error
         if self._pieces or (place is not None and place.kind != "value"):
-            raise Unknown
+            raise UnknownValue
         return found
 
-    def _run(self) -> Place:
+    def _run(self) -> ValuePlace:
         """Evaluate the expression; return the place that an operation, pieces or the stack give."""
         place = self._executed(self._ops)
         if self._pieces:
-            return Place("pieces", pieces=tuple(self._pieces))
+            return ValuePlace("pieces", pieces=tuple(self._pieces))
         return place or self._top("")
 
-    def _executed(self, ops: Sequence[Any]) -> Place | None:
+    def _executed(self, ops: Sequence[Any]) -> ValuePlace | None:
         """Execute operations, and return the place that they end with.
 
         Pieces that they describe are added to `_pieces`.
@@ -313,7 +313,7 @@ class _Machine:
             Unknown: there are more than MOST steps, or an operation that is not known.
             IndexError, ValueError and others, which callers turn into Unknown: they are damaged.
         """
-        place: Place | None = None  # nothing but pieces may follow one
+        place: ValuePlace | None = None  # nothing but pieces may follow one
         at = 0
         offsets = {op.offset: n for n, op in enumerate(ops)}
         while at < len(ops):
@@ -322,7 +322,7 @@ class _Machine:
             at += 1
             self._steps += 1
             if self._steps > MOST:
-                raise Unknown
+                raise UnknownValue
             if name in ("piece", "bit_piece"):
                 bits, first = (8 * args[0], 0) if name == "piece" else args
                 self._pieces.append(Piece(bits, place or self._top("nowhere"), first))
@@ -331,14 +331,14 @@ class _Machine:
             elif name in ("nop", "uninit"):
                 continue
             elif place is not None:
-                raise Unknown  # nothing else goes with a register or a value
+                raise UnknownValue  # nothing else goes with a register or a value
             elif name in ("skip", "bra"):
                 if name == "skip" or self._truth(self._stack.pop()):
                     end = op.offset + 3 + args[0]
                     at = offsets[end] if end in offsets else len(ops)
             elif name in ("call2", "call4"):
                 if self._around.procedure is None:
-                    raise Unknown
+                    raise UnknownValue
                 place = self._executed(self._around.procedure(args[0]))
             else:
                 place = self._described(name, args)
@@ -346,7 +346,7 @@ class _Machine:
                     self._step(name, args)
         return place
 
-    def _described(self, name: str, args: Sequence[Any]) -> Place | None:
+    def _described(self, name: str, args: Sequence[Any]) -> ValuePlace | None:
         """Return the place that one operation gives by itself; None: it works on the stack.
 
         Args:
@@ -354,23 +354,23 @@ class _Machine:
             args: its operands.
         """
         if name.startswith("reg") and not name.startswith("regval"):
-            return Place("register", args[0] if name == "regx" else int(name[3:]))
+            return ValuePlace("register", args[0] if name == "regx" else int(name[3:]))
         if name == "stack_value":
             top = self._stack[-1]
             if isinstance(top, Typed):
-                return Place("value", top.raw, size=top.type.size)
-            return Place("value", top & self._mask)
+                return ValuePlace("value", top.raw, size=top.type.size)
+            return ValuePlace("value", top & self._mask)
         if name == "implicit_value":
-            return Place("bytes", data=bytes(args[0]))
+            return ValuePlace("bytes", data=bytes(args[0]))
         if name == "implicit_pointer":
-            return Place("pointer")
+            return ValuePlace("pointer")
         return None
 
     @staticmethod
     def _truth(top: Any) -> bool:
         return bool(top.number if isinstance(top, Typed) else top)
 
-    def _top(self, otherwise: str) -> Place:
+    def _top(self, otherwise: str) -> ValuePlace:
         """Return the place in memory whose address is on top of the stack.
 
         Args:
@@ -381,15 +381,15 @@ class _Machine:
             IndexError: the stack is empty, and `otherwise` is "".
         """
         if not self._stack and otherwise:
-            return Place(otherwise)
-        return Place("memory", self._address(self._stack[-1]) & self._mask)
+            return ValuePlace(otherwise)
+        return ValuePlace("memory", self._address(self._stack[-1]) & self._mask)
 
     @staticmethod
     def _address(top: Any) -> int:
         """Return an entry of the stack as an integer. Raises Unknown: it is floating point."""
         if isinstance(top, Typed):
             if top.type.real:
-                raise Unknown
+                raise UnknownValue
             return int(top.number)
         return int(top)
 
@@ -471,7 +471,7 @@ class _Machine:
         elif name in ("convert", "reinterpret"):
             stack.append(self._converted(stack.pop(), name == "convert", args[0]))
         else:
-            raise Unknown
+            raise UnknownValue
 
     def _base(self, offset: int) -> BaseType:
         """Return the base type at an offset in the unit. Raises Unknown: there is none."""
@@ -500,7 +500,7 @@ class _Machine:
             return Typed(type, type.raw(number))
         size = top.type.size if isinstance(top, Typed) else self._around.bits // 8
         if size != type.size:
-            raise Unknown
+            raise UnknownValue
         return Typed(type, top.raw if isinstance(top, Typed) else top)
 
     def _alike(self, left: Any, number: int) -> tuple[Any, Any]:
@@ -523,7 +523,7 @@ class _Machine:
         if name in ("shl", "shr", "shra") and isinstance(left, Typed):
             return self._shifted(name, left, self._address(right))
         if not isinstance(left, Typed) or not isinstance(right, Typed) or left.type != right.type:
-            raise Unknown
+            raise UnknownValue
         if name in _COMPARING:
             return int(_COMPARED[name](left.number, right.number))
         return Typed(left.type, left.type.raw(self._result(name, left, right)))
@@ -566,7 +566,7 @@ class _Machine:
         """
         bits = 8 * left.type.size
         if left.type.real:
-            raise Unknown
+            raise UnknownValue
         if name == "shl":
             return Typed(left.type, left.type.raw(int(left.number) << by) if by < bits else 0)
         signed = BaseType(left.type.size, signed=name == "shra").number(left.raw)
@@ -619,5 +619,5 @@ class _Machine:
 def _known(found: Callable[..., Any] | None) -> Callable[..., Any]:
     """Return what the surroundings offer. Raises Unknown: None, they do not offer it."""
     if found is None:
-        raise Unknown
+        raise UnknownValue
     return found

@@ -193,7 +193,7 @@ def all_of(data: Any) -> Any:
     return data
 
 
-class DebugInfo(DWARFInfo):  # type: ignore[misc]
+class FileDwarf(DWARFInfo):  # type: ignore[misc]
     """A file's debug information, whose abbreviations are read quickly."""
 
     def get_abbrev_table(self, offset: int) -> Any:
@@ -222,7 +222,7 @@ def _dwarf_in(elf: SectionedElf, identity: bytes) -> DWARFInfo:
         section = elf.get_section_by_name(name)
         sections[key] = None if section is None else _DwarfSection(elf, name, section, identity)
     config = DwarfConfig(elf.little_endian, elf.get_machine_arch(), elf.elfclass // 8)
-    return DebugInfo(config, **sections)
+    return FileDwarf(config, **sections)
 
 
 def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:

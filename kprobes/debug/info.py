@@ -17,7 +17,7 @@ from ..regs import Regs
 from ..symbols import Symbols
 from .arguments import Passed
 from .convention import ParameterPart
-from .expression import Unknown
+from .expression import UnknownValue
 from .file import DAMAGE
 from .lines import source_path
 from .markers import Marker, markers_of
@@ -61,7 +61,7 @@ _TAGS = {
 _DIMENSIONS = re.compile(r"(\s*\[\s*\d+\s*\])+\s*$")  #: of an array
 
 
-class Machine(Protocol):
+class DebuggedMachine(Protocol):
     """The part of a machine that debug information needs."""
 
     arch: Arch
@@ -92,7 +92,7 @@ class DebugInfo:
     UnknownSymbol that says so.
     """
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DebuggedMachine) -> None:
         self._machine, self.arch = machine, machine.arch
 
     @property
@@ -382,7 +382,7 @@ class DebugInfo:
         """
         try:
             return self._arrived_at(variable, arrival, regs)
-        except (Unknown, GuestFault, Unsupported, *DAMAGE):
+        except (UnknownValue, GuestFault, Unsupported, *DAMAGE):
             return None
 
     def in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any:
@@ -459,7 +459,7 @@ class DebugInfo:
                     yield variable, self._arrived(variable, ways[variable.name], there, regs)
                 else:
                     yield variable, self._value(variable, there)
-            except (Unknown, GuestFault, Unsupported, *DAMAGE):
+            except (UnknownValue, GuestFault, Unsupported, *DAMAGE):
                 yield variable, None
         if entered:  # where a function that stands inlined begins there, too
             yield from self._inlined_at_entry(function, regs.pc - file.bias, seen, there)
@@ -479,7 +479,7 @@ class DebugInfo:
             if variable.name not in seen:
                 try:
                     yield variable, self._value(variable, there)
-                except (Unknown, GuestFault, Unsupported, *DAMAGE):
+                except (UnknownValue, GuestFault, Unsupported, *DAMAGE):
                     yield variable, None
 
     def _whereabouts(self, file: LoadedFile, function: Function, regs: Regs) -> Whereabouts:
@@ -501,7 +501,7 @@ class DebugInfo:
         """
         found = self.function(regs.pc)
         if found is None:
-            raise Unknown
+            raise UnknownValue
         return self._arrived(variable, arrival, self._whereabouts(*found, regs), regs)
 
     def _arrived(self, variable: Variable, arrival: Arrival, there: Whereabouts, regs: Regs) -> Any:
@@ -514,7 +514,7 @@ class DebugInfo:
             regs: the registers at the entry.
         """
         if arrival.kind == "refused":
-            raise Unknown
+            raise UnknownValue
         if arrival.kind == "argument":
             return self.typed(variable.type, regs.arg(arrival.number))
         if arrival.kind == "register":
@@ -567,7 +567,7 @@ class DebugInfo:
         """
         type = there.sized(variable.type)
         if not type.bounded:
-            raise Unknown
+            raise UnknownValue
         constant = variable.die.attributes.get("DW_AT_const_value")
         if constant is not None:
             return self._constant(type, constant.value)
@@ -597,7 +597,7 @@ class DebugInfo:
             return self.typed(type, int(value))
         data = bytes(value)
         if len(data) != type.size:
-            raise Unknown
+            raise UnknownValue
         if type.kind in _WHOLE:
             return self._held(type, data)
         return self.typed(type, int.from_bytes(data, type.order))  # type: ignore[arg-type]
@@ -616,7 +616,7 @@ class DebugInfo:
             text(variable.origin, "DW_AT_linkage_name") or variable.name
         )
         if symbol is None:
-            raise Unknown
+            raise UnknownValue
         return load(self._machine, type, symbol.address)
 
     def _held(self, type: CType, data: bytes, known: bytes | None = None) -> View:
@@ -631,9 +631,9 @@ class DebugInfo:
             Unknown: the type is another one, or nothing is kept.
         """
         if type.kind not in ("struct", "union", "array"):
-            raise Unknown
+            raise UnknownValue
         if known is not None and 1 not in known:
-            raise Unknown
+            raise UnknownValue
         return View(Held(self._machine, data, known), type, 0)
 
     def typed(self, type: CType, raw: int) -> Any:
@@ -651,7 +651,7 @@ class DebugInfo:
             Unsupported: the format of the type's numbers is not known.
         """
         if type.kind in _WHOLE:
-            raise Unknown
+            raise UnknownValue
         raw &= (1 << 8 * max(type.size, 1)) - 1
         return (
             View(self._machine, type, raw)

@@ -16,7 +16,7 @@ from attrs import field, frozen
 from ..arch._base import Arch
 from .btf_units import PRODUCER
 from .convention import NotKnown, ParameterPart, convention, result_parts
-from .expression import Unknown
+from .expression import UnknownValue
 from .file import DAMAGE
 from .registers import facts, has_windows, register
 from .scopes import Variable
@@ -180,7 +180,7 @@ class _Entry:
         """
         try:
             return self._told(n)
-        except Unknown:
+        except UnknownValue:
             return refused(NOT_KEPT)
         except DAMAGE:
             return refused("its debug information is damaged")
@@ -205,7 +205,7 @@ class _Entry:
             return self._by_convention(n) if self._is_btf() else refused(NOT_KEPT)
         try:
             ops = location(die, self._function, self._pc)
-        except Unknown:  # the list begins behind the entry
+        except UnknownValue:  # the list begins behind the entry
             return self._by_convention(n)
         always = die.attributes["DW_AT_location"].form in (
             "DW_FORM_exprloc",
@@ -231,7 +231,7 @@ class _Entry:
         """
         names = [op.op_name for op in ops]
         if not names:
-            raise Unknown
+            raise UnknownValue
         single = (
             register(self._arch, self._number(ops[0]))
             if len(ops) == 1 and _REGISTER.fullmatch(names[0])
@@ -507,7 +507,7 @@ class _Entry:
             return False
         try:
             names = [op.op_name for op in location(die, self._function, self._pc)]
-        except (Unknown, *DAMAGE):
+        except (UnknownValue, *DAMAGE):
             return False
         return bool(names) and (names[0] == "DW_OP_fbreg" or names[0].startswith("DW_OP_breg"))
 

@@ -19,10 +19,10 @@ from ..symbols import Symbols
 from .expression import (
     BaseType,
     Piece,
-    Place,
     Surroundings,
     Typed,
-    Unknown,
+    UnknownValue,
+    ValuePlace,
     evaluate,
     evaluate_number,
 )
@@ -218,11 +218,11 @@ class Whereabouts:
         self._depth = depth
         self.frame = UnwindFrame(arch, regs) if frame is None else frame
 
-    def place(self, die: Any) -> Place:
+    def place(self, die: Any) -> ValuePlace:
         """Return where a variable is. Raises Unknown, GuestFault, and what is in DAMAGE."""
         return self.evaluated(location(die, self._function, self._pc))
 
-    def evaluated(self, ops: Any) -> Place:
+    def evaluated(self, ops: Any) -> ValuePlace:
         """Return the place that operations give. Raises Unknown, GuestFault."""
         return evaluate(ops, self._around(self._frame_base))
 
@@ -278,14 +278,14 @@ class Whereabouts:
             type.kind not in ("int", "char", "bool", "float")
             or type.order != self._arch.order.value
         ):
-            raise Unknown
+            raise UnknownValue
         return BaseType(type.size, type.signed, type.kind == "float")
 
     def _cfa(self) -> int:
         """Return the canonical frame address. Raises Unknown: there is no unwind information."""
         row = self._row()
         if row is None:
-            raise Unknown
+            raise UnknownValue
         return self.frame.cfa(row)
 
     def _row(self) -> Any:
@@ -314,14 +314,14 @@ class Whereabouts:
         what = "data_value" if len(ops) == 2 and ops[1].op_name == "DW_OP_deref" else "value"
         wanted = _register_of(ops[0])
         if wanted is None or len(ops) > (1 if what == "value" else 2):
-            raise Unknown
+            raise UnknownValue
         caller, site = self._call
         for die in children(site):
             if "DW_AT_location" in die.attributes:
                 given = location(die, caller._function, caller._pc)
                 if len(given) == 1 and _register_of(given[0]) == wanted:
                     return caller._given(die, what)
-        raise Unknown
+        raise UnknownValue
 
     def _passed(self, offset: int) -> int | Typed:
         """Return the value that the caller passed for a parameter.
@@ -341,7 +341,7 @@ class Whereabouts:
                     and die.get_DIE_from_attribute(link).offset == parameter.offset
                 ):
                     return caller._given(die, "value")
-        raise Unknown
+        raise UnknownValue
 
     def _given(self, die: Any, what: str) -> int | Typed:
         """Return the number that a call's entry gives for a parameter, evaluated in this frame.
@@ -370,13 +370,13 @@ class Whereabouts:
         row = self._row()
         above = self.frame.caller(row) if row is not None and self._depth < _CALLERS else None
         if above is None:
-            raise Unknown
+            raise UnknownValue
         seen = self._regs.true_return
         above.pc = above.pc if seen is None else seen(self._regs, above.pc)
         target = above.pc & ~self._arch.pointers.mode_bits
         found = self._find(target - 1)
         if found is None:
-            raise Unknown
+            raise UnknownValue
         file, function = found
         site = call_site(function, target - file.bias)
         caller = Whereabouts(
@@ -390,7 +390,7 @@ class Whereabouts:
             self._depth + 1,
         )
         if site is None or not caller._calls(site, self):
-            raise Unknown
+            raise UnknownValue
         return caller, site
 
     def _calls(self, site: Any, callee: Whereabouts) -> bool:
@@ -471,10 +471,10 @@ class Whereabouts:
         name = register(self._arch, number) or ""
         width = self._arch.regs.widths.get(name, self._arch.bits)
         if 8 * size > max(width, self._arch.bits if not is_real(self._arch, number) else 0):
-            raise Unknown
+            raise UnknownValue
         kind = real_registers(self._arch) if is_real(self._arch, number) else "low"
         if not kind or (kind == "double" and size not in (4, 8)):
-            raise Unknown
+            raise UnknownValue
         if kind == "high":
             return value >> max(width, 64) - 8 * size
         if kind == "double" and size == 4:
@@ -482,7 +482,7 @@ class Whereabouts:
             return int.from_bytes(struct.pack("<f", number_there), "little")
         return value & (1 << 8 * size) - 1
 
-    def raw(self, place: Place, size: int) -> int:
+    def raw(self, place: ValuePlace, size: int) -> int:
         """Return the number at a place, unsigned.
 
         Args:
@@ -496,10 +496,10 @@ class Whereabouts:
         order: Any = self._arch.order.value
         data, known = self.contents(place, size)
         if 0 in known:
-            raise Unknown
+            raise UnknownValue
         return int.from_bytes(data, order)
 
-    def contents(self, place: Place, size: int) -> tuple[bytes, bytes]:
+    def contents(self, place: ValuePlace, size: int) -> tuple[bytes, bytes]:
         """Return the bytes at a place, as memory would have them, and which of them are kept.
 
         Args:
@@ -529,7 +529,7 @@ class Whereabouts:
         elif place.kind == "memory":
             data = self._regs.read(place.value, size)
         else:
-            raise Unknown
+            raise UnknownValue
         return data, b"\1" * size
 
     def _pieces(self, pieces: Sequence[Piece], size: int) -> tuple[bytes, bytes]:
@@ -544,10 +544,10 @@ class Whereabouts:
         """
         registers = sum(piece.place.kind == "register" for piece in pieces)
         if registers > 1 and not pairs_are_known(self._arch):
-            raise Unknown
+            raise UnknownValue
         missing = 8 * size - sum(piece.bits for piece in pieces)
         if missing > 0:
-            pieces = [*pieces, Piece(missing, Place("nowhere"))]
+            pieces = [*pieces, Piece(missing, ValuePlace("nowhere"))]
         if any(piece.bits % 8 or piece.first for piece in pieces):
             return self._bits(pieces, size)
         data = known = b""
@@ -567,7 +567,7 @@ class Whereabouts:
             Unknown: the guest's byte order is big.
         """
         if self._arch.order.value != "little":
-            raise Unknown
+            raise UnknownValue
         value = known = at = 0
         for piece in pieces:
             ones = (1 << piece.bits) - 1
@@ -609,7 +609,7 @@ class Whereabouts:
             "DW_AT_lower_bound" in subrange.attributes
             and constant(subrange, "DW_AT_lower_bound") != 0
         ):
-            raise Unknown
+            raise UnknownValue
         for attribute, more in (("DW_AT_count", 0), ("DW_AT_upper_bound", 1)):
             if attribute in subrange.attributes:
                 return max(self._dynamic(subrange, attribute) + more, 0)

@@ -18,7 +18,7 @@ from ..btf import FUNC
 from ..image import LoadedFile, build_id
 from ..symbols import Symbols
 from .btf_units import btf_of, entries_of_btf, identity_of_btf, info_of_entries
-from .expression import Unknown
+from .expression import UnknownValue
 from .file import (
     DAMAGE,
     all_of,
@@ -826,7 +826,7 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
 
     unit = function.unit
     if attribute not in die.attributes:
-        raise Unknown
+        raise UnknownValue
     lists = unit.dwarfinfo.location_lists()
     found: Any = LocationParser(lists).parse_from_attribute(
         die.attributes[attribute], unit["version"], die
@@ -845,7 +845,7 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
             if low <= pc < high:
                 chosen = entry.loc_expr
         if chosen is None:
-            raise Unknown
+            raise UnknownValue
         return DWARFExprParser(unit.structs).parse_expr(chosen)
     return DWARFExprParser(unit.structs).parse_expr(found.loc_expr)
 

@@ -26,7 +26,7 @@ from ..image import LoadedFile
 from ..regs import Regs
 from ..stacks import Step
 from ..symbols import Symbols
-from .expression import Surroundings, Unknown, evaluate
+from .expression import Surroundings, UnknownValue, evaluate
 from .file import DAMAGE, cached, dwarf
 from .frame_entries import FrameSection, understood
 from .registers import has_windows, register, sp_at_call
@@ -276,7 +276,7 @@ class _Walked:
             return self._load(where)
         value = self._values.get(name, -1)
         if value is None:
-            raise Unknown
+            raise UnknownValue
         return self._regs[name] if value == -1 else value
 
     def up(self, step: Step) -> int:
@@ -427,7 +427,7 @@ class Unwinder:
                     return False
                 lookup = target - 1
                 first = False
-        except (GuestFault, Unknown):
+        except (GuestFault, UnknownValue):
             return False
         return False
 
@@ -494,7 +494,7 @@ class UnwindFrame:
         """Return the value of a register by name. Raises Unknown: it is not kept."""
         value = self.values.get(name, -1)
         if value is None:
-            raise Unknown
+            raise UnknownValue
         return self._regs[name] if value == -1 else value
 
     def get(self, number: int) -> int:
@@ -505,7 +505,7 @@ class UnwindFrame:
         """
         name = register(self._arch, number)
         if name is None:
-            raise Unknown
+            raise UnknownValue
         return self._get(name)
 
     def cfa(self, row: UnwindRow) -> int:
@@ -535,7 +535,7 @@ class UnwindFrame:
         try:
             ops = DWARFExprParser(row.structs).parse_expr(expression)
         except DAMAGE as error:
-            raise Unknown from error
+            raise UnknownValue from error
         return evaluate(
             ops, Surroundings(register=self.get, word=self._regs.word, bits=self._arch.bits), first
         ).value

@@ -17,7 +17,7 @@ SHOWN = 16  #: elements that a repr shows
 LONGEST = 4 * SHOWN  #: characters
 
 
-class Memory(Protocol):
+class ViewedMemory(Protocol):
     """A machine."""
 
     arch: Any
@@ -35,7 +35,7 @@ class Held:
         known: a byte for each of them, 0 where it is not kept; None: all are kept.
     """
 
-    def __init__(self, machine: Memory, data: bytes, known: bytes | None = None) -> None:
+    def __init__(self, machine: ViewedMemory, data: bytes, known: bytes | None = None) -> None:
         self.machine = machine
         self.arch = machine.arch
         self._data = data
@@ -81,7 +81,7 @@ class View:
 
     __slots__ = ("_address", "_machine", "_type")
 
-    def __init__(self, machine: Memory, type: CType, address: int) -> None:
+    def __init__(self, machine: ViewedMemory, type: CType, address: int) -> None:
         for name, value in (
             ("_machine", machine),
             ("_type", type),
@@ -323,7 +323,7 @@ def _brief(value: Any) -> str:
     return str(value)
 
 
-def _raw(machine: Memory, type: CType, address: int) -> int:
+def _raw(machine: ViewedMemory, type: CType, address: int) -> int:
     """Return the bytes at an address as an unsigned number, in the type's byte order.
 
     Args:
@@ -346,7 +346,7 @@ def _order(type: CType) -> Any:
     return type.order
 
 
-def load(machine: Memory, type: CType, address: int) -> Any:
+def load(machine: ViewedMemory, type: CType, address: int) -> Any:
     """Return what lies at an address: a number, or a View.
 
     Args:
@@ -366,7 +366,7 @@ def load(machine: Memory, type: CType, address: int) -> Any:
     return number(type, raw, machine.arch)
 
 
-def store(machine: Memory, type: CType, address: int, value: Any) -> None:
+def store(machine: ViewedMemory, type: CType, address: int, value: Any) -> None:
     """Write a number, or an address, into guest memory.
 
     Args:

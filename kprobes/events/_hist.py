@@ -99,7 +99,7 @@ class SortKey:
 
 
 @frozen
-class Row:
+class HistogramRow:
     """An entry of a histogram. row["name"] gives a key, a value, or "hitcount".
 
     Attributes:
@@ -291,9 +291,9 @@ class Histogram:
             for key, (hits, *sums) in counted.items()
         }
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[HistogramRow]:
         rows = [
-            Row(
+            HistogramRow(
                 {c.name: _shown(c, v) for c, v in zip(self.keys, key, strict=True)},
                 entry[0],
                 {str(c): n for c, n in zip(self.values, entry[1:], strict=True)},
@@ -310,7 +310,7 @@ class Histogram:
             self._counted.entries if self._counted.table is None else self._counted.table.entries
         )
 
-    def _order(self, sort: SortKey) -> Callable[[Row], Any]:
+    def _order(self, sort: SortKey) -> Callable[[HistogramRow], Any]:
         """Return the key function by which rows are sorted."""
         column = sort.column
         if column in self.keys and column not in self.values:
@@ -351,7 +351,7 @@ class Histogram:
     def __repr__(self) -> str:
         return f"<Histogram {self.text}: {len(self)} entries, {self.hits} hits>"
 
-    def _line(self, row: Row, sums: Sequence[tuple[int, int]]) -> str:
+    def _line(self, row: HistogramRow, sums: Sequence[tuple[int, int]]) -> str:
         """Return the line that ftrace prints for a row, with its newline.
 
         Args:

@@ -14,7 +14,8 @@ what went wrong. Begin with docs/fuzzing.md.
         machine.call("parse", text, len(data[:4096]))
 """
 
-from .crash import Crash
+from .bench import InputRunner
+from .crash import Crash, examine
 from .target import CallTarget, PythonTarget, Target
 
-__all__ = ["CallTarget", "Crash", "PythonTarget", "Target"]
+__all__ = ["CallTarget", "Crash", "InputRunner", "PythonTarget", "Target", "examine"]

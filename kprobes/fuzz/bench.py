@@ -108,7 +108,7 @@ def _signalled_after(seconds: float) -> Callable[[], object]:
     return timer.cancel
 
 
-class Bench:
+class InputRunner:
     """Runs inputs. The guest goes back to its first state before each run.
 
     Attributes:

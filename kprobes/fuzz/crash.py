@@ -14,7 +14,7 @@ from attrs import asdict, frozen
 from ..errors import GuestFault, KprobeError
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
-from .bench import Bench, Fate, signal_name
+from .bench import Fate, InputRunner, signal_name
 
 FRAMES = 5  #: of the stack that tell one crash from another
 PATH = 32  #: blocks of the path that is kept
@@ -28,7 +28,7 @@ class Crash(KprobeError):
 
 
 @frozen
-class Place:
+class CodePlace:
     """An address of guest code, in words.
 
     Attributes:
@@ -67,9 +67,9 @@ class Finding:
     access: str
     address: int | None
     registers: dict[str, int]
-    stack: list[Place]
+    stack: list[CodePlace]
     incomplete: bool
-    path: list[Place]
+    path: list[CodePlace]
     details: list[str]
 
     def to_json(self) -> dict[str, Any]:
@@ -80,12 +80,14 @@ class Finding:
     def from_json(cls, value: dict[str, Any]) -> Finding:
         """Make a finding of what to_json() gave."""
         known = dict(value)
-        known["stack"] = [Place(**place) for place in known["stack"]]
-        known["path"] = [Place(**place) for place in known["path"]]
+        known["stack"] = [CodePlace(**place) for place in known["stack"]]
+        known["path"] = [CodePlace(**place) for place in known["path"]]
         return cls(**known)
 
 
-def examine(bench: Bench, data: bytes, seconds: float | None = None) -> tuple[Fate, Finding | None]:
+def examine(
+    bench: InputRunner, data: bytes, seconds: float | None = None
+) -> tuple[Fate, Finding | None]:
     """Run an input, and find out what goes wrong. It takes many times as long as a plain run.
 
     Args:
@@ -159,7 +161,7 @@ def _registers(machine: UnicornMachine) -> dict[str, int]:
     return found
 
 
-def _stack(bench: Bench) -> tuple[list[Place], bool]:
+def _stack(bench: InputRunner) -> tuple[list[CodePlace], bool]:
     """Return the stack where the guest stopped, and True if callers are missing."""
     machine = bench.target.machine
     try:
@@ -175,7 +177,7 @@ def _stack(bench: Bench) -> tuple[list[Place], bool]:
     return [_place(machine, address, n > 0) for n, address in enumerate(stack)], stack.incomplete
 
 
-def _place(machine: UnicornMachine, address: int, returns: bool = False) -> Place:
+def _place(machine: UnicornMachine, address: int, returns: bool = False) -> CodePlace:
     """Describe a code address.
 
     Args:
@@ -186,7 +188,9 @@ def _place(machine: UnicornMachine, address: int, returns: bool = False) -> Plac
     line = None
     with suppress(KprobeError):
         line = machine.debug.line(address - returns)
-    return Place(address, machine.symbols.describe(address), str(line) if line is not None else "")
+    return CodePlace(
+        address, machine.symbols.describe(address), str(line) if line is not None else ""
+    )
 
 
 def _hash(

@@ -22,7 +22,7 @@ from attrs import frozen
 from ..campaign._limits import limited
 from ..errors import BadArgument
 from ..kprobes import Kprobes
-from .bench import Bench, Map
+from .bench import InputRunner, Map
 from .crash import examine
 from .target import CallTarget, PythonTarget
 
@@ -155,7 +155,7 @@ class Replay:
         with limited(self.memory):
             return self._run(bench, counters, data)
 
-    def _run(self, bench: Bench, counters: Map, data: bytes) -> dict[str, Any]:
+    def _run(self, bench: InputRunner, counters: Map, data: bytes) -> dict[str, Any]:
         """Run one input in the process's bench.
 
         Args:
@@ -185,10 +185,10 @@ class Replay:
 
 
 @lru_cache(_MACHINES)
-def _bench(job: Replay) -> tuple[Bench, Map]:
+def _bench(job: Replay) -> tuple[InputRunner, Map]:
     """Load a job's target; return (what runs inputs, the map of edges)."""
     counters = (ctypes.c_uint8 * job.size)()
-    return Bench(job.target.load(), counters), counters
+    return InputRunner(job.target.load(), counters), counters
 
 
 def edges_of(counters: Map) -> array[int]:
@@ -278,7 +278,7 @@ class Cover:
 
     def __call__(self, items: tuple[str, ...]) -> int:
         target = self.target.load()
-        bench = Bench(target)
+        bench = InputRunner(target)
         kprobes = target.kprobes if target.kprobes is not None else Kprobes(target.machine)
         with kprobes.coverage() as coverage:
             for item in items:

@@ -12,7 +12,7 @@ from attrs import frozen
 from .. import __version__
 from ..controls import CONTROLS
 from ..stacks import MARK
-from .crash import Finding, Place
+from .crash import CodePlace, Finding
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _SHOWN: Final = 16  # places of a stack or a path that text shows
@@ -91,7 +91,7 @@ def text_of(kept: Kept) -> str:
     return "".join(f"{line.translate(CONTROLS)}\n" for line in lines)
 
 
-def _places(places: Iterable[Place]) -> list[str]:
+def _places(places: Iterable[CodePlace]) -> list[str]:
     return [
         f"    {place.address:#x} {place.name}{f' ({place.line})' if place.line else ''}"
         for place in places
@@ -156,7 +156,7 @@ def _result(kept: Kept) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _location(place: Place) -> dict[str, Any]:
+def _location(place: CodePlace) -> dict[str, Any]:
     """Return a place as SARIF has it: the source line where that is known, the address always."""
     found: dict[str, Any] = {
         "logicalLocations": [{"fullyQualifiedName": place.name}],

@@ -23,7 +23,7 @@ from typing import Final, NoReturn
 from attrs import frozen
 
 from ..errors import BadArgument
-from .bench import Bench, Map
+from .bench import InputRunner, Map
 from .shared import attached
 
 CONTROL: Final = 198  #: descriptor that AFL++ writes to
@@ -123,7 +123,7 @@ class Inputs:
             return file.read()
 
 
-def serve(bench: Callable[[], Bench], path: str | None, size: int, new: bool) -> int:
+def serve(bench: Callable[[], InputRunner], path: str | None, size: int, new: bool) -> int:
     """Serve AFL++ until it has no more runs.
 
     Args:
@@ -189,7 +189,7 @@ def _greet_new(size: int, shared: bool) -> bool:
 class _Server:
     """Waits for workers' deaths."""
 
-    def __init__(self, bench: Bench, inputs: Inputs) -> None:
+    def __init__(self, bench: InputRunner, inputs: Inputs) -> None:
         self._bench = bench
         self._inputs = inputs
         self._phase = mmap.mmap(-1, mmap.PAGESIZE)  # its first byte; shared with workers
@@ -230,7 +230,7 @@ class _Server:
 class _Worker:
     """Runs inputs, in a process of its own."""
 
-    def __init__(self, bench: Bench, inputs: Inputs, phase: mmap.mmap) -> None:
+    def __init__(self, bench: InputRunner, inputs: Inputs, phase: mmap.mmap) -> None:
         self._bench = bench
         self._inputs = inputs
         self._phase = phase

@@ -28,7 +28,7 @@ from .helpers import HELPERS
 from .inline import Inlined
 from .isa import U64
 from .llvm import generate
-from .maps import Block, ByAddress, Map, Ring, UserRing
+from .maps import ByAddress, Map, PinnedMemory, Ring, UserRing
 from .writer import FAILED, HEADER, CodeTarget, Slot
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class HostEngine:
         self._size = size
         self._code = code
         self._host = compiled(code, facts)
-        self._idle: list[tuple[Environment, Block]] = []
+        self._idle: list[tuple[Environment, PinnedMemory]] = []
 
     def run(
         self,
@@ -222,7 +222,9 @@ class HostEngine:
         size = self._size
         assert len(context) <= size, "r2 would be more than the verifier has walked with"
         environment, block = (
-            self._idle.pop() if self._idle else (Environment(self._code, self._host), Block(size))
+            self._idle.pop()
+            if self._idle
+            else (Environment(self._code, self._host), PinnedMemory(size))
         )
         environment.call = HostCall(self._code, place, printed)
         for name, tell in _PLACES.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from .isa import FRAMES, STACK_SIZE
-from .maps import Block, Map, Maps
+from .maps import Map, Maps, PinnedMemory
 
 _STACK: Final = FRAMES * STACK_SIZE
 # farther away from the stack than an instruction's offset reaches
@@ -40,7 +40,7 @@ class ProgramMemory:
         # address of a reserved record -> its buffer and size
         self._rings: dict[int, tuple[Map, int]] = {}
         self._all = tuple(maps)
-        self._block = Block(_CONTEXT + context)
+        self._block = PinnedMemory(_CONTEXT + context)
         self._bottom = self._block.address
         self.top = self._bottom + _STACK
         self.context = self._bottom + _CONTEXT
@@ -149,7 +149,9 @@ class ProgramMemory:
         return self._within(addr, size, extent[1], f"a value of map {m.name}", m.block)
 
     @staticmethod
-    def _within(addr: int, size: int, end: int, what: str, block: Block) -> tuple[memoryview, int]:
+    def _within(
+        addr: int, size: int, end: int, what: str, block: PinnedMemory
+    ) -> tuple[memoryview, int]:
         """Return (memory, index) of bytes that must not go beyond an end.
 
         Args:

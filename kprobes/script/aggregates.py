@@ -31,12 +31,12 @@ def update(
     """
     asm, kind = g.asm, facts.value
     skip = asm.label()
-    if isinstance(value, tree.Block):
+    if isinstance(value, tree.BlockExpression):
         for statement in value.statements:
             g.statement(statement)
         assert value.value is not None
         value = value.value
-    arguments = value.arguments if isinstance(value, tree.Call) else []
+    arguments = value.arguments if isinstance(value, tree.FunctionCall) else []
     place = None
     if arguments:
         g.number(arguments[0])
@@ -44,25 +44,25 @@ def update(
     g.entry(target, facts, skip)
     if place is not None:
         asm.load(0, 10, place, 8)
-    if isinstance(kind, types.Count):
+    if isinstance(kind, types.CountType):
         asm.load(1, _POINTER, 0, 8)
         asm.compute_with("+", 1, 1)
         asm.store(_POINTER, 0, 1, 8)
-    elif isinstance(kind, types.Sum):
+    elif isinstance(kind, types.SumType):
         _add(g, 0)
-    elif isinstance(kind, (types.Average, types.Stats)):
+    elif isinstance(kind, (types.AverageType, types.StatsType)):
         _add(g, 0)
         asm.load(1, _POINTER, _OFF, 8)
         asm.compute_with("+", 1, 1)
         asm.store(_POINTER, _OFF, 1, 8)
-    elif isinstance(kind, (types.Minimum, types.Maximum)):
+    elif isinstance(kind, (types.MinimumType, types.MaximumType)):
         _extreme(g, kind)
-    elif isinstance(kind, types.Histogram):
+    elif isinstance(kind, types.HistogramType):
         _log2(g, kind)
-    elif isinstance(kind, types.LinearHistogram):
+    elif isinstance(kind, types.LinearHistogramType):
         _linear(g, kind)
     else:
-        assert isinstance(kind, types.TimeSeries)
+        assert isinstance(kind, types.TimeSeriesType)
         _series(g, kind)
     asm.place(skip)
     if place is not None:
@@ -81,7 +81,7 @@ def _add(g: BlockWriter, offset: int) -> None:
     g.asm.store(_POINTER, offset, 1, 8)
 
 
-def _extreme(g: BlockWriter, kind: types.Minimum | types.Maximum) -> None:
+def _extreme(g: BlockWriter, kind: types.MinimumType | types.MaximumType) -> None:
     """Write code that stores r0 where it is the first number, or smaller or larger than that.
 
     Args:
@@ -94,7 +94,7 @@ def _extreme(g: BlockWriter, kind: types.Minimum | types.Maximum) -> None:
     asm.load(1, _POINTER, _OFF, 8)
     asm.jump_if_number("==", 1, 0, keep)
     asm.load(1, _POINTER, 0, 8)
-    condition = "<" if isinstance(kind, types.Minimum) else ">"
+    condition = "<" if isinstance(kind, types.MinimumType) else ">"
     asm.jump_if(f"s{condition}" if kind.signed else condition, 0, 1, keep)
     asm.jump(done)
     asm.place(keep)
@@ -103,7 +103,7 @@ def _extreme(g: BlockWriter, kind: types.Minimum | types.Maximum) -> None:
     asm.place(done)
 
 
-def _log2(g: BlockWriter, kind: types.Histogram) -> None:
+def _log2(g: BlockWriter, kind: types.HistogramType) -> None:
     """Write code that adds 1 to the row of r0 in a histogram by powers of two.
 
     The bits below the highest are set, and counted: no branch, so no paths to verify.
@@ -184,7 +184,7 @@ def _row(g: BlockWriter, rows: int) -> None:
     asm.place(out)
 
 
-def _linear(g: BlockWriter, kind: types.LinearHistogram) -> None:
+def _linear(g: BlockWriter, kind: types.LinearHistogramType) -> None:
     """Write code that adds 1 to the row of r0 in a linear histogram.
 
     Args:
@@ -212,7 +212,7 @@ def _linear(g: BlockWriter, kind: types.LinearHistogram) -> None:
     _row(g, rows)
 
 
-def _series(g: BlockWriter, kind: types.TimeSeries) -> None:
+def _series(g: BlockWriter, kind: types.TimeSeriesType) -> None:
     """Write code that adds r0 to the present interval of a time series.
 
     An entry has four words: the interval's number plus 1, total or number, count, and the time of
@@ -301,7 +301,7 @@ def read(g: BlockWriter, kind: types.ValueType) -> None:
     """
     asm = g.asm
     asm.load(0, _POINTER, 0, 8)
-    if isinstance(kind, types.Average):
+    if isinstance(kind, types.AverageType):
         done = asm.label()
         asm.load(1, _POINTER, _OFF, 8)
         asm.jump_if_number("==", 1, 0, done)

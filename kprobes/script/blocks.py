@@ -22,10 +22,10 @@ from .definitions import Definitions
 from .inference import MapFacts, TypedProbe, Typing
 from .promotion import base_name, both, name_of, settled
 from .settings import Settings
-from .source import NOWHERE, Source, Span
+from .source import NOWHERE, ScriptSource, Span
 from .storage import FLAG, RING, SCRATCH, TICK, VARIABLES, Action, Area, Storage
 from .tree import Expression
-from .types import Integer, ValueType
+from .types import IntegerType, ValueType
 from .world import World
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class BlockWriter(ABC):
         world: World,
         settings: Settings,
         definitions: Definitions,
-        source: Source,
+        source: ScriptSource,
         ticks: bool = False,
         wary: bool = False,
     ) -> None:
@@ -128,7 +128,7 @@ class BlockWriter(ABC):
     # --- what functions and aggregates are: see Generator
 
     @abstractmethod
-    def function_effect(self, node: tree.Call | tree.Name, used: bool) -> None:
+    def function_effect(self, node: tree.FunctionCall | tree.Name, used: bool) -> None:
         """Write a call for what it does.
 
         Args:
@@ -138,11 +138,13 @@ class BlockWriter(ABC):
         """
 
     @abstractmethod
-    def function_number(self, node: tree.Call | tree.Name) -> None:
+    def function_number(self, node: tree.FunctionCall | tree.Name) -> None:
         """Compute a builtin or a function into r0."""
 
     @abstractmethod
-    def function_store(self, node: tree.Call | tree.Name, kind: ValueType, area: Area) -> None:
+    def function_store(
+        self, node: tree.FunctionCall | tree.Name, kind: ValueType, area: Area
+    ) -> None:
         """Put a builtin's or a function's value into an area of a type."""
 
     @abstractmethod
@@ -225,7 +227,7 @@ class BlockWriter(ABC):
 
     # --- statements
 
-    def block(self, block: tree.Block) -> None:
+    def block(self, block: tree.BlockExpression) -> None:
         """Write a block's statements, and its value for its effect."""
         for statement in block.statements:
             self.statement(statement)
@@ -256,17 +258,17 @@ class BlockWriter(ABC):
             used: True where its value counts as used: no warning where it deletes what is not
                 there.
         """
-        if isinstance(node, tree.Block):
+        if isinstance(node, tree.BlockExpression):
             self.block(node)
         elif isinstance(node, tree.Conditional):
             self._branches(node)
         elif isinstance(node, tree.Unary) and node.operator in ("x++", "x--", "++x", "--x"):
             self.number(node)
-        elif isinstance(node, (tree.Call, tree.Name)):
+        elif isinstance(node, (tree.FunctionCall, tree.Name)):
             self.function_effect(node, used)
         elif layout.is_number(self.type(node)):
             self.number(node)
-        elif not isinstance(self.type(node), (types.Nothing, types.Aggregate)):
+        elif not isinstance(self.type(node), (types.VoidType, types.AggregateType)):
             self.place(node)
 
     def _branches(self, node: tree.Conditional) -> None:
@@ -313,7 +315,7 @@ class BlockWriter(ABC):
     def _assign(self, statement: tree.Assign) -> None:
         """Write an assignment to a variable or a map."""
         target = statement.target
-        if isinstance(target, tree.Variable):
+        if isinstance(target, tree.ScratchVariable):
             slot = self.typing.slots[target]
             assert slot.type is not None
             area = self.storage.slot(slot)
@@ -325,7 +327,7 @@ class BlockWriter(ABC):
                 self.copy(between, area, layout.room_of(slot.type))
             return
         facts = self.facts(target)
-        if isinstance(facts.value, types.Aggregate):
+        if isinstance(facts.value, types.AggregateType):
             self.aggregate_update(target, facts, statement.value)
         else:
             self._assign_map(target, facts, statement.value)
@@ -333,7 +335,9 @@ class BlockWriter(ABC):
     @staticmethod
     def _mentions(node: Expression, name: str) -> bool:
         """Return True if an expression has a variable of this name."""
-        return any(isinstance(one, tree.Variable) and one.name == name for one in tree.walk(node))
+        return any(
+            isinstance(one, tree.ScratchVariable) and one.name == name for one in tree.walk(node)
+        )
 
     def facts(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
         """Return the types of the map that is read or written.
@@ -409,7 +413,7 @@ class BlockWriter(ABC):
         area = self.temporary(16)
         self.point(1, area)
         self.asm.store(1, 8, 0, 8)
-        action = Action("helper_error", span, ((8, Integer(64, True)),), {"helper": helper})
+        action = Action("helper_error", span, ((8, IntegerType(64, True)),), {"helper": helper})
         self.send(area, 16, action)
 
     def told_if_missing(self, node: tree.MapName | tree.MapAccess) -> None:
@@ -474,7 +478,7 @@ class BlockWriter(ABC):
         self.asm.call("may_loop")
         self.asm.jump_if_number("==", 0, 0, out)
 
-    def _body(self, body: tree.Block, onward: str, out: str) -> None:
+    def _body(self, body: tree.BlockExpression, onward: str, out: str) -> None:
         """Write a loop's body.
 
         Args:
@@ -488,7 +492,7 @@ class BlockWriter(ABC):
 
     def _unroll(self, statement: tree.Unroll) -> None:
         """Write a body as often as unroll() says."""
-        assert isinstance(statement.count, tree.Number)
+        assert isinstance(statement.count, tree.NumberLiteral)
         out = self.asm.label()
         for _ in range(statement.count.value):
             onward = self.asm.label()
@@ -534,7 +538,9 @@ class BlockWriter(ABC):
         facts = self.typing.maps[statement.map.name]
         slot = self.typing.slots[statement.variable]
         assert (
-            isinstance(slot.type, types.Tuple) and facts.key is not None and facts.value is not None
+            isinstance(slot.type, types.TupleType)
+            and facts.key is not None
+            and facts.value is not None
         )
         (_, key_type), (value_at, value_type) = layout.members(slot.type)
         key = self.storage.variable(layout.room_of(facts.key))
@@ -556,7 +562,7 @@ class BlockWriter(ABC):
         self.lookup(facts, key)
         asm.jump_if_number("==", 0, 0, top)
         asm.move(_POINTER, 0)
-        if isinstance(facts.value, types.Aggregate):
+        if isinstance(facts.value, types.AggregateType):
             self.aggregate_read(facts.value)
             self.point(1, pair.at(value_at))
             asm.store(1, 0, 0, 8)
@@ -567,7 +573,7 @@ class BlockWriter(ABC):
         asm.jump(top)
         asm.place(out)
 
-    def _jump(self, statement: tree.Jump) -> None:
+    def _jump(self, statement: tree.JumpStatement) -> None:
         """Write `return`, `break` or `continue`."""
         if statement.kind == "return":
             if statement.value is None:
@@ -670,12 +676,12 @@ class BlockWriter(ABC):
             to: the type that it gets: cut, extended by its sign or zeros, or of a boolean 0 or 1.
         """
         bits, signed = layout.width(to)
-        if isinstance(to, types.Boolean):
-            if not isinstance(of, types.Boolean):
+        if isinstance(to, types.BooleanType):
+            if not isinstance(of, types.BooleanType):
                 self._truth()
             return
-        if isinstance(of, types.Boolean) or not layout.is_number(of):
-            if bits < 64 and not isinstance(of, types.Boolean):
+        if isinstance(of, types.BooleanType) or not layout.is_number(of):
+            if bits < 64 and not isinstance(of, types.BooleanType):
                 self.asm.extend(0, bits, signed)
             return
         before, sign = layout.width(of)
@@ -693,7 +699,7 @@ class BlockWriter(ABC):
         self.asm.set(0, 1)
         self.asm.place(done)
 
-    def _literal(self, node: tree.Number | tree.Truth) -> None:
+    def _literal(self, node: tree.NumberLiteral | tree.BooleanLiteral) -> None:
         """Load a literal into r0."""
         self.asm.set(0, int(node.value))
 
@@ -708,7 +714,7 @@ class BlockWriter(ABC):
         self.point(1, area)
         self.asm.load(0, 1, 0, bits // 8, signed)
 
-    def _variable(self, node: tree.Variable) -> None:
+    def _variable(self, node: tree.ScratchVariable) -> None:
         """Load a variable into r0."""
         slot = self.typing.slots[node]
         assert slot.type is not None
@@ -734,7 +740,7 @@ class BlockWriter(ABC):
                 asm.place(there)
             else:
                 asm.jump_if_number("==", 0, 0, missing)
-        if isinstance(facts.value, types.Aggregate):
+        if isinstance(facts.value, types.AggregateType):
             asm.move(_POINTER, 0)
             self.aggregate_read(facts.value)
         else:
@@ -753,7 +759,7 @@ class BlockWriter(ABC):
         self.point(2, key)
         self.asm.call("map_lookup_elem")
 
-    def _named(self, node: tree.Name | tree.Call) -> None:
+    def _named(self, node: tree.Name | tree.FunctionCall) -> None:
         """Compute a builtin or a function into r0."""
         self.function_number(node)
 
@@ -771,9 +777,9 @@ class BlockWriter(ABC):
         elif operator == "*":
             self.number(node.operand)
             of = self.type(node.operand)
-            kind = of.target if isinstance(of, types.Pointer) else self.type(node)
+            kind = of.target if isinstance(of, types.PointerType) else self.type(node)
             self.reading = node.span
-            self.read_number(kind if layout.is_number(kind) else Integer(64, False))
+            self.read_number(kind if layout.is_number(kind) else IntegerType(64, False))
         elif operator == "!":
             yes = asm.label()
             done = asm.label()
@@ -797,10 +803,10 @@ class BlockWriter(ABC):
         step = -1 if "-" in node.operator else 1
         before = node.operator.startswith("x")
         kind = self.type(node)
-        if isinstance(kind, types.Pointer):
+        if isinstance(kind, types.PointerType):
             step *= max(1, layout.size_of(kind.target, self.world.bits // 8))
         skip = asm.label()
-        if isinstance(operand, tree.Variable):
+        if isinstance(operand, tree.ScratchVariable):
             slot = self.typing.slots[operand]
             assert slot.type is not None
             kind = slot.type
@@ -866,7 +872,7 @@ class BlockWriter(ABC):
             return
         left = self.type(node.left)
         right = self.type(node.right)
-        if isinstance(left, types.Pointer) or isinstance(right, types.Pointer):
+        if isinstance(left, types.PointerType) or isinstance(right, types.PointerType):
             self._move_pointer(node, left, right)
             return
         self._two(node.left, node.right)
@@ -884,7 +890,7 @@ class BlockWriter(ABC):
             left: computed first.
             right: computed second.
         """
-        if isinstance(right, tree.Number | tree.Truth):
+        if isinstance(right, tree.NumberLiteral | tree.BooleanLiteral):
             self.number(left)
             self.asm.set(2, int(right.value))
             return
@@ -901,7 +907,7 @@ class BlockWriter(ABC):
             node: the division, or the remainder.
         """
         asm = self.asm
-        if isinstance(node.right, tree.Number) and node.right.value:
+        if isinstance(node.right, tree.NumberLiteral) and node.right.value:
             asm.compute(node.operator, 0, 2)
             return
         fine = asm.label()
@@ -924,10 +930,10 @@ class BlockWriter(ABC):
             right: type of its right operand.
         """
         first, pointer = (
-            (node.left, left) if isinstance(left, types.Pointer) else (node.right, right)
+            (node.left, left) if isinstance(left, types.PointerType) else (node.right, right)
         )
         second = node.right if first is node.left else node.left
-        assert isinstance(pointer, types.Pointer)
+        assert isinstance(pointer, types.PointerType)
         size = max(1, layout.size_of(pointer.target, self.world.bits // 8))
         self.number(first)
         place = self.push()
@@ -980,12 +986,15 @@ class BlockWriter(ABC):
         signed = False
         a = self._integer(left)
         b = self._integer(right)
-        if not isinstance(left, types.Pointer) and not isinstance(right, types.Pointer):
+        if not isinstance(left, types.PointerType) and not isinstance(right, types.PointerType):
             signed = both(a, b).signed if not self._literals(node) else True
             signed = signed and not self._unsigned_with_literal(node, a, b)
         opposite = _OPPOSITE[node.operator]
         condition = f"s{opposite}" if signed and opposite not in ("==", "!=") else opposite
-        if isinstance(node.right, tree.Number | tree.Truth) and int(node.right.value) in _I32:
+        if (
+            isinstance(node.right, tree.NumberLiteral | tree.BooleanLiteral)
+            and int(node.right.value) in _I32
+        ):
             self.number(node.left)
             self.asm.jump_if_number(condition, 0, int(node.right.value), label)
             return
@@ -995,10 +1004,12 @@ class BlockWriter(ABC):
     @staticmethod
     def _literals(node: tree.Binary) -> bool:
         """Return True if both sides are literals."""
-        return isinstance(node.left, tree.Number) and isinstance(node.right, tree.Number)
+        return isinstance(node.left, tree.NumberLiteral) and isinstance(
+            node.right, tree.NumberLiteral
+        )
 
     @staticmethod
-    def _unsigned_with_literal(node: tree.Binary, a: Integer, b: Integer) -> bool:
+    def _unsigned_with_literal(node: tree.Binary, a: IntegerType, b: IntegerType) -> bool:
         """Return True where a literal that is not negative is compared with an unsigned number.
 
         The comparison is unsigned then.
@@ -1008,24 +1019,24 @@ class BlockWriter(ABC):
             a: type of its left operand.
             b: type of its right operand.
         """
-        if isinstance(node.right, tree.Number) and node.right.value >= 0:
+        if isinstance(node.right, tree.NumberLiteral) and node.right.value >= 0:
             return not a.signed
-        if isinstance(node.left, tree.Number) and node.left.value >= 0:
+        if isinstance(node.left, tree.NumberLiteral) and node.left.value >= 0:
             return not b.signed
         return False
 
     @staticmethod
     def _comparable(kind: ValueType) -> bool:
         """Return True for values that are compared as numbers."""
-        return layout.is_number(kind) or isinstance(kind, types.Aggregate)
+        return layout.is_number(kind) or isinstance(kind, types.AggregateType)
 
     @staticmethod
-    def _integer(kind: ValueType) -> Integer:
+    def _integer(kind: ValueType) -> IntegerType:
         """Return the integer type that a number is compared as."""
-        if isinstance(kind, types.Aggregate):
-            return Integer(64, getattr(kind, "signed", True))
+        if isinstance(kind, types.AggregateType):
+            return IntegerType(64, getattr(kind, "signed", True))
         bits, signed = layout.width(kind)
-        return Integer(bits, signed)
+        return IntegerType(bits, signed)
 
     # --- the guest's memory
 
@@ -1083,13 +1094,13 @@ class BlockWriter(ABC):
             return True
         if isinstance(node, tree.FieldAccess):
             of = self.type(node.of)
-            if isinstance(of, types.Pointer):
+            if isinstance(of, types.PointerType):
                 return True
-            return isinstance(of, types.Structure) and self.in_guest(node.of)
+            return isinstance(of, types.StructType) and self.in_guest(node.of)
         if isinstance(node, tree.Index):
             of = self.type(node.of)
-            return isinstance(of, types.Pointer) or (
-                isinstance(of, types.Array) and self.in_guest(node.of)
+            return isinstance(of, types.PointerType) or (
+                isinstance(of, types.ArrayType) and self.in_guest(node.of)
             )
         return False
 
@@ -1127,7 +1138,7 @@ class BlockWriter(ABC):
             node: a pointer, structure or array.
             outside: the label that is jumped to where an index in it is behind its array.
         """
-        if isinstance(self.type(node), types.Pointer):
+        if isinstance(self.type(node), types.PointerType):
             self.number(node)
         else:
             self.address(node, outside)
@@ -1153,14 +1164,14 @@ class BlockWriter(ABC):
     def _elements(self, node: tree.Index) -> int:
         """Return the number of elements of an indexed array or string; 0 behind a pointer."""
         of = self.type(node.of)
-        if isinstance(of, types.Array):
+        if isinstance(of, types.ArrayType):
             return of.count
-        return of.size if isinstance(of, types.String) else 0
+        return of.size if isinstance(of, types.StringType) else 0
 
     def _may_miss(self, node: tree.Index) -> bool:
         """Return True for an index that may be behind its array when the script runs."""
         count = self._elements(node)
-        literal = isinstance(node.index, tree.Number) and 0 <= node.index.value < count
+        literal = isinstance(node.index, tree.NumberLiteral) and 0 <= node.index.value < count
         return bool(count) and not literal
 
     def at_address(
@@ -1201,15 +1212,15 @@ class BlockWriter(ABC):
         kind = self.type(node)
         self.at_address(node, lambda: self.read_number(kind, bit, bits), lambda: self.asm.set(0, 0))
 
-    def member(self, node: tree.FieldAccess) -> types.Field:
+    def member(self, node: tree.FieldAccess) -> types.RecordField:
         """Return the member that a field access means."""
         of = self.type(node.of)
-        if isinstance(of, types.Pointer):
+        if isinstance(of, types.PointerType):
             of = of.target
-        if isinstance(of, types.Structure) and not of.fields:
+        if isinstance(of, types.StructType) and not of.fields:
             found = self.definitions.type(of.name) or self.world.type(of.name)
-            of = found if isinstance(found, types.Structure) else of
-        assert isinstance(of, (types.Structure, types.Record))
+            of = found if isinstance(found, types.StructType) else of
+        assert isinstance(of, (types.StructType, types.RecordType))
         return next(field for field in of.fields if field.name == node.name)
 
     def read(self, area: Area, size: int, text: bool = False, room: int = 0) -> None:
@@ -1248,7 +1259,7 @@ class BlockWriter(ABC):
             return
         area = self.place(node.of).at(field.offset)
         of = self.type(node.of)
-        if isinstance(of, types.Structure):
+        if isinstance(of, types.StructType):
             size = layout.size_of(field.type, self.world.bits // 8)
             self.point(1, area)
             self.asm.load(0, 1, 0, size)
@@ -1259,11 +1270,11 @@ class BlockWriter(ABC):
     def _part(self, node: tree.TupleAccess | tree.Index) -> tuple[int, ValueType]:
         """Return (offset, type) of an item of a tuple or record."""
         of = self.type(node.of)
-        assert isinstance(of, (types.Tuple, types.Record))
+        assert isinstance(of, (types.TupleType, types.RecordType))
         if isinstance(node, tree.TupleAccess):
             number = node.index
         else:
-            assert isinstance(node.index, tree.Number)
+            assert isinstance(node.index, tree.NumberLiteral)
             number = node.index.value
         return layout.members(of)[number]
 
@@ -1275,14 +1286,14 @@ class BlockWriter(ABC):
     def _index(self, node: tree.Index) -> None:
         """Load an element into r0."""
         of = self.type(node.of)
-        if isinstance(of, types.Tuple):
+        if isinstance(of, types.TupleType):
             at, kind = self._part(node)
             self._load(self.place(node.of).at(at), kind)
             return
         if self.in_guest(node):
             self._guest_number(node)
             return
-        assert isinstance(of, (types.Array, types.String))
+        assert isinstance(of, (types.ArrayType, types.StringType))
         size = layout.size_of(self.type(node), self.world.bits // 8)
         area = self.place(node.of)
         asm = self.asm
@@ -1303,13 +1314,13 @@ class BlockWriter(ABC):
         """Compute a cast to a number into r0."""
         of = self.type(node.operand)
         to = self.type(node)
-        if isinstance(of, types.Array):
+        if isinstance(of, types.ArrayType):
             self.point(1, self.place(node.operand))
             size = layout.size_of(of, self.world.bits // 8)
             self.asm.load(0, 1, 0, size)
             self.as_guest(to, size, 0, None)
             return
-        if isinstance(of, types.String):
+        if isinstance(of, types.StringType):
             self.point(1, self.place(node.operand))
             self.asm.load(0, 1, 0, 1)
             self._truth()
@@ -1317,7 +1328,7 @@ class BlockWriter(ABC):
         self.number(node.operand)
         self.convert(of, to)
         bits, signed = layout.width(of) if layout.is_number(of) else (64, False)
-        if isinstance(to, types.Pointer) and signed and bits < 64:
+        if isinstance(to, types.PointerType) and signed and bits < 64:
             self.asm.extend(0, bits, False)  # as in bpftrace, an address is no negative number
 
     def _conditional(self, node: tree.Conditional) -> None:
@@ -1338,7 +1349,7 @@ class BlockWriter(ABC):
         self.number(node.otherwise, kind)
         asm.place(done)
 
-    def _block_number(self, node: tree.Block) -> None:
+    def _block_number(self, node: tree.BlockExpression) -> None:
         """Write a block, and compute its value into r0."""
         for statement in node.statements:
             self.statement(statement)
@@ -1361,11 +1372,11 @@ class BlockWriter(ABC):
         A value that lies nowhere is computed into a temporary area.
         """
         kind = self.type(node)
-        if isinstance(node, tree.Variable):
+        if isinstance(node, tree.ScratchVariable):
             slot = self.typing.slots[node]
             return self.storage.slot(slot)
         if isinstance(node, tree.TupleAccess) or (
-            isinstance(node, tree.Index) and isinstance(self.type(node.of), types.Tuple)
+            isinstance(node, tree.Index) and isinstance(self.type(node.of), types.TupleType)
         ):
             return self.place(node.of).at(self._part(node)[0])
         if (
@@ -1387,7 +1398,7 @@ class BlockWriter(ABC):
             ProgramError: the index is no constant.
         """
         of = self.type(node.of)
-        if not isinstance(of, types.Array) or not isinstance(node.index, tree.Number):
+        if not isinstance(of, types.ArrayType) or not isinstance(node.index, tree.NumberLiteral):
             raise ProgramError(
                 "an element that is no number is found by a constant index only",
                 hint="write the index as a number, or index down to a number",
@@ -1413,27 +1424,27 @@ class BlockWriter(ABC):
             self.number(node, kind)
             self.point(1, area)
             self.asm.store(1, 0, 0, layout.size_of(kind))
-        elif isinstance(node, tree.Text) and isinstance(kind, types.String):
+        elif isinstance(node, tree.StringLiteral) and isinstance(kind, types.StringType):
             self.text(node.value, kind, area)
-        elif isinstance(node, tree.TypeInfo) and isinstance(kind, types.Record):
+        elif isinstance(node, tree.TypeInfo) and isinstance(kind, types.RecordType):
             self._describe(self.typing.described[node], kind, area)
-        elif isinstance(node, tree.Tuple) and isinstance(kind, types.Tuple):
+        elif isinstance(node, tree.TupleLiteral) and isinstance(kind, types.TupleType):
             self._gaps(kind, area)
             for item, (at, part) in zip(node.items, layout.members(kind), strict=True):
                 self.store(item, part, area.at(at))
-        elif isinstance(node, tree.Record) and isinstance(kind, types.Record):
+        elif isinstance(node, tree.RecordLiteral) and isinstance(kind, types.RecordType):
             self._gaps(kind, area)
             fields = {field.name: field for field in kind.fields}
             for name, value in node.fields:
                 self.store(value, fields[name].type, area.at(fields[name].offset))
         elif isinstance(node, tree.Conditional):
             self._store_branches(node, kind, area)
-        elif isinstance(node, tree.Block):
+        elif isinstance(node, tree.BlockExpression):
             for statement in node.statements:
                 self.statement(statement)
             assert node.value is not None
             self.store(node.value, kind, area)
-        elif isinstance(node, tree.Call | tree.Name):
+        elif isinstance(node, tree.FunctionCall | tree.Name):
             self.function_store(node, kind, area)
         elif isinstance(node, tree.MapName | tree.MapAccess):
             self._store_map(node, kind, area)
@@ -1448,7 +1459,7 @@ class BlockWriter(ABC):
         else:
             self.transfer(self.place(node), self.type(node), area, kind)
 
-    def _describe(self, described: ValueType, kind: types.Record, area: Area) -> None:
+    def _describe(self, described: ValueType, kind: types.RecordType, area: Area) -> None:
         """Store what `typeinfo` tells of a type.
 
         Args:
@@ -1459,13 +1470,13 @@ class BlockWriter(ABC):
         self._gaps(kind, area)
         names = {"base_type": base_name(described), "full_type": name_of(settled(described))}
         for part in kind.fields:
-            if isinstance(part.type, types.String):
+            if isinstance(part.type, types.StringType):
                 self.text(names[part.name].encode(), part.type, area.at(part.offset))
             else:
                 self.point(1, area.at(part.offset))
                 self.asm.store_number(1, 0, 0, layout.size_of(part.type))
 
-    def _gaps(self, kind: types.Tuple | types.Record, area: Area) -> None:
+    def _gaps(self, kind: types.TupleType | types.RecordType, area: Area) -> None:
         """Zero the padding between the parts of a tuple or record; keys are compared byte by byte.
 
         Without padding, nothing is written.
@@ -1483,7 +1494,7 @@ class BlockWriter(ABC):
         if gaps or at != room:
             self.clear(area, room)
 
-    def text(self, value: bytes, kind: types.String, area: Area) -> None:
+    def text(self, value: bytes, kind: types.StringType, area: Area) -> None:
         """Store a literal string in an area, cut to its type and padded with zeros.
 
         Args:
@@ -1536,7 +1547,7 @@ class BlockWriter(ABC):
         facts = self.facts(node)
         asm = self.asm
         assert facts.value is not None
-        if isinstance(facts.value, types.Aggregate):
+        if isinstance(facts.value, types.AggregateType):
             self.copy_aggregate(node, facts, area)
             return
         if isinstance(node, tree.MapName):
@@ -1597,7 +1608,7 @@ class BlockWriter(ABC):
         """
         of = self.type(node.operand)
         to = self.type(node)
-        if isinstance(to, types.Array) and layout.is_number(of):
+        if isinstance(to, types.ArrayType) and layout.is_number(of):
             size = layout.size_of(to, self.world.bits // 8)
             self.number(node.operand)
             if self.world.order == "big":
@@ -1607,13 +1618,13 @@ class BlockWriter(ABC):
             self.point(1, area)
             self.asm.store(1, 0, 0, 8 if layout.room_of(to) >= 8 else size)
             return
-        if isinstance(of, (types.String, types.Array)):
+        if isinstance(of, (types.StringType, types.ArrayType)):
             room = min(layout.room_of(of), layout.room_of(kind))
             self.copy(self.place(node.operand), area, room)
             if layout.room_of(kind) > room:
                 self.clear(area.at(room), layout.room_of(kind) - room)
             return
-        if isinstance(to, (types.Symbol, types.Text)) and layout.is_number(of):
+        if isinstance(to, (types.SymbolType, types.TextType)) and layout.is_number(of):
             self.clear(area, layout.room_of(to))
             self.number(node.operand)
             self.point(1, area)
@@ -1633,7 +1644,7 @@ class BlockWriter(ABC):
             ProgramError: the size of its type is not known.
         """
         own = self.type(node)
-        if isinstance(own, types.String):
+        if isinstance(own, types.StringType):
             target = area if own == kind else self.temporary(layout.room_of(own))
             self.at_address(
                 node,
@@ -1705,7 +1716,7 @@ class BlockWriter(ABC):
             to: where to.
             kind: the type of that area.
         """
-        if of == kind and not isinstance(kind, (types.Tuple, types.Record)):
+        if of == kind and not isinstance(kind, (types.TupleType, types.RecordType)):
             if source != to:
                 self.copy(source, to, layout.room_of(kind))
         elif layout.is_number(kind):
@@ -1713,13 +1724,13 @@ class BlockWriter(ABC):
             self.convert(of, kind)
             self.point(1, to)
             self.asm.store(1, 0, 0, layout.size_of(kind))
-        elif isinstance(kind, types.Tuple) and isinstance(of, types.Tuple):
+        elif isinstance(kind, types.TupleType) and isinstance(of, types.TupleType):
             self._gaps(kind, to)
             for (at, part), (there, whole) in zip(
                 layout.members(of), layout.members(kind), strict=True
             ):
                 self.transfer(source.at(at), part, to.at(there), whole)
-        elif isinstance(kind, types.Record) and isinstance(of, types.Record):
+        elif isinstance(kind, types.RecordType) and isinstance(of, types.RecordType):
             self._gaps(kind, to)
             fields = {field.name: field for field in of.fields}
             for field in kind.fields:
@@ -1745,16 +1756,16 @@ _STATEMENTS: Final[dict[type, Callable[[BlockWriter, Any], None]]] = {
     tree.Unroll: BlockWriter._unroll,
     tree.ForRange: BlockWriter._for_range,
     tree.ForMap: BlockWriter._for_map,
-    tree.Jump: BlockWriter._jump,
+    tree.JumpStatement: BlockWriter._jump,
 }
 _NUMBERS: Final[dict[type, Callable[[BlockWriter, Any], None]]] = {
-    tree.Number: BlockWriter._literal,
-    tree.Truth: BlockWriter._literal,
-    tree.Variable: BlockWriter._variable,
+    tree.NumberLiteral: BlockWriter._literal,
+    tree.BooleanLiteral: BlockWriter._literal,
+    tree.ScratchVariable: BlockWriter._variable,
     tree.MapName: BlockWriter._map,
     tree.MapAccess: BlockWriter._map,
     tree.Name: BlockWriter._named,
-    tree.Call: BlockWriter._named,
+    tree.FunctionCall: BlockWriter._named,
     tree.Unary: BlockWriter._unary,
     tree.Binary: BlockWriter._binary,
     tree.Conditional: BlockWriter._conditional,
@@ -1764,6 +1775,6 @@ _NUMBERS: Final[dict[type, Callable[[BlockWriter, Any], None]]] = {
     tree.Cast: BlockWriter._cast,
     tree.SizeOf: BlockWriter._size,
     tree.OffsetOf: BlockWriter._size,
-    tree.Block: BlockWriter._block_number,
+    tree.BlockExpression: BlockWriter._block_number,
     tree.CompileTime: BlockWriter._compile_time,
 }

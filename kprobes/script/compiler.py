@@ -23,7 +23,7 @@ from .names import ASYNCHRONOUS
 from .parser import parse
 from .points import OUTSIDE, Point
 from .settings import Settings, configured
-from .source import Diagnostics, ScriptError, Source
+from .source import Diagnostics, ScriptError, ScriptSource
 from .storage import Storage
 from .world import World
 
@@ -53,8 +53,8 @@ class Front:
         found: warnings so far.
     """
 
-    source: Source
-    script: tree.Script
+    source: ScriptSource
+    script: tree.ParsedScript
     points: list[list[Point]]
     settings: Settings
     definitions: Definitions
@@ -86,7 +86,7 @@ class Compiled:
 
 
 def read(
-    source: Source, parameters: Parameters, environment: Mapping[str, str], bits: int
+    source: ScriptSource, parameters: Parameters, environment: Mapping[str, str], bits: int
 ) -> Front:
     """Read a script.
 
@@ -170,7 +170,7 @@ def translate(
 def speaks(probes: list[TypedProbe]) -> bool:
     """Return True where a script's programs may have Python do something, or there are timers."""
     return has_timers(probes) or any(
-        isinstance(node, tree.Call | tree.Name) and node.name in ASYNCHRONOUS
+        isinstance(node, tree.FunctionCall | tree.Name) and node.name in ASYNCHRONOUS
         for probe in probes
         for node in tree.walk(probe.probe.body)
     )

@@ -21,7 +21,7 @@ ROUNDS: Final = 40
 class Deduction(Inference):
     """The inference of types with builtins and functions; see `Inference`."""
 
-    def aggregate(self, node: tree.Call) -> types.Aggregate | None:
+    def aggregate(self, node: tree.FunctionCall) -> types.AggregateType | None:
         """Return the type of a map that is assigned by `count()` and its like."""
         return signatures.aggregate(self, node)
 
@@ -29,7 +29,7 @@ class Deduction(Inference):
         """Return the type of a name: a builtin, an enumerator or a constant."""
         return signatures.name(self, node)
 
-    def called(self, node: tree.Call) -> ValueType | None:
+    def called(self, node: tree.FunctionCall) -> ValueType | None:
         """Return the type of a call."""
         return signatures.call(self, node)
 
@@ -39,7 +39,7 @@ class Deduction(Inference):
 
 
 def infer(
-    script: tree.Script,
+    script: tree.ParsedScript,
     probes: list[TypedProbe],
     definitions: Definitions,
     world: World,

@@ -60,7 +60,7 @@ class Definitions:
         self._bits = bits
         self._types: dict[str, ValueType] = {}
         self.constants: dict[str, int] = {}
-        self.enumerators: dict[str, types.Enumeration] = {}
+        self.enumerators: dict[str, types.EnumType] = {}
         self.texts: dict[str, bytes] = {}
         self.macros: dict[str, str] = {}
 
@@ -100,12 +100,12 @@ def read(parts: Sequence[tuple[str, Span]], bits: int, found: Diagnostics) -> De
                 _directive(plain, out)
             else:
                 _Reader(plain, out, bits).all()
-        except _Wrong as wrong:
+        except _DefinitionError as wrong:
             found.error(f"C definition: {wrong}", span, *wrong.hints)
     return out
 
 
-class _Wrong(Exception):
+class _DefinitionError(Exception):
     """Why a definition is not understood."""
 
     def __init__(self, reason: str, *hints: str) -> None:
@@ -140,17 +140,17 @@ def _directive(text: str, out: Definitions) -> None:
     word = match.group(1)
     rest = match.group(2).strip()
     if word == "include":
-        raise _Wrong(
+        raise _DefinitionError(
             f"#include {rest}: headers are not read",
             "types of the guest come from its debug information; write others into the script",
         )
     if word != "define":
         if word in ("if", "ifdef", "ifndef", "else", "elif", "endif", "undef", "pragma"):
-            raise _Wrong(f"#{word}: conditions of the preprocessor are not supported")
+            raise _DefinitionError(f"#{word}: conditions of the preprocessor are not supported")
         return
     named = re.match(r"([A-Za-z_]\w*)(\()?\s*(.*)", rest, re.DOTALL)
     if named is None or named.group(2):
-        raise _Wrong(
+        raise _DefinitionError(
             f"#define {rest}: only constants can be defined", "write a macro of the script's"
         )
     name = named.group(1)
@@ -181,7 +181,7 @@ def constant(text: str, known: dict[str, int]) -> int | None:
     parser = _Constant(tokens, known)
     try:
         value = parser.expression(0)
-    except _Wrong:
+    except _DefinitionError:
         return None
     return value if parser.at == len(tokens) else None
 
@@ -238,9 +238,9 @@ class _Constant:
             self.at += 1
             other = self.expression(rank)
             if operator in "/%" and not other:
-                raise _Wrong("a division by zero")
+                raise _DefinitionError("a division by zero")
             if operator in ("<<", ">>") and not 0 <= other < 64:
-                raise _Wrong("a shift too far")
+                raise _DefinitionError("a shift too far")
             value = {
                 "|": value | other,
                 "^": value ^ other,
@@ -266,7 +266,7 @@ class _Constant:
         if token == "(":
             value = self.expression(0)
             if self.peek() != ")":
-                raise _Wrong("expected ')'")
+                raise _DefinitionError("expected ')'")
             self.at += 1
             return value
         if token in ("-", "~", "+"):
@@ -278,7 +278,7 @@ class _Constant:
             return ord(token[1])
         number = integer(token) if token[:1].isdigit() else ""
         if not isinstance(number, int):
-            raise _Wrong(f"{token or 'nothing'} is no number")
+            raise _DefinitionError(f"{token or 'nothing'} is no number")
         return number
 
 
@@ -340,7 +340,7 @@ class _Reader:
             _Wrong: it is another one.
         """
         if not self._take(token):
-            raise _Wrong(f"expected '{token}' where '{self._peek() or 'the end'}' stands")
+            raise _DefinitionError(f"expected '{token}' where '{self._peek() or 'the end'}' stands")
 
     def _attributes(self) -> tuple[bool, int]:
         """Read `__attribute__((packed, aligned(4)))`; return (packed, alignment or 0)."""
@@ -384,7 +384,7 @@ class _Reader:
         name = _normal(words)
         found = self._out.type(name)
         if found is None:
-            raise _Wrong(f"there is no type {name or 'of nothing'}")
+            raise _DefinitionError(f"there is no type {name or 'of nothing'}")
         return found, False
 
     def _tagged(self, kind: str) -> tuple[ValueType, bool]:
@@ -408,8 +408,8 @@ class _Reader:
         if not self._take("{"):
             known = self._out.type(label)
             if known is None and kind == "enum":
-                raise _Wrong(f"there is no {label}")
-            return known or types.Structure(label, 0, ()), False
+                raise _DefinitionError(f"there is no {label}")
+            return known or types.StructType(label, 0, ()), False
         if kind == "enum":
             made: ValueType = self._enumeration(name)
         else:
@@ -440,7 +440,7 @@ class _Reader:
         low = min(members, default=0)
         high = max(members, default=0)
         wide = high >= 1 << 32 or low < -(1 << 31)
-        made = types.Enumeration(name, 64 if wide else 32, low < 0, members)
+        made = types.EnumType(name, 64 if wide else 32, low < 0, members)
         self._out.enumerators |= dict.fromkeys(members.values(), made)
         return made
 
@@ -458,7 +458,7 @@ class _Reader:
         parts: list[tuple[str, ValueType, int | None]] = []
         while not self._take("}"):
             if not self._peek():
-                raise _Wrong("expected '}'")
+                raise _DefinitionError("expected '}'")
             base, defined = self._specifier()
             declared = self._declarators(base)
             if not declared and defined:
@@ -476,7 +476,7 @@ class _Reader:
         while self._peek() not in (";", ""):
             kind = base
             while self._peek() in ("*", *_QUALIFIERS):
-                kind = types.Pointer(kind) if self._take("*") else kind
+                kind = types.PointerType(kind) if self._take("*") else kind
                 while self._peek() in _QUALIFIERS:
                     self._at += 1
             if self._peek() == "(":
@@ -494,8 +494,8 @@ class _Reader:
                 self._at += parser.at
                 self._expect("]")
             for size in reversed(sizes):
-                text = kind == types.Integer(8, True)
-                kind = types.String(size + 1) if text else types.Array(kind, size)
+                text = kind == types.IntegerType(8, True)
+                kind = types.StringType(size + 1) if text else types.ArrayType(kind, size)
             bits = None
             if self._take(":"):
                 parser = _Constant(self._tokens[self._at :], self._out.constants)
@@ -513,14 +513,14 @@ class _Reader:
         while self._peek() not in (";", ","):
             token = self._peek()
             if not token:
-                raise _Wrong("expected ')'")
+                raise _DefinitionError("expected ')'")
             depth += (token == "(") - (token == ")")
             if not name and token.isidentifier():
                 name = token
             self._at += 1
             if not depth and self._peek() != "(":
                 break
-        return name, types.Pointer(types.Nothing())
+        return name, types.PointerType(types.VoidType())
 
 
 def _normal(words: Sequence[str]) -> str:
@@ -546,7 +546,7 @@ def placed(
     bits: int,
     packed: bool,
     aligned: int,
-) -> types.Structure:
+) -> types.StructType:
     """Return a structure or union with its members where C puts them.
 
     The members of an anonymous structure or union in it become its own.
@@ -560,7 +560,7 @@ def placed(
         packed: True where there is no padding.
         aligned: the least alignment that is asked for, or 0.
     """
-    fields = list[types.Field]()
+    fields = list[types.RecordField]()
     at = 0
     size = 0
     most = max(aligned, 1)
@@ -576,19 +576,19 @@ def placed(
                 bit = -(-bit // (8 * unit)) * 8 * unit
             start = bit // (8 * unit) * unit
             if width:
-                fields.append(types.Field(name, type, start, bit - 8 * start, width))
+                fields.append(types.RecordField(name, type, start, bit - 8 * start, width))
             bit += width
             at = -(-bit // 8)
         else:
             at = -(-at // align) * align
-            if not name and isinstance(type, types.Structure):
+            if not name and isinstance(type, types.StructType):
                 fields += [evolve(part, offset=part.offset + at) for part in type.fields]
             else:
-                fields.append(types.Field(name, type, at))
+                fields.append(types.RecordField(name, type, at))
             at += unit
             bit = 8 * at
         size = max(size, at)
-    return types.Structure(label, -(-size // most) * most, tuple(fields))
+    return types.StructType(label, -(-size // most) * most, tuple(fields))
 
 
 def alignment(type: ValueType, bits: int) -> int:
@@ -598,10 +598,10 @@ def alignment(type: ValueType, bits: int) -> int:
         type: the type.
         bits: bits of an address.
     """
-    if isinstance(type, types.Array):
+    if isinstance(type, types.ArrayType):
         return alignment(type.element, bits)
-    if isinstance(type, types.String):
+    if isinstance(type, types.StringType):
         return 1
-    if isinstance(type, types.Structure):
+    if isinstance(type, types.StructType):
         return max((alignment(field.type, bits) for field in type.fields), default=1)
     return max(1, layout.size_of(type, bits // 8))

@@ -170,7 +170,7 @@ class ExpressionParser(Scanner):
             if self.peek() not in ("$", "@"):
                 raise self.fail("address-of operator (&) can only be used on a map or variable")
             name = self.sigil()
-            kind = tree.Variable if name[0] == "$" else tree.MapName
+            kind = tree.ScratchVariable if name[0] == "$" else tree.MapName
             return tree.Unary(
                 span=self.since(start), operator="&", operand=kind(span=self.since(here), name=name)
             )
@@ -187,7 +187,7 @@ class ExpressionParser(Scanner):
         Raises:
             ScriptError: it is not.
         """
-        if not isinstance(operand, tree.Variable | tree.MapName | tree.MapAccess):
+        if not isinstance(operand, tree.ScratchVariable | tree.MapName | tree.MapAccess):
             raise self.fail("increment/decrement requires a variable or map", operand.span)
 
     def postfix(self, operand: Expression) -> Expression:
@@ -216,7 +216,7 @@ class ExpressionParser(Scanner):
                 operand = tree.Index(span=self.since(start), of=operand, index=index)
             elif self.text.startswith(("++", "--"), self.at):
                 operator = self.text[self.at : self.at + 2]
-                if not isinstance(operand, tree.Variable | tree.MapName | tree.MapAccess):
+                if not isinstance(operand, tree.ScratchVariable | tree.MapName | tree.MapAccess):
                     raise self.fail(
                         "increment/decrement requires a variable or map",
                         self.between(self.at, self.at + 2),
@@ -254,10 +254,10 @@ class ExpressionParser(Scanner):
             return self._dollar()
         if char == '"':
             value = self.string()
-            return tree.Text(span=self.since(start), value=value)
+            return tree.StringLiteral(span=self.since(start), value=value)
         if char.isdigit():
             number, text = self.number()
-            return tree.Number(span=self.since(start), value=number, text=text)
+            return tree.NumberLiteral(span=self.since(start), value=number, text=text)
         word = self.word_at(start)
         if not word:
             raise self.fail("expected expression")
@@ -267,7 +267,7 @@ class ExpressionParser(Scanner):
         self.at += len(word)
         span = self.since(start)
         if word in ("true", "false"):
-            return tree.Truth(span=span, value=word == "true")
+            return tree.BooleanLiteral(span=span, value=word == "true")
         if self.text[self.beyond(self.at) :][:1] == "(":
             return self._call(word, start)
         return tree.Name(span=span, name=word)
@@ -343,7 +343,7 @@ class ExpressionParser(Scanner):
             keys.append(self.expression())
         self.expect("]")
         span = self.since(start)
-        key = keys[0] if len(keys) == 1 else tree.Tuple(span=span, items=keys)
+        key = keys[0] if len(keys) == 1 else tree.TupleLiteral(span=span, items=keys)
         return tree.MapAccess(span=span, map=whole, key=key)
 
     def _dollar(self) -> Expression:
@@ -362,7 +362,7 @@ class ExpressionParser(Scanner):
                 )
             return tree.Parameter(span=self.since(start), number=number)
         name = self.sigil()
-        return tree.Variable(span=self.since(start), name=name)
+        return tree.ScratchVariable(span=self.since(start), name=name)
 
     def _call(self, name: str, start: int) -> Expression:
         """Read a call's arguments, behind its name.
@@ -378,7 +378,7 @@ class ExpressionParser(Scanner):
             while self.take(","):
                 arguments.append(self._argument())
             self.expect(")")
-        return tree.Call(span=self.since(start), name=name, arguments=arguments)
+        return tree.FunctionCall(span=self.since(start), name=name, arguments=arguments)
 
     def _argument(self) -> Expression:
         """Read an argument: an expression, or `typeof(...)`."""
@@ -395,7 +395,7 @@ class ExpressionParser(Scanner):
         start = self.at
         self.at += 1
         if self.take(")"):
-            return tree.Tuple(span=self.since(start), items=[])
+            return tree.TupleLiteral(span=self.since(start), items=[])
         return self._record(start) or self._cast(start) or self._group(start)
 
     def _record(self, start: int) -> Expression | None:
@@ -431,7 +431,7 @@ class ExpressionParser(Scanner):
             if not self.take(","):
                 break
         self.expect(")")
-        return tree.Record(span=self.since(start), fields=fields)
+        return tree.RecordLiteral(span=self.since(start), fields=fields)
 
     def _cast(self, start: int) -> Expression | None:
         """Read a cast, `(type)operand`.
@@ -468,7 +468,7 @@ class ExpressionParser(Scanner):
             if not self.take(","):
                 self.expect(")")
                 break
-        return tree.Tuple(span=self.since(start), items=items)
+        return tree.TupleLiteral(span=self.since(start), items=items)
 
     # --- types
 
@@ -554,7 +554,7 @@ class ExpressionParser(Scanner):
 
     # --- blocks
 
-    def block(self, gives: bool) -> tree.Block:
+    def block(self, gives: bool) -> tree.BlockExpression:
         """Read statements in braces.
 
         Args:

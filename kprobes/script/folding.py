@@ -17,7 +17,7 @@ from .tree import Expression, Node
 _FLOW: Final = "unable to fold literals due to overflow or underflow"
 #: names of the record of all settings
 _CONFIG: Final = ("config", "__builtin_config")
-_LITERALS: Final = (tree.Number, tree.Text, tree.Truth)
+_LITERALS: Final = (tree.NumberLiteral, tree.StringLiteral, tree.BooleanLiteral)
 _MOST: Final = (1 << 64) - 1
 _LEAST: Final = -(1 << 63)
 
@@ -42,8 +42,8 @@ class Parameters:
 
 
 def fold(
-    script: tree.Script, parameters: Parameters, settings: Settings, found: Diagnostics
-) -> tree.Script:
+    script: tree.ParsedScript, parameters: Parameters, settings: Settings, found: Diagnostics
+) -> tree.ParsedScript:
     """Return a script with literals in place of parameters, settings, and arithmetic on literals.
 
     Args:
@@ -101,7 +101,7 @@ class _Folder:
             return type(value)(self.fold(one) for one in value)
         if not isinstance(value, Node):
             return value
-        if isinstance(value, tree.Call) and value.name == "str" and value.arguments:
+        if isinstance(value, tree.FunctionCall) and value.name == "str" and value.arguments:
             folded = self._string(value)
             if folded is not None:
                 return folded
@@ -122,19 +122,21 @@ class _Folder:
         """Return the literal of a positional parameter."""
         if value.number == 0:
             count = len(self.parameters.positional)
-            return tree.Number(span=value.span, value=count)
+            return tree.NumberLiteral(span=value.span, value=count)
         text = self.parameters.text(value.number)
         if text is None:
             self.found.warn(
                 f"Positional parameter ${value.number} is empty or not provided.", value.span
             )
-            return tree.Number(span=value.span, value=0)
+            return tree.NumberLiteral(span=value.span, value=0)
         number = number_of(text)
         if number is None:
-            return tree.Text(span=value.span, value=text.encode("utf-8", "surrogateescape"))
-        return tree.Number(span=value.span, value=number)
+            return tree.StringLiteral(
+                span=value.span, value=text.encode("utf-8", "surrogateescape")
+            )
+        return tree.NumberLiteral(span=value.span, value=number)
 
-    def _string(self, call: tree.Call) -> Expression | None:
+    def _string(self, call: tree.FunctionCall) -> Expression | None:
         """Return the text that `str($1)` or `str($1 + 2, size)` is; None: the call is another.
 
         It is the parameter's text without its first 2 bytes, `size` bytes at most. An offset beyond
@@ -145,7 +147,7 @@ class _Folder:
             parts = (
                 (of.left, of.right) if isinstance(of.left, tree.Parameter) else (of.right, of.left)
             )
-            if isinstance(parts[0], tree.Parameter) and isinstance(parts[1], tree.Number):
+            if isinstance(parts[0], tree.Parameter) and isinstance(parts[1], tree.NumberLiteral):
                 of, skip = parts[0], parts[1].value
         if not isinstance(of, tree.Parameter) or of.number == 0:
             return None
@@ -157,28 +159,30 @@ class _Folder:
             skip = 0
         text = text[skip:]
         size = call.arguments[1] if len(call.arguments) > 1 else None
-        if isinstance(size, tree.Number):
+        if isinstance(size, tree.NumberLiteral):
             text = text[: max(size.value, 0)]
-        return tree.Text(span=call.span, value=text)
+        return tree.StringLiteral(span=call.span, value=text)
 
-    def _option(self, call: tree.Call) -> Expression:
+    def _option(self, call: tree.FunctionCall) -> Expression:
         """Return the literal of `getopt(name, default, description)`.
 
         That is the value given by that name, read as the default's type, or the default. What is
         asked for is kept in the parameters. Errors are noted.
         """
-        texts = [argument for argument in call.arguments if isinstance(argument, tree.Text)]
-        if not call.arguments or not isinstance(call.arguments[0], tree.Text):
+        texts = [
+            argument for argument in call.arguments if isinstance(argument, tree.StringLiteral)
+        ]
+        if not call.arguments or not isinstance(call.arguments[0], tree.StringLiteral):
             self.found.error("First argument to 'getopt' must be a string literal", call.span)
             return call
         name = call.arguments[0].value.decode("utf-8", "replace")
         default = (
             call.arguments[1]
             if len(call.arguments) > 1
-            else tree.Truth(span=call.span, value=False)
+            else tree.BooleanLiteral(span=call.span, value=False)
         )
         about = texts[-1].value.decode("utf-8", "replace") if len(call.arguments) == 3 else ""
-        if not isinstance(default, tree.Number | tree.Text | tree.Truth):
+        if not isinstance(default, tree.NumberLiteral | tree.StringLiteral | tree.BooleanLiteral):
             self.found.error(
                 "Second argument to 'getopt' must be a string literal, integer literal, or a "
                 "boolean literal.",
@@ -189,30 +193,32 @@ class _Folder:
         given = self.parameters.named.get(name)
         if given is None:
             return evolve(default, span=call.span)
-        if isinstance(default, tree.Truth):
+        if isinstance(default, tree.BooleanLiteral):
             if given is True or str(given).lower() in ("true", "1", "on", "yes"):
-                return tree.Truth(span=call.span, value=True)
+                return tree.BooleanLiteral(span=call.span, value=True)
             if str(given).lower() in ("false", "0", "off", "no"):
-                return tree.Truth(span=call.span, value=False)
+                return tree.BooleanLiteral(span=call.span, value=False)
             self.found.error(
                 f"program command line option --{name} invalid boolean (value: {given})", None
             )
-        elif isinstance(default, tree.Number):
+        elif isinstance(default, tree.NumberLiteral):
             number = number_of(str(given))
             if number is not None:
-                return tree.Number(span=call.span, value=number)
+                return tree.NumberLiteral(span=call.span, value=number)
             self.found.error(
                 f"program command line option --{name} invalid integer (value: {given})", None
             )
         elif given is True:
             self.found.error(f"Named parameter '{name}' needs a value: --{name}=...", call.span)
         else:
-            return tree.Text(span=call.span, value=str(given).encode("utf-8", "surrogateescape"))
+            return tree.StringLiteral(
+                span=call.span, value=str(given).encode("utf-8", "surrogateescape")
+            )
         return default
 
     # --- literals
 
-    def _call(self, value: tree.Call) -> Expression:
+    def _call(self, value: tree.FunctionCall) -> Expression:
         """Fold a call: `config()` or `getopt()`."""
         if value.name in _CONFIG and not value.arguments:
             return self._config(value)
@@ -225,7 +231,7 @@ class _Folder:
     def _config(self, value: Expression) -> Expression:
         """Return `config()`: a record of the settings."""
         fields = [(name, self._literal(getattr(self.settings, name), value)) for name in NAMES]
-        return tree.Record(span=value.span, fields=fields)
+        return tree.RecordLiteral(span=value.span, fields=fields)
 
     @staticmethod
     def _literal(value: bool | int | str, at: Expression) -> Expression:
@@ -236,14 +242,14 @@ class _Folder:
             at: the expression that it replaces, whose place in the script it gets.
         """
         if isinstance(value, bool):
-            return tree.Truth(span=at.span, value=value)
+            return tree.BooleanLiteral(span=at.span, value=value)
         if isinstance(value, int):
-            return tree.Number(span=at.span, value=value)
-        return tree.Text(span=at.span, value=value.encode("utf-8", "surrogateescape"))
+            return tree.NumberLiteral(span=at.span, value=value)
+        return tree.StringLiteral(span=at.span, value=value.encode("utf-8", "surrogateescape"))
 
     def _field(self, value: tree.FieldAccess) -> Expression:
         """Fold a member of a record of literals."""
-        parts = dict(value.of.fields) if isinstance(value.of, tree.Record) else {}
+        parts = dict(value.of.fields) if isinstance(value.of, tree.RecordLiteral) else {}
         if value.name not in parts or not all(
             isinstance(part, _LITERALS) for part in parts.values()
         ):
@@ -253,17 +259,17 @@ class _Folder:
     def _unary(self, value: tree.Unary) -> Expression:
         """Fold an operator with one operand."""
         of = value.operand
-        if isinstance(of, tree.Truth) and value.operator == "!":
-            return tree.Truth(span=value.span, value=not of.value)
-        if not isinstance(of, tree.Number):
+        if isinstance(of, tree.BooleanLiteral) and value.operator == "!":
+            return tree.BooleanLiteral(span=value.span, value=not of.value)
+        if not isinstance(of, tree.NumberLiteral):
             return value
         if value.operator == "!":
-            return tree.Truth(span=value.span, value=not of.value)
+            return tree.BooleanLiteral(span=value.span, value=not of.value)
         if value.operator == "-":
             return self._number(value, -of.value)
         if value.operator == "~":
             result = ~of.value & _MOST if of.value >= 0 else ~of.value
-            return tree.Number(span=value.span, value=result)
+            return tree.NumberLiteral(span=value.span, value=result)
         return value
 
     def _number(self, at: Expression, value: int) -> Expression:
@@ -276,29 +282,33 @@ class _Folder:
         if not _LEAST <= value <= _MOST:
             self.found.error(_FLOW, at.span)
             value = 0
-        return tree.Number(span=at.span, value=value)
+        return tree.NumberLiteral(span=at.span, value=value)
 
     def _binary(self, value: tree.Binary) -> Expression:
         """Fold an operator with two operands."""
         a, b = value.left, value.right
         if value.operator in ("&&", "||"):
             return self._logical(value, a, b)
-        if isinstance(a, tree.Text) and isinstance(b, tree.Text) and value.operator in ("==", "!="):
-            same = a.value.partition(b"\0")[0] == b.value.partition(b"\0")[0]
-            return tree.Truth(span=value.span, value=same == (value.operator == "=="))
         if (
-            isinstance(a, tree.Truth)
-            and isinstance(b, tree.Truth)
+            isinstance(a, tree.StringLiteral)
+            and isinstance(b, tree.StringLiteral)
             and value.operator in ("==", "!=")
         ):
-            return tree.Truth(
+            same = a.value.partition(b"\0")[0] == b.value.partition(b"\0")[0]
+            return tree.BooleanLiteral(span=value.span, value=same == (value.operator == "=="))
+        if (
+            isinstance(a, tree.BooleanLiteral)
+            and isinstance(b, tree.BooleanLiteral)
+            and value.operator in ("==", "!=")
+        ):
+            return tree.BooleanLiteral(
                 span=value.span, value=(a.value == b.value) == (value.operator == "==")
             )
-        if not isinstance(a, tree.Number) or not isinstance(b, tree.Number):
+        if not isinstance(a, tree.NumberLiteral) or not isinstance(b, tree.NumberLiteral):
             return value
         compare = _COMPARISONS.get(value.operator)
         if compare is not None:
-            return tree.Truth(span=value.span, value=compare(a.value, b.value))
+            return tree.BooleanLiteral(span=value.span, value=compare(a.value, b.value))
         if value.operator in ("/", "%") and not b.value:
             self.found.error(_FLOW, value.span)
             return a
@@ -320,19 +330,20 @@ class _Folder:
             `value` itself, where an operand is no literal.
         """
         known = [
-            bool(one.value) if isinstance(one, tree.Number | tree.Truth) else None for one in (a, b)
+            bool(one.value) if isinstance(one, tree.NumberLiteral | tree.BooleanLiteral) else None
+            for one in (a, b)
         ]
         if None in known:
             return value
         both = all(known) if value.operator == "&&" else any(known)
-        return tree.Truth(span=value.span, value=both)
+        return tree.BooleanLiteral(span=value.span, value=both)
 
     def _index(self, value: tree.Index) -> Expression:
         """Fold an index of a literal string."""
-        if isinstance(value.of, tree.Text) and isinstance(value.index, tree.Number):
+        if isinstance(value.of, tree.StringLiteral) and isinstance(value.index, tree.NumberLiteral):
             text = value.of.value + b"\0"
             if 0 <= value.index.value < len(text):
-                return tree.Number(span=value.span, value=text[value.index.value])
+                return tree.NumberLiteral(span=value.span, value=text[value.index.value])
             self.found.error(
                 f"the index {value.index.value} is out of bounds for array of size {len(text)}",
                 value.span,
@@ -342,14 +353,18 @@ class _Folder:
     def _conditional(self, value: tree.Conditional) -> Expression:
         """Return the branch that is taken, where the condition is known at compile time."""
         known = value.condition
-        if not isinstance(known, tree.Number | tree.Truth):
+        if not isinstance(known, tree.NumberLiteral | tree.BooleanLiteral):
             return value
         chosen = value.then if known.value else value.otherwise
-        return chosen if chosen is not None else tree.Block(span=value.span, statements=[])
+        return (
+            chosen if chosen is not None else tree.BlockExpression(span=value.span, statements=[])
+        )
 
     def _compile_time(self, value: tree.CompileTime) -> Expression:
         """Return the operand of comptime, where it is a literal."""
-        known = isinstance(value.operand, tree.Number | tree.Truth | tree.Text)
+        known = isinstance(
+            value.operand, tree.NumberLiteral | tree.BooleanLiteral | tree.StringLiteral
+        )
         return value.operand if known else value
 
 
@@ -380,7 +395,7 @@ _ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
     "%": lambda a, b: a - _quotient(a, b) * b,
 }
 _RULES: Final[dict[type, Callable[..., Expression]]] = {
-    tree.Call: _Folder._call,
+    tree.FunctionCall: _Folder._call,
     tree.Name: _Folder._name,
     tree.FieldAccess: _Folder._field,
     tree.Unary: _Folder._unary,

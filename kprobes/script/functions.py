@@ -19,7 +19,7 @@ from .blocks import BlockWriter
 from .inference import ArgumentPart, ArgumentSource
 from .promotion import promoted
 from .storage import FLAG, VARIABLES, Action, Area
-from .types import Integer, ValueType
+from .types import IntegerType, ValueType
 
 _CONTEXT: Final = 6
 _POINTER: Final = 7
@@ -28,16 +28,16 @@ _ENOENT: Final = -2
 _TICK: Final = 4_000_000
 #: where bpftrace's own library has the errorf() of assert()
 _ASSERTED: Final = ("stdlib/base.bt", 6, 5, 37)
-_U64 = Integer(64, False)
-_I64 = Integer(64, True)
+_U64 = IntegerType(64, False)
+_I64 = IntegerType(64, True)
 
 
-def _arguments(node: tree.Name | tree.Call) -> list[tree.Expression]:
+def _arguments(node: tree.Name | tree.FunctionCall) -> list[tree.Expression]:
     """Return the arguments of a call; a name has none."""
-    return node.arguments if isinstance(node, tree.Call) else []
+    return node.arguments if isinstance(node, tree.FunctionCall) else []
 
 
-def _word(node: tree.Name | tree.Call) -> str:
+def _word(node: tree.Name | tree.FunctionCall) -> str:
     """Return the name of a builtin or function, without `__builtin_`."""
     return node.name.removeprefix("__builtin_")
 
@@ -45,7 +45,7 @@ def _word(node: tree.Name | tree.Call) -> str:
 # --- for the effect
 
 
-def effect(g: BlockWriter, node: tree.Call | tree.Name, used: bool) -> None:
+def effect(g: BlockWriter, node: tree.FunctionCall | tree.Name, used: bool) -> None:
     """Write a call for what it does.
 
     Args:
@@ -67,7 +67,7 @@ def effect(g: BlockWriter, node: tree.Call | tree.Name, used: bool) -> None:
             g.asm.place(done)
     elif layout.is_number(g.type(node)):
         number(g, node)
-    elif not isinstance(g.type(node), types.Nothing):
+    elif not isinstance(g.type(node), types.VoidType):
         g.place(node)
 
 
@@ -83,16 +83,16 @@ def _values(
     out = list[tuple[tree.Expression, ValueType]]()
     for argument in arguments:
         kind = g.type(argument)
-        if isinstance(kind, types.Aggregate):
-            kind = Integer(64, getattr(kind, "signed", True))
+        if isinstance(kind, types.AggregateType):
+            kind = IntegerType(64, getattr(kind, "signed", True))
         out.append((argument, kind))
     return out
 
 
-def _format(g: BlockWriter, node: tree.Call) -> None:
+def _format(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Write the call `node` of printf() and its like, with `g`: an action with the values."""
     text = node.arguments[0]
-    assert isinstance(text, tree.Text)
+    assert isinstance(text, tree.StringLiteral)
     g.act(
         node.name,
         node.span,
@@ -102,16 +102,16 @@ def _format(g: BlockWriter, node: tree.Call) -> None:
     )
 
 
-def _print(g: BlockWriter, node: tree.Call) -> None:
+def _print(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Write the call `node` of print(), with `g`: an action with a map's name, or with a value."""
     first = node.arguments[0]
     if isinstance(first, tree.MapName):
-        numbers = [one.value for one in node.arguments[1:] if isinstance(one, tree.Number)]
+        numbers = [one.value for one in node.arguments[1:] if isinstance(one, tree.NumberLiteral)]
         top, div = [*numbers, *(0, 1)[len(numbers) :]]
         g.act("print_map", node.span, map=first.name, top=top, div=div)
         return
     kind = g.type(first)
-    if isinstance(kind, types.Aggregate):
+    if isinstance(kind, types.AggregateType):
         assert isinstance(first, tree.MapAccess)
         size = layout.room_of(kind)
         area = g.temporary(8 + size)
@@ -121,14 +121,14 @@ def _print(g: BlockWriter, node: tree.Call) -> None:
     g.act("print", node.span, [(first, kind)])
 
 
-def _of_map(g: BlockWriter, node: tree.Call) -> None:
+def _of_map(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Write the call `node` of clear() or zero(), with `g`: an action with the map's name."""
     first = node.arguments[0]
     assert isinstance(first, tree.MapName)
     g.act(node.name, node.span, map=first.name)
 
 
-def _exit(g: BlockWriter, node: tree.Call | tree.Name) -> None:
+def _exit(g: BlockWriter, node: tree.FunctionCall | tree.Name) -> None:
     """Write the call `node` of exit(), with `g`: an action with the status, and a jump to the
     end.
     """
@@ -140,18 +140,18 @@ def _exit(g: BlockWriter, node: tree.Call | tree.Name) -> None:
     g.asm.jump(g.end)
 
 
-def _time(g: BlockWriter, node: tree.Call | tree.Name) -> None:
+def _time(g: BlockWriter, node: tree.FunctionCall | tree.Name) -> None:
     """Write the call `node` of time(), with `g`: an action with the format."""
     given = _arguments(node)
     text = (
         given[0].value.decode("utf-8", "surrogateescape")
-        if given and isinstance(given[0], tree.Text)
+        if given and isinstance(given[0], tree.StringLiteral)
         else "%H:%M:%S\n"
     )
     g.act("time", node.span, format=text)
 
 
-def _assert(g: BlockWriter, node: tree.Call) -> None:
+def _assert(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Write the call `node` of assert(), with `g`.
 
     Where its condition does not hold, Python gets a message, and the script ends with status 1.
@@ -169,7 +169,7 @@ def _assert(g: BlockWriter, node: tree.Call) -> None:
         expanded=node.expanded,
         library=_ASSERTED,
     )
-    one = tree.Number(span=node.span, value=1)
+    one = tree.NumberLiteral(span=node.span, value=1)
     g.typing.of[one] = _I64
     g.act("exit", node.span, [(one, _I64)])
     g.wake()
@@ -177,7 +177,7 @@ def _assert(g: BlockWriter, node: tree.Call) -> None:
     g.asm.place(done)
 
 
-def _override(g: BlockWriter, node: tree.Call) -> None:
+def _override(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Write the call `node` of override(), with `g`: the function returns a number at once."""
     g.number(node.arguments[0])
     g.asm.move(2, 0)
@@ -185,7 +185,7 @@ def _override(g: BlockWriter, node: tree.Call) -> None:
     g.asm.call("override_return")
 
 
-def _ignore(g: BlockWriter, node: tree.Call) -> None:
+def _ignore(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Write nothing: the call was checked at compile time."""
 
 
@@ -205,7 +205,7 @@ _EFFECTS: Final[dict[str, Callable[..., None]]] = {
 # --- numbers
 
 
-def number(g: BlockWriter, node: tree.Name | tree.Call) -> None:
+def number(g: BlockWriter, node: tree.Name | tree.FunctionCall) -> None:
     """Load the number that a builtin or function gives into r0.
 
     Args:
@@ -227,10 +227,12 @@ def number(g: BlockWriter, node: tree.Name | tree.Call) -> None:
     elif word.startswith("sarg") and word[4:].isdigit():
         g.asm.load(0, _CONTEXT, 8 * SP, 8)
         g.asm.compute_with("+", 0, g.world.stacked + int(word[4:]) * g.world.bits // 8)
-        g.read_number(Integer(g.world.bits, False))
+        g.read_number(IntegerType(g.world.bits, False))
     elif word in signatures.PREDICATES:
         kind = g.type(_arguments(node)[0])
-        literal = isinstance(_arguments(node)[0], tree.Number | tree.Text | tree.Truth)
+        literal = isinstance(
+            _arguments(node)[0], tree.NumberLiteral | tree.StringLiteral | tree.BooleanLiteral
+        )
         g.asm.set(0, int(literal if word == "is_literal" else signatures.PREDICATES[word](kind)))
     else:
         rule = _NUMBERS.get(word)
@@ -342,7 +344,7 @@ def argument_store(g: BlockWriter, node: tree.FieldAccess, area: Area) -> None:
     """
     kind = g.type(node)
     g.clear(area, layout.room_of(kind))
-    if not isinstance(kind, types.Floating):  # of which scripts have no value
+    if not isinstance(kind, types.FloatType):  # of which scripts have no value
         _argument_bytes(g, _source(g, node.name), layout.held(kind, g.world.bits // 8), area)
 
 
@@ -453,16 +455,16 @@ def _longest(g: BlockWriter, node: tree.Name) -> None:
     g.asm.set(0, g.settings.max_strlen)
 
 
-def _register(g: BlockWriter, node: tree.Call) -> None:
+def _register(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load the register that the call `node` of reg() names into r0; `g` writes that."""
     name = node.arguments[0]
-    assert isinstance(name, tree.Text)
+    assert isinstance(name, tree.StringLiteral)
     word = g.world.register(name.value.decode("utf-8", "replace"))
     assert word is not None
     g.asm.load(0, _CONTEXT, 8 * word, 8)
 
 
-def _address(g: BlockWriter, node: tree.Call) -> None:
+def _address(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load the address of a symbol into r0: kaddr() and uaddr().
 
     Args:
@@ -470,13 +472,13 @@ def _address(g: BlockWriter, node: tree.Call) -> None:
         node: the call, whose argument is the symbol's name.
     """
     name = node.arguments[0]
-    assert isinstance(name, tree.Text)
+    assert isinstance(name, tree.StringLiteral)
     found = g.world.symbol(name.value.decode("utf-8", "replace"))
     assert found is not None
     g.asm.set(0, found[0])
 
 
-def _length(g: BlockWriter, node: tree.Call) -> None:
+def _length(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load the number of a map's entries, or of a stack's, into r0: len().
 
     Entries of a map are counted in a loop.
@@ -517,7 +519,7 @@ def _length(g: BlockWriter, node: tree.Call) -> None:
     asm.load(0, 1, 8, 8)
 
 
-def _has_key(g: BlockWriter, node: tree.Call) -> None:
+def _has_key(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load 1 into r0 where a map has a key, else 0: has_key().
 
     Args:
@@ -543,7 +545,7 @@ def _is_set(g: BlockWriter) -> None:
     g.asm.place(done)
 
 
-def _delete(g: BlockWriter, node: tree.Call) -> None:
+def _delete(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Delete an entry or a map without keys; load 1 into r0 where it was there, else 0: delete().
 
     Args:
@@ -579,7 +581,7 @@ def _delete(g: BlockWriter, node: tree.Call) -> None:
     asm.place(done)
 
 
-def _find(g: BlockWriter, node: tree.Call) -> None:
+def _find(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Store a map's value in a variable, and load 1 into r0; 0 without such a key: find().
 
     Args:
@@ -587,7 +589,7 @@ def _find(g: BlockWriter, node: tree.Call) -> None:
         node: the call: map, key, variable.
     """
     asm, (first, key, target) = g.asm, node.arguments
-    assert isinstance(first, tree.MapName) and isinstance(target, tree.Variable)
+    assert isinstance(first, tree.MapName) and isinstance(target, tree.ScratchVariable)
     facts, slot = g.typing.maps[first.name], g.typing.slots[target]
     assert facts.value is not None and slot.type is not None
     missing = asm.label()
@@ -595,7 +597,7 @@ def _find(g: BlockWriter, node: tree.Call) -> None:
     g.lookup(facts, g.key(facts, key))
     asm.jump_if_number("==", 0, 0, missing)
     asm.move(_POINTER, 0)
-    if isinstance(facts.value, types.Aggregate):
+    if isinstance(facts.value, types.AggregateType):
         g.aggregate_read(facts.value)
         g.point(1, g.storage.slot(slot))
         asm.store(1, 0, 0, layout.size_of(slot.type))
@@ -610,7 +612,7 @@ def _find(g: BlockWriter, node: tree.Call) -> None:
     asm.place(done)
 
 
-def _swap(g: BlockWriter, node: tree.Call) -> None:
+def _swap(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load the number with its bytes reversed into r0: the call `node` of bswap(). `g` writes
     that.
     """
@@ -622,12 +624,12 @@ def _swap(g: BlockWriter, node: tree.Call) -> None:
         g.asm.extend(0, 8, False)
 
 
-def _same(g: BlockWriter, node: tree.Call) -> None:
+def _same(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Compute the argument itself into r0 (kptr(), uptr())."""
     g.number(node.arguments[0])
 
 
-def _is_error(g: BlockWriter, node: tree.Call) -> None:
+def _is_error(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load 1 into r0 where a pointer is a kernel's error (-4095 to -1), else 0: is_err().
 
     Args:
@@ -654,28 +656,28 @@ def _place_of(g: BlockWriter, node: tree.Expression) -> tuple[Area, int]:
         node: the string.
     """
     kind = g.type(node)
-    assert isinstance(kind, types.String)
+    assert isinstance(kind, types.StringType)
     return g.place(node), kind.size
 
 
-def _string_length(g: BlockWriter, node: tree.Call) -> None:
+def _string_length(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load the length of a string into r0 (strlen())."""
     texts.length(g, *_place_of(g, node.arguments[0]))
 
 
-def _capacity(g: BlockWriter, node: tree.Call) -> None:
+def _capacity(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load the bytes of a string's type into r0 (strcap())."""
     kind = g.type(node.arguments[0])
-    assert isinstance(kind, types.String)
+    assert isinstance(kind, types.StringType)
     g.asm.set(0, kind.size)
 
 
-def _position(g: BlockWriter, node: tree.Call) -> None:
+def _position(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load where one string is in another into r0 (strstr())."""
     texts.position(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]))
 
 
-def _contains(g: BlockWriter, node: tree.Call) -> None:
+def _contains(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load 1 into r0 where one string is in another, else 0: the call `node` of strcontains().
 
     Args:
@@ -693,7 +695,7 @@ def _contains(g: BlockWriter, node: tree.Call) -> None:
     g.asm.place(done)
 
 
-def _begins(g: BlockWriter, node: tree.Call) -> None:
+def _begins(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Load 1 into r0 where the beginnings of two strings differ, else 0: strncmp().
 
     Args:
@@ -701,7 +703,7 @@ def _begins(g: BlockWriter, node: tree.Call) -> None:
         node: the call: two strings, and how many bytes are compared.
     """
     most = node.arguments[2]
-    assert isinstance(most, tree.Number)
+    assert isinstance(most, tree.NumberLiteral)
     texts.differs(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]), most.value)
 
 
@@ -745,7 +747,7 @@ _NUMBERS: Final[dict[str, Callable[..., None]]] = {
 # --- values in memory
 
 
-def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Area) -> None:
+def store(g: BlockWriter, node: tree.Name | tree.FunctionCall, kind: ValueType, area: Area) -> None:
     """Store a builtin's or function's value in an area.
 
     Args:
@@ -760,7 +762,7 @@ def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Ar
     word = _word(node)
     own = g.type(node)
     if isinstance(node, tree.Name) and word in g.definitions.texts:
-        text = tree.Text(span=node.span, value=g.definitions.texts[word])
+        text = tree.StringLiteral(span=node.span, value=g.definitions.texts[word])
         g.typing.of[text] = own
         g.store(text, kind, area)
         return
@@ -777,7 +779,7 @@ def store(g: BlockWriter, node: tree.Name | tree.Call, kind: ValueType, area: Ar
         g.transfer(between, own, area, kind)
 
 
-def _every_argument(g: BlockWriter, node: tree.Name, kind: types.Structure, area: Area) -> None:
+def _every_argument(g: BlockWriter, node: tree.Name, kind: types.StructType, area: Area) -> None:
     """Store `args`: numbers and structures as the guest has them in memory.
 
     Args:
@@ -789,7 +791,7 @@ def _every_argument(g: BlockWriter, node: tree.Name, kind: types.Structure, area
     g.clear(area, layout.room_of(kind))
     for part in kind.fields:
         size = layout.held(part.type, g.world.bits // 8)
-        if isinstance(part.type, types.Floating):  # of which scripts have no value
+        if isinstance(part.type, types.FloatType):  # of which scripts have no value
             continue
         if not layout.is_number(part.type):
             _argument_bytes(g, _source(g, part.name), size, area.at(part.offset))
@@ -814,7 +816,7 @@ def _whole_result(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) 
         ProgramError: programs cannot read it where it is.
     """
     g.clear(area, layout.room_of(kind))
-    if isinstance(kind, types.Floating):
+    if isinstance(kind, types.FloatType):
         return
     if g.probe.result_source is None:
         raise ProgramError(
@@ -837,7 +839,7 @@ def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
     g.asm.call("get_current_comm")
 
 
-def _probe(g: BlockWriter, node: tree.Name, kind: types.String, area: Area) -> None:
+def _probe(g: BlockWriter, node: tree.Name, kind: types.StringType, area: Area) -> None:
     """Store the name of the attach point that was hit: the builtin probe.
 
     Where the block has several, the program's cookie is the number of the attach point.
@@ -870,12 +872,12 @@ def _probe(g: BlockWriter, node: tree.Name, kind: types.String, area: Area) -> N
     asm.place(out)
 
 
-def _probe_type(g: BlockWriter, node: tree.Name, kind: types.String, area: Area) -> None:
+def _probe_type(g: BlockWriter, node: tree.Name, kind: types.StringType, area: Area) -> None:
     """Store the kind of the attach point."""
     g.text(signatures.probe_type(g.probe.points[0].kind).encode(), kind, area)
 
 
-def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
+def _string(g: BlockWriter, node: tree.FunctionCall, kind: types.StringType, area: Area) -> None:
     """Store a string of the guest's, or of the script's own: str().
 
     Args:
@@ -888,13 +890,13 @@ def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> 
     of = g.type(first)
     most = node.arguments[1] if len(node.arguments) == 2 else None
     # a length counts the NUL, and the type has room for one byte more: as bpftrace has it
-    size = min(kind.size, most.value) if isinstance(most, tree.Number) else kind.size
-    if isinstance(of, types.String) and not g.in_guest(first):
+    size = min(kind.size, most.value) if isinstance(most, tree.NumberLiteral) else kind.size
+    if isinstance(of, types.StringType) and not g.in_guest(first):
         g.transfer(g.place(first), of, area, kind)
         if of.size > size:
             texts.cut(g, area, size, layout.room_of(kind))
         return
-    if isinstance(of, (types.Array, types.String)):
+    if isinstance(of, (types.ArrayType, types.StringType)):
         if not g.in_guest(first):
             g.transfer(g.place(first), of, area, kind)
             return
@@ -910,7 +912,7 @@ def _string(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> 
 
 
 def _text_at(
-    g: BlockWriter, most: tree.Expression | None, size: int, kind: types.String, area: Area
+    g: BlockWriter, most: tree.Expression | None, size: int, kind: types.StringType, area: Area
 ) -> None:
     """Read the string at the guest address r0.
 
@@ -922,7 +924,7 @@ def _text_at(
         area: where to.
     """
     asm = g.asm
-    if most is None or isinstance(most, tree.Number):
+    if most is None or isinstance(most, tree.NumberLiteral):
         g.read(area, size, True, layout.room_of(kind))
         return
     place = g.push()
@@ -943,7 +945,7 @@ def _text_at(
     asm.place(none)
 
 
-def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> None:
+def _buffer(g: BlockWriter, node: tree.FunctionCall, kind: types.BufferType, area: Area) -> None:
     """Store a length, and that many bytes of the guest's or of the script's own: buf().
 
     Args:
@@ -956,20 +958,20 @@ def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> 
     of = g.type(first)
     g.clear(area, layout.room_of(kind))
     length = node.arguments[1] if len(node.arguments) == 2 else None
-    own = isinstance(of, (types.String, types.Array)) and not g.in_guest(first)
+    own = isinstance(of, (types.StringType, types.ArrayType)) and not g.in_guest(first)
     if own:
         source = g.place(first)
         size = min(
             kind.size,
-            layout.held(of, g.world.bits // 8) if not isinstance(of, types.String) else of.size,
+            layout.held(of, g.world.bits // 8) if not isinstance(of, types.StringType) else of.size,
         )
-        if isinstance(length, tree.Number):
+        if isinstance(length, tree.NumberLiteral):
             size = min(size, length.value)
         g.copy(source, area.at(8), size)
         g.point(1, area)
         asm.store_number(1, 0, size, 8)
         return
-    if isinstance(of, (types.String, types.Array)):
+    if isinstance(of, (types.StringType, types.ArrayType)):
         g.at_address(first, lambda: _bytes_at(g, length, kind, area), lambda: None)
     else:
         g.number(first)
@@ -978,7 +980,7 @@ def _buffer(g: BlockWriter, node: tree.Call, kind: types.Buffer, area: Area) -> 
 
 
 def _bytes_at(
-    g: BlockWriter, length: tree.Expression | None, kind: types.Buffer, area: Area
+    g: BlockWriter, length: tree.Expression | None, kind: types.BufferType, area: Area
 ) -> None:
     """Read the bytes at the guest address r0 into an area that is zeroed.
 
@@ -1011,7 +1013,7 @@ def _bytes_at(
     asm.place(none)
 
 
-def _symbol(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _symbol(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
     """Store an address, which Python shows as a symbol: ksym() and usym().
 
     Args:
@@ -1045,7 +1047,7 @@ def _function(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> N
     asm.store(1, 0, 0, 8)
 
 
-def _stack(g: BlockWriter, node: tree.Name, kind: types.Stack, area: Area) -> None:
+def _stack(g: BlockWriter, node: tree.Name, kind: types.StackType, area: Area) -> None:
     """Store the call stack: the number of addresses, then the addresses: kstack and ustack.
 
     Args:
@@ -1070,7 +1072,7 @@ def _stack(g: BlockWriter, node: tree.Name, kind: types.Stack, area: Area) -> No
     asm.store(1, 0, 0, 8)
 
 
-def _inet(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _inet(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
     """Store an Internet address: its family (2 or 10, as in Linux), then its bytes: ntop().
 
     Args:
@@ -1083,7 +1085,7 @@ def _inet(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
     of = g.type(last)
     g.clear(area, layout.room_of(kind))
     size = 4
-    if isinstance(of, (types.Array, types.String)):
+    if isinstance(of, (types.ArrayType, types.StringType)):
         size = layout.held(of, g.world.bits // 8)
         g.copy(g.place(last), area.at(8), size)
     else:
@@ -1100,7 +1102,7 @@ def _inet(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
         asm.store(1, 0, 0, 8)
 
 
-def _pton(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _pton(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
     """Store the bytes of a literal Internet address: pton().
 
     Args:
@@ -1110,12 +1112,12 @@ def _pton(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
         area: where it is stored.
     """
     text = node.arguments[0]
-    assert isinstance(text, tree.Text)
+    assert isinstance(text, tree.StringLiteral)
     packed = ipaddress.ip_address(text.value.decode("utf-8", "replace")).packed
     g.copy(g.storage.constant(packed), area, layout.room_of(kind))
 
 
-def _mac(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _mac(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
     """Store the six bytes of a MAC address, from the guest's memory or the script's own: macaddr().
 
     Args:
@@ -1126,14 +1128,14 @@ def _mac(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
     """
     first = node.arguments[0]
     g.clear(area, layout.room_of(kind))
-    if isinstance(g.type(first), types.Pointer):
+    if isinstance(g.type(first), types.PointerType):
         g.number(first)
         g.read(area, 6)
     else:
         g.copy(g.place(first), area, 6)
 
 
-def _strftime(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> None:
+def _strftime(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
     """Store a time in nanoseconds, and the number of its format, which is kept now: strftime().
 
     Args:
@@ -1143,7 +1145,7 @@ def _strftime(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> N
         area: where it is stored.
     """
     text = node.arguments[0]
-    assert isinstance(text, tree.Text)
+    assert isinstance(text, tree.StringLiteral)
     g.storage.texts.append(text.value.decode("utf-8", "surrogateescape"))
     g.number(node.arguments[1])
     g.point(1, area)
@@ -1151,7 +1153,9 @@ def _strftime(g: BlockWriter, node: tree.Call, kind: ValueType, area: Area) -> N
     g.asm.store_number(1, 8, len(g.storage.texts) - 1, 8)
 
 
-def _concatenation(g: BlockWriter, node: tree.Call, kind: types.String, area: Area) -> None:
+def _concatenation(
+    g: BlockWriter, node: tree.FunctionCall, kind: types.StringType, area: Area
+) -> None:
     """Store the strings of a call one behind the other: str_concat().
 
     Args:
@@ -1201,7 +1205,7 @@ def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
     asm = g.asm
     differ = asm.label()
     done = asm.label()
-    if isinstance(left, types.String) and isinstance(right, types.String):
+    if isinstance(left, types.StringType) and isinstance(right, types.StringType):
         a = _text_place(g, node.left)
         b = _text_place(g, node.right)
         rooms = layout.room_of(left), layout.room_of(right)
@@ -1222,7 +1226,7 @@ def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
             g,
             a,
             b,
-            layout.size_of(kind, g.world.bits // 8) if isinstance(kind, types.Array) else room,
+            layout.size_of(kind, g.world.bits // 8) if isinstance(kind, types.ArrayType) else room,
             differ,
         )
     if node.operator == "==":
@@ -1242,7 +1246,7 @@ def _text_place(g: BlockWriter, node: tree.Expression) -> Area:
         g: writes the program.
         node: the string.
     """
-    if isinstance(node, tree.Text):
+    if isinstance(node, tree.StringLiteral):
         kind = g.type(node)
         return g.storage.constant(node.value.partition(b"\0")[0].ljust(layout.room_of(kind), b"\0"))
     return g.place(node)

@@ -13,15 +13,17 @@ from .types import ValueType
 class Generator(BlockWriter):
     """Writes the program of one block, with functions and aggregates; see `BlockWriter`."""
 
-    def function_effect(self, node: tree.Call | tree.Name, used: bool) -> None:
+    def function_effect(self, node: tree.FunctionCall | tree.Name, used: bool) -> None:
         """Write a call for what it does; see `functions`."""
         functions.effect(self, node, used)
 
-    def function_number(self, node: tree.Call | tree.Name) -> None:
+    def function_number(self, node: tree.FunctionCall | tree.Name) -> None:
         """Compute a builtin or a function into r0; see `functions`."""
         functions.number(self, node)
 
-    def function_store(self, node: tree.Call | tree.Name, kind: ValueType, area: Area) -> None:
+    def function_store(
+        self, node: tree.FunctionCall | tree.Name, kind: ValueType, area: Area
+    ) -> None:
         """Store a builtin's or a function's value in an area; see `functions`."""
         functions.store(self, node, kind, area)
 

@@ -73,7 +73,7 @@ class GuestWorld:
         return self._types[name]
 
     def converted(self, type: CType, depth: int = 0) -> ValueType:
-        """Return a type of debug information in the script's types; Nothing() where scripts have
+        """Return a type of debug information in the script's types; VoidType() where scripts have
         none like it.
 
         An array of signed char becomes a String, with room for a NUL.
@@ -84,27 +84,25 @@ class GuestWorld:
         """
         if type.kind in ("int", "char"):
             size = type.size if type.size in (1, 2, 4, 8) else 8
-            return types.Integer(8 * size, type.signed)
+            return types.IntegerType(8 * size, type.signed)
         if type.kind == "bool":
-            return types.Boolean()
+            return types.BooleanType()
         if type.kind == "float":
-            return types.Floating(8 * type.size)
+            return types.FloatType(8 * type.size)
         if type.kind == "enum":
             members = {value: name for name, value in type.values.items()}
             size = type.size if type.size in (1, 2, 4, 8) else 4
-            return types.Enumeration(
-                type.name.removeprefix("enum "), 8 * size, type.signed, members
-            )
+            return types.EnumType(type.name.removeprefix("enum "), 8 * size, type.signed, members)
         if type.kind == "pointer":
-            return types.Pointer(self._target(type.target, depth))
+            return types.PointerType(self._target(type.target, depth))
         if type.kind == "array" and type.target is not None:
             element = self.converted(type.target, depth)
-            if element == types.Integer(8, True):
-                return types.String(type.count + 1)
-            return types.Array(element, type.count)
+            if element == types.IntegerType(8, True):
+                return types.StringType(type.count + 1)
+            return types.ArrayType(element, type.count)
         if type.kind in ("struct", "union"):
             return self._structure(type, depth)
-        return types.Nothing()
+        return types.VoidType()
 
     def _target(self, type: CType | None, depth: int) -> ValueType:
         """Return the type that a pointer points at, in the script's types.
@@ -113,13 +111,13 @@ class GuestWorld:
 
         Args:
             type: the C type; None: void.
-            depth: how many types are around it; behind too many it is Nothing.
+            depth: how many types are around it; behind too many it is VoidType().
         """
         if type is None or type.kind in ("void", "function"):
-            return types.Nothing()
+            return types.VoidType()
         if type.kind in ("struct", "union"):
-            return types.Structure(type.name, type.size, ())
-        return self.converted(type, depth + 1) if depth < _DEEPEST else types.Nothing()
+            return types.StructType(type.name, type.size, ())
+        return self.converted(type, depth + 1) if depth < _DEEPEST else types.VoidType()
 
     def _structure(self, type: CType, depth: int) -> ValueType:
         """Return a structure or union in the script's types, with its members.
@@ -129,7 +127,7 @@ class GuestWorld:
             depth: how many types are around it; behind too many it has no members.
         """
         if depth > _DEEPEST:
-            return types.Structure(type.name, type.size, ())
+            return types.StructType(type.name, type.size, ())
         fields = []
         for member in type.members.values():
             kind = self.converted(member.type, depth + 1)
@@ -137,12 +135,14 @@ class GuestWorld:
                 shift = member.shift
                 if self.order == "big":
                     shift = 8 * member.unit - member.bits - member.shift
-                fields.append(types.Field(member.name, kind, member.offset, shift, member.bits))
+                fields.append(
+                    types.RecordField(member.name, kind, member.offset, shift, member.bits)
+                )
             else:
-                fields.append(types.Field(member.name, kind, member.offset))
+                fields.append(types.RecordField(member.name, kind, member.offset))
         # `members` has those of anonymous structures and unions first
         fields.sort(key=lambda field: field.offset)
-        return types.Structure(type.name, type.size, tuple(fields))
+        return types.StructType(type.name, type.size, tuple(fields))
 
     # --- names
 
@@ -217,7 +217,7 @@ class GuestWorld:
             if operand.number not in _I32:
                 raise ProgramError("it is too far behind its register")
         return MarkerArgument(
-            type=types.Integer(8 * operand.size, operand.signed),
+            type=types.IntegerType(8 * operand.size, operand.signed),
             word=word,
             shift=operand.shift,
             number=operand.number,
@@ -284,7 +284,7 @@ class GuestWorld:
             or base.startswith(f"{ours}.so")
         )
 
-    def arguments(self, address: int) -> tuple[types.Structure, dict[str, ArgumentSource]] | None:
+    def arguments(self, address: int) -> tuple[types.StructType, dict[str, ArgumentSource]] | None:
         """Return a function's arguments, from debug information.
 
         Args:
@@ -296,21 +296,21 @@ class GuestWorld:
         """
         if self.debug.parameters(address) is None:
             return None
-        fields = list[types.Field]()
+        fields = list[types.RecordField]()
         sources = dict[str, ArgumentSource]()
         size = 0
         for variable, arrival in self.debug.arrivals(address):
             if not variable.name:
                 continue
             kind = self.converted(variable.type)
-            fields.append(types.Field(variable.name, kind, size))
+            fields.append(types.RecordField(variable.name, kind, size))
             size += layout.held(kind, self.bits // 8) + 7 & ~7
             source = self._source(arrival, address)
             if source is None and arrival.reason:
                 source = ArgumentSource(0, reason=arrival.reason)
             if source is not None:
                 sources[variable.name] = source
-        return types.Structure("args", size, tuple(fields)), sources
+        return types.StructType("args", size, tuple(fields)), sources
 
     def _source(self, arrival: Arrival, address: int) -> ArgumentSource | None:
         """Return where a parameter is at its function's entry; None: programs cannot read it.
@@ -368,9 +368,9 @@ class GuestWorld:
         if found is None:
             return None
         kind = self.converted(found)
-        if isinstance(kind, types.Integer | types.Enumeration) and kind.bits > self.bits:
+        if isinstance(kind, types.IntegerType | types.EnumType) and kind.bits > self.bits:
             return kind, self._pair()
-        if not isinstance(kind, types.Structure):
+        if not isinstance(kind, types.StructType):
             return kind, None
         arrival = self.debug.result_arrival(address)
         return kind, self._in_parts(arrival.parts) if arrival and arrival.parts else None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import attrs
 
 from .printing import json_number
-from .types import Histogram, LinearHistogram
+from .types import HistogramType, LinearHistogramType
 
 _WIDTH = 52
 _MASK = (1 << 64) - 1
@@ -86,7 +86,7 @@ def _shown(counts: Sequence[int]) -> range:
     return range(used[0], used[-1] + 1) if used else range(0)
 
 
-def rows(type: Histogram | LinearHistogram, counts: Sequence[int], div: int = 1) -> Rows:
+def rows(type: HistogramType | LinearHistogramType, counts: Sequence[int], div: int = 1) -> Rows:
     """Return the rows of a histogram that are shown.
 
     Args:
@@ -98,7 +98,7 @@ def rows(type: Histogram | LinearHistogram, counts: Sequence[int], div: int = 1)
     if not shown:
         return Rows(None, (), ())
     lower = None
-    if isinstance(type, LinearHistogram):
+    if isinstance(type, LinearHistogramType):
         if shown.start:
             lower = _linear_bound(type.low + (shown.start - 1) * type.step, type.step)
         ends = [type.low + index * type.step for index in shown]

@@ -21,18 +21,18 @@ from .promotion import Flexible, both, literal, name_of, promoted, settled
 from .settings import Settings
 from .source import Diagnostics, Span, did_you_mean
 from .tree import Expression, Statement
-from .types import Integer, ValueType
+from .types import IntegerType, ValueType
 from .world import World
 
 _COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
-_BOOLEAN: Final = types.Boolean()
+_BOOLEAN: Final = types.BooleanType()
 _COUNTING = ("++x", "--x", "x++", "x--")
-_INT64 = Integer(64, True)
-_UINT64 = Integer(64, False)
+_INT64 = IntegerType(64, True)
+_UINT64 = IntegerType(64, False)
 
 
 @define(eq=False)
-class Slot:
+class BlockVariable:
     """A scratch variable of one block.
 
     Attributes:
@@ -120,7 +120,7 @@ class MarkerArgument:
         memory: True where the sum is an address.
     """
 
-    type: Integer
+    type: IntegerType
     word: int | None = None
     shift: int = 0
     number: int = 0
@@ -142,9 +142,9 @@ class TypedProbe:
         operands: number of a USDT marker's argument that the block reads -> how it is read.
     """
 
-    probe: tree.Probe
+    probe: tree.ProbeDefinition
     points: list[Point]
-    arguments: types.Structure | None = None
+    arguments: types.StructType | None = None
     result: ValueType | None = None
     sources: Mapping[str, ArgumentSource] = field(factory=dict)
     result_source: ArgumentSource | None = None
@@ -166,7 +166,7 @@ class Typing:
 
     probes: list[TypedProbe]
     of: dict[Expression, ValueType] = field(factory=dict)
-    slots: dict[tree.Variable, Slot] = field(factory=dict)
+    slots: dict[tree.ScratchVariable, BlockVariable] = field(factory=dict)
     maps: dict[str, MapFacts] = field(factory=dict)
     sizes: dict[Expression, int] = field(factory=dict)
     described: dict[tree.TypeInfo, ValueType] = field(factory=dict)
@@ -221,14 +221,14 @@ class Inference(ABC):
         self.final = self.changed = False
         self.probe: TypedProbe
         self.early: set[tuple[str, Span | None]] = set()
-        self._scopes: list[dict[str, Slot]] = []
+        self._scopes: list[dict[str, BlockVariable]] = []
         self._loops = self._measured = 0
         self._known: dict[str, int] = {}
 
     # --- what builtins and functions are: see Deduction
 
     @abstractmethod
-    def aggregate(self, node: tree.Call) -> types.Aggregate | None:
+    def aggregate(self, node: tree.FunctionCall) -> types.AggregateType | None:
         """Return the type of a map that is assigned by `count()` and its like; None: it is
         wrong.
         """
@@ -238,7 +238,7 @@ class Inference(ABC):
         """Return the type of a name: a builtin, an enumerator or a constant; None: it is wrong."""
 
     @abstractmethod
-    def called(self, node: tree.Call) -> ValueType | None:
+    def called(self, node: tree.FunctionCall) -> ValueType | None:
         """Return the type of a call; None: not known yet, or wrong."""
 
     @abstractmethod
@@ -314,8 +314,8 @@ class Inference(ABC):
                 some = True
         return some
 
-    def block(self, block: tree.Block) -> ValueType | None:
-        """Walk through a block, with a scope of its own; return the type of its value: Nothing()
+    def block(self, block: tree.BlockExpression) -> ValueType | None:
+        """Walk through a block, with a scope of its own; return the type of its value: VoidType()
         where it has none; None: not known yet, or wrong.
         """
         self._scopes.append({})
@@ -324,12 +324,12 @@ class Inference(ABC):
             if left:
                 self.warn("Unreachable statement.", statement)
             self.statement(statement)
-            left = isinstance(statement, tree.Jump) or (
+            left = isinstance(statement, tree.JumpStatement) or (
                 isinstance(statement, tree.Evaluate)
-                and isinstance(statement.expression, tree.Call)
+                and isinstance(statement.expression, tree.FunctionCall)
                 and statement.expression.name == "exit"
             )
-        result: ValueType | None = types.Nothing()
+        result: ValueType | None = types.VoidType()
         if block.value is not None:
             result = self.type(block.value)
         self._scopes.pop()
@@ -342,7 +342,7 @@ class Inference(ABC):
     def _evaluate(self, statement: tree.Evaluate) -> None:
         """Walk through an expression that is a statement."""
         expression = statement.expression
-        if isinstance(expression, tree.Call) and expression.name in AGGREGATES:
+        if isinstance(expression, tree.FunctionCall) and expression.name in AGGREGATES:
             self.error(
                 f"{expression.name}() must be assigned directly to a map",
                 expression,
@@ -351,7 +351,7 @@ class Inference(ABC):
             return
         result = self.type(expression)
         counted = isinstance(expression, tree.Unary) and expression.operator in _COUNTING
-        nothing = result is None or isinstance(result, types.Nothing)
+        nothing = result is None or isinstance(result, types.VoidType)
         if not (counted or nothing or statement.discarded):
             self.warn("Return value discarded.", expression)
 
@@ -364,7 +364,7 @@ class Inference(ABC):
                 "allowed.",
                 variable,
             )
-        slot = self.typing.slots.get(variable) or Slot(variable.name, variable.span)
+        slot = self.typing.slots.get(variable) or BlockVariable(variable.name, variable.span)
         self._scopes[-1][variable.name] = slot
         self.typing.slots[variable] = slot
         value = self.type(statement.value) if statement.value is not None else None
@@ -382,7 +382,7 @@ class Inference(ABC):
         if statement.value is not None and value is not None:
             self.assign(slot, value, statement)
 
-    def _fits(self, slot: Slot, value: ValueType, node: Expression, at: tree.Node) -> None:
+    def _fits(self, slot: BlockVariable, value: ValueType, node: Expression, at: tree.Node) -> None:
         """Note an error where a value does not fit the type that a declaration gives a variable.
 
         Args:
@@ -393,7 +393,7 @@ class Inference(ABC):
         """
         assert slot.type is not None
         kind = slot.type
-        if isinstance(kind, Integer) and isinstance(node, tree.Number):
+        if isinstance(kind, IntegerType) and isinstance(node, tree.NumberLiteral):
             low, high = (
                 (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1)
                 if kind.signed
@@ -406,7 +406,7 @@ class Inference(ABC):
                     at,
                 )
             return
-        if isinstance(kind, Integer) and isinstance(value, Integer):
+        if isinstance(kind, IntegerType) and isinstance(value, IntegerType):
             if value.bits > kind.bits:
                 self.error(
                     f"Type mismatch for {slot.name}: trying to assign value of type "
@@ -422,7 +422,7 @@ class Inference(ABC):
                 at,
             )
 
-    def assign(self, slot: Slot, value: ValueType, at: tree.Node) -> None:
+    def assign(self, slot: BlockVariable, value: ValueType, at: tree.Node) -> None:
         """Widen a variable's type so that it holds a value, too; note an error where none does.
 
         Args:
@@ -430,10 +430,10 @@ class Inference(ABC):
             value: type of the value.
             at: the assignment, for errors.
         """
-        if isinstance(value, types.Nothing):
+        if isinstance(value, types.VoidType):
             self.error(f"Invalid expression for assignment: {slot.name} is given no value", at)
             return
-        if isinstance(value, types.Aggregate):
+        if isinstance(value, types.AggregateType):
             value = self.readable(value, at) or value
         if slot.fixed:
             return
@@ -447,7 +447,7 @@ class Inference(ABC):
         else:
             self._set(slot, together)
 
-    def _set(self, slot: Slot, value: ValueType) -> None:
+    def _set(self, slot: BlockVariable, value: ValueType) -> None:
         """Set a variable's type, and `changed` where it is another one."""
         if slot.type != value:
             slot.type = value
@@ -456,11 +456,11 @@ class Inference(ABC):
     def _assign(self, statement: tree.Assign) -> None:
         """Walk through an assignment."""
         target = statement.target
-        if isinstance(target, tree.Variable):
+        if isinstance(target, tree.ScratchVariable):
             value = self.type(statement.value)
             slot = self._find(target.name)
             if slot is None:
-                slot = self.typing.slots.get(target) or Slot(target.name, target.span)
+                slot = self.typing.slots.get(target) or BlockVariable(target.name, target.span)
                 self._scopes[-1][target.name] = slot
             self.typing.slots[target] = slot
             slot.assigned = slot.filled = True
@@ -479,14 +479,14 @@ class Inference(ABC):
 
     def _assigned(self, value: Expression) -> ValueType | None:
         """Return the type of what is assigned to a map; None: not known yet, or wrong."""
-        if isinstance(value, tree.Call) and value.name in AGGREGATES:
+        if isinstance(value, tree.FunctionCall) and value.name in AGGREGATES:
             made = self.aggregate(value)
             if made is not None:
                 self.typing.of[value] = made
             return made
         if (
-            isinstance(value, tree.Block)
-            and isinstance(value.value, tree.Call)
+            isinstance(value, tree.BlockExpression)
+            and isinstance(value.value, tree.FunctionCall)
             and value.value.name in AGGREGATES
         ):
             self._scopes.append({})
@@ -496,7 +496,7 @@ class Inference(ABC):
             self._scopes.pop()
             return made
         if isinstance(value, tree.Name) and value.name == "count":
-            made = types.Count()
+            made = types.CountType()
             self.typing.of[value] = made
             return made
         return self.type(value)
@@ -514,15 +514,17 @@ class Inference(ABC):
         facts = self._facts(target)
         whole = (
             isinstance(at, tree.Assign)
-            and isinstance(at.value, tree.Call | tree.Name | tree.Block)
-            and isinstance(value, types.Aggregate)
+            and isinstance(at.value, tree.FunctionCall | tree.Name | tree.BlockExpression)
+            and isinstance(value, types.AggregateType)
         )
-        if isinstance(value, types.Nothing):
+        if isinstance(value, types.VoidType):
             self.error(f"Invalid expression for assignment: {facts.name} is given no value", at)
             return
-        if isinstance(value, types.Aggregate) and not whole:
+        if isinstance(value, types.AggregateType) and not whole:
             value = self.readable(value, at) or value
-        if isinstance(facts.value, types.Aggregate) and not isinstance(value, types.Aggregate):
+        if isinstance(facts.value, types.AggregateType) and not isinstance(
+            value, types.AggregateType
+        ):
             self.error(
                 f"Type mismatch for {facts.name}: trying to assign value of type "
                 f"'{name_of(value)}' when map already has a type '{name_of(facts.value)}'",
@@ -604,9 +606,9 @@ class Inference(ABC):
         key = self.type(node)
         if key is None:
             return
-        if isinstance(key, types.Aggregate):
+        if isinstance(key, types.AggregateType):
             key = self.readable(key, node) or key
-        if isinstance(key, (types.Nothing, types.Aggregate)):
+        if isinstance(key, (types.VoidType, types.AggregateType)):
             self.error(f"Invalid map key type: {name_of(key)}", node)
             return
         together = key if facts.key is None else promoted(facts.key, key)
@@ -634,7 +636,7 @@ class Inference(ABC):
         self.condition(statement.condition)
         self._loop(statement.body)
 
-    def _loop(self, body: tree.Block) -> None:
+    def _loop(self, body: tree.BlockExpression) -> None:
         """Walk through a loop's body."""
         self._loops += 1
         self.block(body)
@@ -643,7 +645,7 @@ class Inference(ABC):
     def _unroll(self, statement: tree.Unroll) -> None:
         """Walk through an unrolled loop."""
         count = statement.count
-        if not isinstance(count, tree.Number):
+        if not isinstance(count, tree.NumberLiteral):
             self.error("unroll() expects an integer literal", count)
         elif not 1 <= count.value <= 100:
             self.error(
@@ -656,7 +658,7 @@ class Inference(ABC):
         """Walk through a loop over numbers."""
         for bound in (statement.first, statement.last):
             kind = self.type(bound)
-            if kind is not None and not isinstance(kind, (Integer, types.Enumeration)):
+            if kind is not None and not isinstance(kind, (IntegerType, types.EnumType)):
                 self.error(
                     "Loop range requires an integer for the "
                     f"{'start' if bound is statement.first else 'end'} value, got "
@@ -665,7 +667,9 @@ class Inference(ABC):
                 )
         self._each(statement.variable, _INT64, statement.body)
 
-    def _each(self, variable: tree.Variable, value: ValueType, body: tree.Block) -> None:
+    def _each(
+        self, variable: tree.ScratchVariable, value: ValueType, body: tree.BlockExpression
+    ) -> None:
         """Walk through the body of a for loop.
 
         Args:
@@ -675,7 +679,7 @@ class Inference(ABC):
         """
         if self._find(variable.name) is not None and variable not in self.typing.slots:
             self.error(f"Loop declaration shadows existing variable: {variable.name}", variable)
-        slot = self.typing.slots.get(variable) or Slot(variable.name, variable.span)
+        slot = self.typing.slots.get(variable) or BlockVariable(variable.name, variable.span)
         self.typing.slots[variable] = slot
         self._set(slot, value)
         self._scopes.append({variable.name: slot})
@@ -698,17 +702,19 @@ class Inference(ABC):
                     statement.map,
                     *did_you_mean(facts.name, self.known_maps()),
                 )
-            self._each(statement.variable, types.Tuple((_INT64, _INT64)), statement.body)
+            self._each(statement.variable, types.TupleType((_INT64, _INT64)), statement.body)
             return
         value = facts.value
-        if isinstance(value, types.Aggregate):
+        if isinstance(value, types.AggregateType):
             readable = self.readable(value, statement.map)
             value = readable if readable is not None else _INT64
         self._each(
-            statement.variable, types.Tuple((settled(facts.key), settled(value))), statement.body
+            statement.variable,
+            types.TupleType((settled(facts.key), settled(value))),
+            statement.body,
         )
 
-    def _jump(self, statement: tree.Jump) -> None:
+    def _jump(self, statement: tree.JumpStatement) -> None:
         """Walk through `return`, `break` or `continue`."""
         if statement.value is not None:
             self.type(statement.value)
@@ -719,7 +725,7 @@ class Inference(ABC):
 
     # --- names
 
-    def _find(self, name: str) -> Slot | None:
+    def _find(self, name: str) -> BlockVariable | None:
         """Return the variable that a name means here; None: there is none."""
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
@@ -736,7 +742,7 @@ class Inference(ABC):
             self.typing.of[node] = result
         return result
 
-    def number(self, node: Expression, what: str) -> Integer | None:
+    def number(self, node: Expression, what: str) -> IntegerType | None:
         """Return the type of an expression that must count as an integer.
 
         Args:
@@ -754,7 +760,7 @@ class Inference(ABC):
             self.error(what.format(name_of(result)), node)
         return found
 
-    def as_integer(self, type: ValueType, at: tree.Node) -> Integer | None:
+    def as_integer(self, type: ValueType, at: tree.Node) -> IntegerType | None:
         """Return the integer type that a value counts as.
 
         Args:
@@ -764,15 +770,15 @@ class Inference(ABC):
         Returns:
             None: it counts as no integer.
         """
-        if isinstance(type, Integer):
+        if isinstance(type, IntegerType):
             return type
-        if isinstance(type, types.Enumeration):
-            return Integer(type.bits, type.signed)
-        if isinstance(type, types.Boolean):
-            return Integer(8, False)
-        if isinstance(type, types.Aggregate):
+        if isinstance(type, types.EnumType):
+            return IntegerType(type.bits, type.signed)
+        if isinstance(type, types.BooleanType):
+            return IntegerType(8, False)
+        if isinstance(type, types.AggregateType):
             readable = self.readable(type, at, False)
-            return readable if isinstance(readable, Integer) else None
+            return readable if isinstance(readable, IntegerType) else None
         return None
 
     def readable(self, type: ValueType, at: tree.Node, loud: bool = True) -> ValueType | None:
@@ -786,10 +792,12 @@ class Inference(ABC):
         Returns:
             The type; None: it cannot be read.
         """
-        if isinstance(type, types.Count):
+        if isinstance(type, types.CountType):
             return _INT64
-        if isinstance(type, (types.Sum, types.Average, types.Minimum, types.Maximum)):
-            return Integer(64, type.signed)
+        if isinstance(
+            type, (types.SumType, types.AverageType, types.MinimumType, types.MaximumType)
+        ):
+            return IntegerType(64, type.signed)
         if loud:
             self.error(
                 f"Map value '{name_of(type)}' cannot be assigned from one map to another, or read "
@@ -807,21 +815,21 @@ class Inference(ABC):
         result = self.type(node)
         if (
             result is None
-            or isinstance(result, types.Pointer)
+            or isinstance(result, types.PointerType)
             or self.as_integer(result, node) is not None
         ):
             return
         self.error(f"Invalid condition: {name_of(result)}", node)
 
-    def _number(self, node: tree.Number) -> ValueType:
+    def _number(self, node: tree.NumberLiteral) -> ValueType:
         """Return the type of a number."""
         return literal(node.value)
 
-    def _text(self, node: tree.Text) -> ValueType:
+    def _text(self, node: tree.StringLiteral) -> ValueType:
         """Return the type of a literal string."""
-        return types.String(len(node.value) + 1)
+        return types.StringType(len(node.value) + 1)
 
-    def _variable(self, node: tree.Variable) -> ValueType | None:
+    def _variable(self, node: tree.ScratchVariable) -> ValueType | None:
         """Return the type of a variable."""
         slot = self._find(node.name)
         if slot is None:
@@ -837,7 +845,7 @@ class Inference(ABC):
             name = slot.name.partition("#")[0]
             self.warn(f"Variable used before it was assigned: {name}", node, early=True)
         if slot.type is None and self.final:
-            self._set(slot, Integer(8, True))
+            self._set(slot, IntegerType(8, True))
         return slot.type
 
     def _whole_map(self, node: tree.MapName) -> ValueType | None:
@@ -875,7 +883,7 @@ class Inference(ABC):
         """Return the type of a name."""
         return self.named(node)
 
-    def _call(self, node: tree.Call) -> ValueType | None:
+    def _call(self, node: tree.FunctionCall) -> ValueType | None:
         """Return the type of a call."""
         return self.called(node)
 
@@ -891,29 +899,29 @@ class Inference(ABC):
         if operator == "&":
             result = self.type(node.operand)
             if isinstance(node.operand, tree.MapName):
-                return types.Pointer(types.Nothing())
-            return types.Pointer(result) if result is not None else None
+                return types.PointerType(types.VoidType())
+            return types.PointerType(result) if result is not None else None
         result = self.type(node.operand)
         if result is None:
             return None
         if operator == "!":
-            if isinstance(result, types.Pointer) or self.as_integer(result, node) is not None:
+            if isinstance(result, types.PointerType) or self.as_integer(result, node) is not None:
                 return _BOOLEAN
         elif operator == "*":
-            if isinstance(result, types.Pointer):
+            if isinstance(result, types.PointerType):
                 return self.completed(result.target)
-            if isinstance(result, Integer):
+            if isinstance(result, IntegerType):
                 return _UINT64
-            if isinstance(result, types.Structure) and isinstance(node.operand, tree.Name):
+            if isinstance(result, types.StructType) and isinstance(node.operand, tree.Name):
                 return result
             self.error(f"Can not dereference type '{name_of(result)}'. It is not a pointer.", node)
             return None
         elif (number := self.as_integer(result, node)) is not None and not isinstance(
-            result, types.Boolean
+            result, types.BooleanType
         ):
             if operator == "-":
                 return _INT64
-            return Integer(64, number.signed)
+            return IntegerType(64, number.signed)
         self.error(
             f"The {operator} operator can not be used on expressions of type '{name_of(result)}'",
             node,
@@ -924,11 +932,11 @@ class Inference(ABC):
         """Return the type of `++` or `--`; the variable or map becomes 64 bits wide."""
         operand = node.operand
         down = "-" in node.operator
-        if isinstance(operand, tree.Variable):
+        if isinstance(operand, tree.ScratchVariable):
             result = self.type(operand)
-            if result is None or isinstance(result, types.Pointer):
+            if result is None or isinstance(result, types.PointerType):
                 return result
-            if not isinstance(result, Integer):
+            if not isinstance(result, IntegerType):
                 self.error(
                     f"The {node.operator.strip('x')} operator can not be used on expressions of "
                     f"type '{name_of(result)}'",
@@ -938,22 +946,22 @@ class Inference(ABC):
             slot = self.typing.slots[operand]
             if slot.fixed:
                 return slot.type
-            wide = Integer(64, down or result.signed)
+            wide = IntegerType(64, down or result.signed)
             self.assign(slot, wide, node)
             return wide
         assert isinstance(operand, tree.MapName | tree.MapAccess)
         facts = self.key(operand)
         value = facts.value
-        if isinstance(value, types.Pointer):
+        if isinstance(value, types.PointerType):
             return value
-        if value is not None and not isinstance(value, Integer):
+        if value is not None and not isinstance(value, IntegerType):
             self.error(
                 f"Type mismatch for {facts.name}: trying to assign value of type 'int64' when map "
                 f"already has a type '{name_of(value)}'",
                 node,
             )
             return None
-        wide = Integer(64, True if down or value is None else value.signed)
+        wide = IntegerType(64, True if down or value is None else value.signed)
         if value is None and not down:
             self._known[facts.name] = 1
             return None
@@ -969,21 +977,21 @@ class Inference(ABC):
             return None
         if node.operator in ("&&", "||"):
             for side, kind in ((node.left, left), (node.right, right)):
-                if not isinstance(kind, types.Pointer) and self.as_integer(kind, side) is None:
+                if not isinstance(kind, types.PointerType) and self.as_integer(kind, side) is None:
                     self._mismatch(node, left, right)
                     return None
             return _BOOLEAN
         if node.operator in _COMPARISONS:
             return self._comparison(node, left, right)
-        if isinstance(left, types.Pointer) or isinstance(right, types.Pointer):
+        if isinstance(left, types.PointerType) or isinstance(right, types.PointerType):
             return self._pointer(node, left, right)
         a = self.as_integer(left, node.left)
         b = self.as_integer(right, node.right)
         if (
             a is None
             or b is None
-            or isinstance(left, types.Boolean)
-            or isinstance(right, types.Boolean)
+            or isinstance(left, types.BooleanType)
+            or isinstance(right, types.BooleanType)
         ):
             self._mismatch(node, left, right)
             return None
@@ -1000,14 +1008,14 @@ class Inference(ABC):
             kind: its type.
             target: the type that it gets.
         """
-        if kind == _UINT64 and target == _INT64 and not isinstance(node, tree.Number):
+        if kind == _UINT64 and target == _INT64 and not isinstance(node, tree.NumberLiteral):
             self.warn(
                 "Expression of type: uint64 being cast to type: int64. This may cause "
                 "unexpected results. Use an explicit cast to suppress this warning.",
                 node,
             )
 
-    def _arithmetic(self, node: tree.Binary, a: Integer, b: Integer) -> ValueType:
+    def _arithmetic(self, node: tree.Binary, a: IntegerType, b: IntegerType) -> ValueType:
         """Return the type of arithmetic on two integers; warn of divisions with mixed signs.
 
         Args:
@@ -1029,9 +1037,9 @@ class Inference(ABC):
         if node.operator == "-":
             return _INT64
         if node.operator in ("<<", ">>"):
-            return Integer(64, a.signed)
+            return IntegerType(64, a.signed)
         together = both(a, b)
-        return Integer(64, together.signed)
+        return IntegerType(64, together.signed)
 
     def _mismatch(self, node: tree.Binary, left: ValueType, right: ValueType) -> None:
         """Note the error of an operator that cannot be used with its operands.
@@ -1041,7 +1049,7 @@ class Inference(ABC):
             left: type of its left operand.
             right: type of its right operand.
         """
-        if isinstance(left, types.Array) or isinstance(right, types.Array):
+        if isinstance(left, types.ArrayType) or isinstance(right, types.ArrayType):
             self.error(f"The {node.operator} operator cannot be used on arrays.", node)
             return
         self.error(
@@ -1062,11 +1070,11 @@ class Inference(ABC):
             The pointer's type; None after an error.
         """
         if (
-            isinstance(left, types.Pointer) and isinstance(right, types.Pointer)
+            isinstance(left, types.PointerType) and isinstance(right, types.PointerType)
         ) or node.operator not in ("+", "-"):
             self._mismatch(node, left, right)
             return None
-        pointer, number = (left, right) if isinstance(left, types.Pointer) else (right, left)
+        pointer, number = (left, right) if isinstance(left, types.PointerType) else (right, left)
         if self.as_integer(number, node) is None or (node.operator == "-" and pointer is right):
             self._mismatch(node, left, right)
             return None
@@ -1085,24 +1093,34 @@ class Inference(ABC):
         """
         whole = node.operator in ("==", "!=")
         numbers = [
-            isinstance(kind, types.Pointer) or self.as_integer(kind, node) is not None
+            isinstance(kind, types.PointerType) or self.as_integer(kind, node) is not None
             for kind in (left, right)
         ]
         if all(numbers):
-            if isinstance(left, Integer) and isinstance(right, Integer):
+            if isinstance(left, IntegerType) and isinstance(right, IntegerType):
                 together = both(left, right)
                 self._warn_of_sign(node.left, left, together)
                 self._warn_of_sign(node.right, right, together)
             return _BOOLEAN
         same = promoted(left, right) is not None
-        texts = (types.String, types.Buffer, types.Array, types.Tuple, types.Record)
-        if isinstance(left, types.Text) and left == right and left.kind == "inet" and whole:
+        texts = (
+            types.StringType,
+            types.BufferType,
+            types.ArrayType,
+            types.TupleType,
+            types.RecordType,
+        )
+        if isinstance(left, types.TextType) and left == right and left.kind == "inet" and whole:
             return _BOOLEAN
         if isinstance(left, texts) and isinstance(right, texts) and whole:
-            if isinstance(left, types.Array) and isinstance(right, types.Array) and left != right:
+            if (
+                isinstance(left, types.ArrayType)
+                and isinstance(right, types.ArrayType)
+                and left != right
+            ):
                 self.error("Only arrays of same size support comparison operators.", node)
             elif not same and not (
-                isinstance(left, types.String) and isinstance(right, types.String)
+                isinstance(left, types.StringType) and isinstance(right, types.StringType)
             ):
                 self.error(
                     f"Type mismatch for '{node.operator}': comparing {name_of(left)} with "
@@ -1126,30 +1144,32 @@ class Inference(ABC):
     def _conditional(self, node: tree.Conditional) -> ValueType | None:
         """Return the type of `a ? b : c`, or of `if`.
 
-        It holds both branches; Nothing() where only one has a value. Of a condition that is known
+        It holds both branches; VoidType() where only one has a value. Of a condition that is known
         at compile time only the branch that is taken is walked.
         """
         if isinstance(node.condition, tree.CompileTime):
             known = self.known(node.condition.operand)
             if known is not None:
                 chosen = node.then if known else node.otherwise
-                return self.type(chosen) if chosen is not None else types.Nothing()
+                return self.type(chosen) if chosen is not None else types.VoidType()
             if self.final:
                 self.error("Unable to evaluate at compile time.", node.condition)
             return None
         self.condition(node.condition)
         then = self.type(node.then)
-        otherwise = self.type(node.otherwise) if node.otherwise is not None else types.Nothing()
+        otherwise = self.type(node.otherwise) if node.otherwise is not None else types.VoidType()
         if then is None or otherwise is None:
             return then or otherwise
-        if isinstance(then, types.Nothing) and isinstance(otherwise, types.Nothing):
+        if isinstance(then, types.VoidType) and isinstance(otherwise, types.VoidType):
             return then
-        if isinstance(then, types.Nothing) != isinstance(otherwise, types.Nothing):
-            return types.Nothing()
-        then = (self.readable(then, node) or then) if isinstance(then, types.Aggregate) else then
+        if isinstance(then, types.VoidType) != isinstance(otherwise, types.VoidType):
+            return types.VoidType()
+        then = (
+            (self.readable(then, node) or then) if isinstance(then, types.AggregateType) else then
+        )
         otherwise = (
             (self.readable(otherwise, node) or otherwise)
-            if isinstance(otherwise, types.Aggregate)
+            if isinstance(otherwise, types.AggregateType)
             else otherwise
         )
         together = promoted(then, otherwise)
@@ -1164,7 +1184,7 @@ class Inference(ABC):
 
     def known(self, node: Expression) -> bool | None:
         """Return what a condition is at compile time, True or False; None: it is not known."""
-        if isinstance(node, tree.Number | tree.Truth):
+        if isinstance(node, tree.NumberLiteral | tree.BooleanLiteral):
             return bool(node.value)
         if isinstance(node, tree.Unary) and node.operator == "!":
             inner = self.known(node.operand)
@@ -1188,11 +1208,11 @@ class Inference(ABC):
         of = self.type(node.of)
         if of is None:
             return None
-        if isinstance(of, types.Pointer):
+        if isinstance(of, types.PointerType):
             of = of.target
-        if isinstance(of, types.Record):
+        if isinstance(of, types.RecordType):
             fields = {one.name: one.type for one in of.fields}
-        elif isinstance(of, types.Structure):
+        elif isinstance(of, types.StructType):
             of = self.complete(of)
             fields = {one.name: one.type for one in of.fields}
             if not of.fields and not of.size:
@@ -1206,7 +1226,7 @@ class Inference(ABC):
         if node.name not in fields:
             kind = (
                 "Record"
-                if isinstance(of, types.Record)
+                if isinstance(of, types.RecordType)
                 else f"Struct/union of type '{name_of(of)}'"
             )
             if of is self.probe.arguments:
@@ -1226,26 +1246,26 @@ class Inference(ABC):
 
     def completed(self, of: ValueType) -> ValueType:
         """Return what a pointer points at: a structure with its fields, another type as it is."""
-        return self.complete(of) if isinstance(of, types.Structure) else of
+        return self.complete(of) if isinstance(of, types.StructType) else of
 
-    def complete(self, of: types.Structure) -> types.Structure:
+    def complete(self, of: types.StructType) -> types.StructType:
         """Return a structure with its fields, looked up where only its name was known; as it is
         where no such structure is found.
         """
         if of.fields:
             return of
         found = self.definitions.type(of.name) or self.world.type(of.name)
-        return found if isinstance(found, types.Structure) else of
+        return found if isinstance(found, types.StructType) else of
 
     def _tuple_access(self, node: tree.TupleAccess) -> ValueType | None:
         """Return the type of an item of a tuple."""
         of = self.type(node.of)
         if of is None:
             return None
-        items = of.items if isinstance(of, types.Tuple) else ()
-        if isinstance(of, types.Record):
+        items = of.items if isinstance(of, types.TupleType) else ()
+        if isinstance(of, types.RecordType):
             items = tuple(one.type for one in of.fields)
-        if not items and not isinstance(of, types.Tuple):
+        if not items and not isinstance(of, types.TupleType):
             self.error(
                 f"Can not access index '{node.index}' on expression of type '{name_of(of)}'", node
             )
@@ -1263,7 +1283,7 @@ class Inference(ABC):
         at = self.type(node.index)
         if of is None or at is None:
             return None
-        if isinstance(of, types.Tuple) and isinstance(node.index, tree.Number):
+        if isinstance(of, types.TupleType) and isinstance(node.index, tree.NumberLiteral):
             if node.index.value >= len(of.items):
                 self.error(
                     f"Invalid tuple index: {node.index.value}. Found {len(of.items)} elements in "
@@ -1279,17 +1299,17 @@ class Inference(ABC):
                 node,
             )
             return None
-        if isinstance(of, types.Array):
-            literal = node.index.value if isinstance(node.index, tree.Number) else None
+        if isinstance(of, types.ArrayType):
+            literal = node.index.value if isinstance(node.index, tree.NumberLiteral) else None
             if literal is not None and of.count and not 0 <= literal < of.count:
                 self.error(
                     f"the index {literal} is out of bounds for array of size {of.count}", node
                 )
             return of.element
-        if isinstance(of, types.Pointer):
+        if isinstance(of, types.PointerType):
             return self.completed(of.target)
-        if isinstance(of, types.String):
-            return Integer(8, True)
+        if isinstance(of, types.StringType):
+            return IntegerType(8, True)
         self.error(f"The array index operator [] cannot be used on type '{name_of(of)}'", node)
         return None
 
@@ -1299,15 +1319,19 @@ class Inference(ABC):
         to = self.written(node.type)
         if of is None or to is None:
             return None
-        if isinstance(of, types.Aggregate):
+        if isinstance(of, types.AggregateType):
             if isinstance(
-                of, types.Stats | types.Histogram | types.LinearHistogram | types.TimeSeries
+                of,
+                types.StatsType
+                | types.HistogramType
+                | types.LinearHistogramType
+                | types.TimeSeriesType,
             ):
                 self.error(f'Cannot cast from "{name_of(of)}" to "{name_of(to)}"', node)
                 return None
             return to
         number = self.as_integer(of, node.operand)
-        if isinstance(to, types.Array) and to.count == 0:
+        if isinstance(to, types.ArrayType) and to.count == 0:
             size = layout.size_of(settled(of))
             each = layout.size_of(to.element, self.world.bits // 8)
             if not each or size % each:
@@ -1317,60 +1341,60 @@ class Inference(ABC):
                     node,
                 )
                 return None
-            to = types.Array(to.element, size // each)
+            to = types.ArrayType(to.element, size // each)
         ok = False
-        if isinstance(to, (Integer, types.Enumeration, types.Boolean, types.Pointer)):
-            ok = number is not None or isinstance(of, types.Pointer)
-            if isinstance(of, types.Array) and isinstance(to, Integer):
+        if isinstance(to, (IntegerType, types.EnumType, types.BooleanType, types.PointerType)):
+            ok = number is not None or isinstance(of, types.PointerType)
+            if isinstance(of, types.ArrayType) and isinstance(to, IntegerType):
                 ok = layout.size_of(of, self.world.bits // 8) * 8 == to.bits
-            if isinstance(of, types.Structure) and isinstance(to, types.Pointer):
+            if isinstance(of, types.StructType) and isinstance(to, types.PointerType):
                 ok = False
-            if isinstance(of, types.String) and isinstance(to, types.Boolean):
+            if isinstance(of, types.StringType) and isinstance(to, types.BooleanType):
                 ok = True
-        elif isinstance(to, types.Array):
+        elif isinstance(to, types.ArrayType):
             size = layout.size_of(to, self.world.bits // 8)
-            ok = number is not None or isinstance(of, (types.Array, types.String))
+            ok = number is not None or isinstance(of, (types.ArrayType, types.StringType))
             if (
                 number is not None
                 and size != layout.size_of(settled(of))
-                and not isinstance(node.operand, tree.Number)
+                and not isinstance(node.operand, tree.NumberLiteral)
             ):
                 ok = False
-        elif isinstance(to, types.String):
-            ok = isinstance(of, (types.String, types.Array))
+        elif isinstance(to, types.StringType):
+            ok = isinstance(of, (types.StringType, types.ArrayType))
         else:
             ok = promoted(to, of) is not None or (
-                isinstance(to, (types.Symbol, types.Text)) and number is not None
+                isinstance(to, (types.SymbolType, types.TextType)) and number is not None
             )
         if not ok:
             self.error(f'Cannot cast from "{name_of(of)}" to "{name_of(to)}"', node)
             return None
-        if isinstance(to, Integer) and of == to and not isinstance(of, Flexible):
+        if isinstance(to, IntegerType) and of == to and not isinstance(of, Flexible):
             self.warn(f"Unnecessary cast: expression is already of type {name_of(of)}", node)
         return to
 
-    def _tuple(self, node: tree.Tuple) -> ValueType | None:
+    def _tuple(self, node: tree.TupleLiteral) -> ValueType | None:
         """Return the type of a tuple."""
         items = [self.type(item) for item in node.items]
         out = list[ValueType]()
         for item, kind in zip(node.items, items, strict=True):
             if kind is None:
                 return None
-            value = self.readable(kind, item) if isinstance(kind, types.Aggregate) else kind
+            value = self.readable(kind, item) if isinstance(kind, types.AggregateType) else kind
             if value is None:
                 return None
-            if isinstance(value, types.Nothing):
+            if isinstance(value, types.VoidType):
                 self.error("A tuple has values only, and this is none", item)
                 return None
             out.append(value)
-        return types.Tuple(tuple(out))
+        return types.TupleType(tuple(out))
 
-    def _record(self, node: tree.Record) -> ValueType | None:
+    def _record(self, node: tree.RecordLiteral) -> ValueType | None:
         """Return the type of a record."""
         fields = list[tuple[str, ValueType]]()
         for name, value in node.fields:
             kind = self.type(value)
-            if isinstance(kind, types.Aggregate):
+            if isinstance(kind, types.AggregateType):
                 kind = self.readable(kind, value)
             if kind is None:
                 return None
@@ -1384,7 +1408,7 @@ class Inference(ABC):
             self.typing.sizes[node] = layout.stated(
                 settled(of),
                 self.world.bits // 8
-                if isinstance(of, (types.Structure, types.Array, types.Pointer))
+                if isinstance(of, (types.StructType, types.ArrayType, types.PointerType))
                 else 8,
             )
         return _UINT64
@@ -1394,8 +1418,8 @@ class Inference(ABC):
         of = self.written(node.type)
         offset = 0
         for name in node.fields:
-            of = self.complete(of) if isinstance(of, types.Structure) else of
-            fields = of.fields if isinstance(of, (types.Structure, types.Record)) else ()
+            of = self.complete(of) if isinstance(of, types.StructType) else of
+            fields = of.fields if isinstance(of, (types.StructType, types.RecordType)) else ()
             part = next((one for one in fields if one.name == name), None)
             if part is None:
                 if of is not None:
@@ -1416,7 +1440,7 @@ class Inference(ABC):
         if kind is None:
             return None
         self.typing.described[node] = kind
-        text = types.String(64)
+        text = types.StringType(64)
         return layout.record([("btf_id", _UINT64), ("base_type", text), ("full_type", text)])
 
     def _compile_time(self, node: tree.CompileTime) -> ValueType | None:
@@ -1438,13 +1462,13 @@ class Inference(ABC):
         if base is None:
             return None
         for _ in range(name.pointers):
-            base = types.Pointer(base)
+            base = types.PointerType(base)
         sizes = name.sizes
-        if isinstance(base, types.String) and base.size == 0 and sizes and sizes[0]:
-            base = types.String(sizes[0])
+        if isinstance(base, types.StringType) and base.size == 0 and sizes and sizes[0]:
+            base = types.StringType(sizes[0])
             sizes = sizes[1:]
         for size in reversed(sizes):
-            base = types.Array(base, size or 0)
+            base = types.ArrayType(base, size or 0)
         return base
 
     def _base(self, name: tree.TypeName) -> ValueType | None:
@@ -1454,11 +1478,11 @@ class Inference(ABC):
         text = name.name
         if text:
             if text == "string":
-                return types.String(0)
+                return types.StringType(0)
             if text in TYPES:
                 return TYPES[text]
             if text == "buffer":
-                return types.Buffer(self.settings.max_strlen)
+                return types.BufferType(self.settings.max_strlen)
             known = self.definitions.type(text) or self.world.type(text)
             if known is not None:
                 return known
@@ -1475,7 +1499,7 @@ class Inference(ABC):
                 return kind
             return self.type(name.expression)
         if name.pointers and text.startswith(("struct ", "union ")):
-            return types.Structure(text, 0, ())
+            return types.StructType(text, 0, ())
         if self.final:
             if text.startswith("enum "):
                 self.error(f"Unknown enum: {text.removeprefix('enum ')}", name)
@@ -1490,7 +1514,7 @@ class Inference(ABC):
 
 def _sized(type: ValueType) -> bool:
     """Return False for a string without a size."""
-    return not (isinstance(type, types.String) and type.size == 0)
+    return not (isinstance(type, types.StringType) and type.size == 0)
 
 
 _STATEMENTS: Final[Mapping[type, Callable[[Inference, Any], None]]] = {
@@ -1501,18 +1525,18 @@ _STATEMENTS: Final[Mapping[type, Callable[[Inference, Any], None]]] = {
     tree.Unroll: Inference._unroll,
     tree.ForRange: Inference._for_range,
     tree.ForMap: Inference._for_map,
-    tree.Jump: Inference._jump,
+    tree.JumpStatement: Inference._jump,
 }
 _EXPRESSIONS: Final[Mapping[type, Callable[[Inference, Any], ValueType | None]]] = {
-    tree.Number: Inference._number,
-    tree.Text: Inference._text,
-    tree.Truth: lambda self, node: _BOOLEAN,
+    tree.NumberLiteral: Inference._number,
+    tree.StringLiteral: Inference._text,
+    tree.BooleanLiteral: lambda self, node: _BOOLEAN,
     tree.Name: Inference._name,
-    tree.Variable: Inference._variable,
+    tree.ScratchVariable: Inference._variable,
     tree.MapName: Inference._whole_map,
     tree.MapAccess: Inference._map_access,
     tree.Parameter: Inference._parameter,
-    tree.Call: Inference._call,
+    tree.FunctionCall: Inference._call,
     tree.TypeArgument: Inference._type_argument,
     tree.Unary: Inference._unary,
     tree.Binary: Inference._binary,
@@ -1521,11 +1545,11 @@ _EXPRESSIONS: Final[Mapping[type, Callable[[Inference, Any], ValueType | None]]]
     tree.TupleAccess: Inference._tuple_access,
     tree.Index: Inference._index,
     tree.Cast: Inference._cast,
-    tree.Tuple: Inference._tuple,
-    tree.Record: Inference._record,
+    tree.TupleLiteral: Inference._tuple,
+    tree.RecordLiteral: Inference._record,
     tree.SizeOf: Inference._size_of,
     tree.OffsetOf: Inference._offset_of,
     tree.TypeInfo: Inference._type_info,
     tree.CompileTime: Inference._compile_time,
-    tree.Block: Inference.block,
+    tree.BlockExpression: Inference.block,
 }

@@ -24,26 +24,26 @@ def size_of(type: ValueType, word: int = WORD) -> int:
         word: bytes of a pointer: 8 in the program's own memory, the guest's within structures and
             arrays.
     """
-    if isinstance(type, (types.Integer, types.Enumeration, types.Floating)):
+    if isinstance(type, (types.IntegerType, types.EnumType, types.FloatType)):
         return type.bits // 8
-    if isinstance(type, types.Boolean):
+    if isinstance(type, types.BooleanType):
         return 1
-    if isinstance(type, types.Pointer):
+    if isinstance(type, types.PointerType):
         return word
-    if isinstance(type, types.String):
+    if isinstance(type, types.StringType):
         return type.size
-    if isinstance(type, types.Array):
+    if isinstance(type, types.ArrayType):
         return type.count * held(type.element, word)
-    if isinstance(type, types.Structure):
+    if isinstance(type, types.StructType):
         return type.size
-    if isinstance(type, types.Buffer):
+    if isinstance(type, types.BufferType):
         return 8 + type.size
-    if isinstance(type, (types.Tuple, types.Record)):
+    if isinstance(type, (types.TupleType, types.RecordType)):
         parts = members(type)
         return _up(max((at + room_of(part) for at, part in parts), default=0), alignment(type))
-    if isinstance(type, types.Stack):
+    if isinstance(type, types.StackType):
         return 8 + 8 * type.limit
-    if isinstance(type, types.Text):
+    if isinstance(type, types.TextType):
         return 24 if type.kind == "inet" else 16
     return _aggregate(type)
 
@@ -53,7 +53,7 @@ def held(type: ValueType, word: int) -> int:
 
     `char s[5]` is a string of 6, with its NUL, and takes 5.
     """
-    return type.size - 1 if isinstance(type, types.String) else size_of(type, word)
+    return type.size - 1 if isinstance(type, types.StringType) else size_of(type, word)
 
 
 def room_of(type: ValueType) -> int:
@@ -67,49 +67,53 @@ def room_of(type: ValueType) -> int:
 
 def _aggregate(type: ValueType) -> int:
     """Return the bytes of an aggregate in a map."""
-    if isinstance(type, types.Histogram):
+    if isinstance(type, types.HistogramType):
         return 8 * rows(type)
-    if isinstance(type, types.LinearHistogram):
+    if isinstance(type, types.LinearHistogramType):
         return 8 * ((type.high - type.low) // type.step + 2)
-    if isinstance(type, types.TimeSeries):
+    if isinstance(type, types.TimeSeriesType):
         return 32 * type.intervals
-    if isinstance(type, (types.Average, types.Stats, types.Minimum, types.Maximum)):
+    if isinstance(type, (types.AverageType, types.StatsType, types.MinimumType, types.MaximumType)):
         return 16
-    if isinstance(type, types.Nothing):
+    if isinstance(type, types.VoidType):
         return 0
     return 8
 
 
-def rows(type: types.Histogram) -> int:
+def rows(type: types.HistogramType) -> int:
     """Return the rows of a log2 histogram: for negative numbers, and for each bucket."""
     return 1 + ((65 - type.bits) << type.bits)
 
 
 def is_number(type: ValueType) -> bool:
     """Return True for types whose values fit into a register."""
-    return isinstance(type, (types.Integer, types.Boolean, types.Enumeration, types.Pointer))
+    return isinstance(
+        type, (types.IntegerType, types.BooleanType, types.EnumType, types.PointerType)
+    )
 
 
 def width(type: ValueType) -> tuple[int, bool]:
     """Return (bits, signed) of a number's type."""
-    if isinstance(type, (types.Integer, types.Enumeration)):
+    if isinstance(type, (types.IntegerType, types.EnumType)):
         return type.bits, type.signed
-    return (8, False) if isinstance(type, types.Boolean) else (64, False)
+    return (8, False) if isinstance(type, types.BooleanType) else (64, False)
 
 
 def alignment(type: ValueType) -> int:
     """Return the bytes of which a value's offset is a multiple."""
     if is_number(type):
         return size_of(type)
-    if isinstance(type, (types.Tuple, types.Record)):
+    if isinstance(type, (types.TupleType, types.RecordType)):
         return max((alignment(part) for _, part in members(type)), default=1)
     return 8
 
 
-def members(type: types.Tuple | types.Record) -> list[tuple[int, ValueType]]:
+def members(type: types.TupleType | types.RecordType) -> list[tuple[int, ValueType]]:
     """Return (offset, type) of each part of a tuple or record, in order."""
     parts = (
-        type.items if isinstance(type, types.Tuple) else tuple(field.type for field in type.fields)
+        type.items
+        if isinstance(type, types.TupleType)
+        else tuple(field.type for field in type.fields)
     )
     out = list[tuple[int, ValueType]]()
     at = 0
@@ -140,16 +144,16 @@ def _packed(type: ValueType, word: int) -> tuple[int, int]:
         type: the value's type.
         word: bytes of an address of the guest's.
     """
-    if isinstance(type, (types.String, types.Buffer)):
+    if isinstance(type, (types.StringType, types.BufferType)):
         return size_of(type, word), 1
-    if isinstance(type, types.Structure):
+    if isinstance(type, types.StructType):
         return type.size, max((_packed(field.type, word)[1] for field in type.fields), default=1)
-    if isinstance(type, types.Array):
+    if isinstance(type, types.ArrayType):
         return size_of(type, word), _packed(type.element, word)[1]
-    if isinstance(type, (types.Tuple, types.Record)):
+    if isinstance(type, (types.TupleType, types.RecordType)):
         parts = (
             type.items
-            if isinstance(type, types.Tuple)
+            if isinstance(type, types.TupleType)
             else tuple(field.type for field in type.fields)
         )
         end, widest = 0, 1
@@ -162,12 +166,12 @@ def _packed(type: ValueType, word: int) -> tuple[int, int]:
     return size, max(1, min(8, size)) if is_number(type) else 8
 
 
-def record(fields: list[tuple[str, ValueType]]) -> types.Record:
+def record(fields: list[tuple[str, ValueType]]) -> types.RecordType:
     """Return the type of a record with these fields, in order."""
-    places = members(types.Tuple(tuple(type for _, type in fields)))
-    return types.Record(
+    places = members(types.TupleType(tuple(type for _, type in fields)))
+    return types.RecordType(
         tuple(
-            types.Field(name, type, at)
+            types.RecordField(name, type, at)
             for (name, type), (at, _) in zip(fields, places, strict=True)
         )
     )

@@ -71,7 +71,7 @@ class MachineNames:
 
 
 @attrs.frozen
-class Program:
+class ListedProgram:
     """A program or library whose probes are listed.
 
     Attributes:
@@ -131,7 +131,7 @@ class Listing:
 
     def __init__(
         self,
-        guest: Program | None,
+        guest: ListedProgram | None,
         load: Callable[[str], ProgramNames],
         ignored: tuple[type[Exception], ...] = (OSError,),
     ) -> None:
@@ -238,7 +238,7 @@ class Listing:
                 if fits and fnmatch.fnmatchcase(found[1], name or "*"):
                     yield ListedProbe(f"usdt:{program.path}:{found[0]}:{found[1]}")
 
-    def _programs(self, target: str) -> list[Program]:
+    def _programs(self, target: str) -> list[ListedProgram]:
         """Return the programs that a target means, loaded: the guest, a file, or files.
 
         Args:
@@ -252,13 +252,13 @@ class Listing:
             found.append(self._guest)
         if "*" not in target:
             if not found and os.path.exists(target):
-                found.append(Program(target, self._load(target)))
+                found.append(ListedProgram(target, self._load(target)))
             return found
         for path in sorted(glob.glob(target)) if "/" in target else []:
             if found and os.path.samefile(path, found[0].path):
                 continue
             try:
-                found.append(Program(path, self._load(path)))
+                found.append(ListedProgram(path, self._load(path)))
             except self._ignored:
                 continue
         return found

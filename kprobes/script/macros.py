@@ -20,7 +20,7 @@ from .tree import Expression, Macro, Node
 DEEPEST: Final = 64
 
 
-def expand(script: tree.Script, found: Diagnostics) -> tree.Script:
+def expand(script: tree.ParsedScript, found: Diagnostics) -> tree.ParsedScript:
     """Return a script in which calls of macros are replaced by blocks.
 
     Args:
@@ -83,13 +83,13 @@ class _Expansion:
             return tuple(self.copy(one, bindings, inside) for one in value)
         if not isinstance(value, Node):
             return value
-        if isinstance(value, tree.Variable | tree.MapName) and inside:
+        if isinstance(value, tree.ScratchVariable | tree.MapName) and inside:
             return self._sigil(value, bindings)
         if isinstance(value, tree.Name):
             if value.name in bindings:
                 return bindings[value.name]
             return self._called(value, value.name, [], bindings, inside)
-        if isinstance(value, tree.Call):
+        if isinstance(value, tree.FunctionCall):
             arguments = self.copy(value.arguments, bindings, inside)
             made = evolve(value, arguments=arguments, expanded=tuple(reversed(self.calls)))
             return self._called(made, value.name, arguments, bindings, inside)
@@ -122,7 +122,7 @@ class _Expansion:
             return evolve(value, name="", expression=bound)
         return evolve(value, expression=self.copy(value.expression, bindings, inside))
 
-    def _sigil(self, value: tree.Variable | tree.MapName, bindings: Bindings) -> Expression:
+    def _sigil(self, value: tree.ScratchVariable | tree.MapName, bindings: Bindings) -> Expression:
         """Return what stands for a variable or map in the macro's body.
 
         That is the argument, for a parameter. A variable of the macro's own gets a fresh name,
@@ -184,12 +184,14 @@ class _Expansion:
         self.count += 1
         own: Bindings = {}
         for parameter, argument in zip(macro.parameters, arguments, strict=True):
-            assert isinstance(parameter, tree.Name | tree.Variable | tree.MapName)
+            assert isinstance(parameter, tree.Name | tree.ScratchVariable | tree.MapName)
             own[parameter.name] = argument
         self.calls.append(value.span)
-        body: tree.Block = self.copy(macro.body, own, (*inside, name))
+        body: tree.BlockExpression = self.copy(macro.body, own, (*inside, name))
         self.calls.pop()
-        if not body.statements and isinstance(body.value, tree.Number | tree.Text | tree.Truth):
+        if not body.statements and isinstance(
+            body.value, tree.NumberLiteral | tree.StringLiteral | tree.BooleanLiteral
+        ):
             return evolve(body.value, span=value.span)
         return evolve(body, span=value.span)
 
@@ -228,7 +230,9 @@ class _Expansion:
             return
         macro = next(one for one in candidates if len(one.parameters) == len(arguments))
         for parameter, argument in zip(macro.parameters, arguments, strict=True):
-            if isinstance(parameter, tree.Variable) and not isinstance(argument, tree.Variable):
+            if isinstance(parameter, tree.ScratchVariable) and not isinstance(
+                argument, tree.ScratchVariable
+            ):
                 self.found.error(
                     "Mismatched arg to macro call. Macro expects a variable for arg "
                     f"{parameter.name} but got something else.",
@@ -248,7 +252,7 @@ def _container(value: Expression) -> Expression:
     It is the pointer less the member's offset. Calls with other arguments stay as they are:
     inference refuses them.
     """
-    if not isinstance(value, tree.Call) or len(value.arguments) != 3:
+    if not isinstance(value, tree.FunctionCall) or len(value.arguments) != 3:
         return value
     pointer, kind, member = value.arguments
     fields = list[str]()

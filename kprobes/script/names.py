@@ -5,37 +5,37 @@ from __future__ import annotations
 from typing import Final
 
 from . import types
-from .types import Integer, ValueType
+from .types import IntegerType, ValueType
 
 AGGREGATES: Final = frozenset(
     {"count", "sum", "avg", "min", "max", "stats", "hist", "lhist", "tseries"}
 )
-_U8 = Integer(8, False)
-_U32 = Integer(32, False)
-_U64 = Integer(64, False)
-_I64 = Integer(64, True)
-_NOTHING = types.Nothing()
-_BOOLEAN = types.Boolean()
+_U8 = IntegerType(8, False)
+_U32 = IntegerType(32, False)
+_U64 = IntegerType(64, False)
+_I64 = IntegerType(64, True)
+_NOTHING = types.VoidType()
+_BOOLEAN = types.BooleanType()
 #: types that only scripts name
 TYPES: Final[dict[str, ValueType]] = {
-    "count_t": types.Count(),
-    "sum_t": types.Sum(True),
-    "usum_t": types.Sum(False),
-    "avg_t": types.Average(True),
-    "uavg_t": types.Average(False),
-    "min_t": types.Minimum(True),
-    "umin_t": types.Minimum(False),
-    "max_t": types.Maximum(True),
-    "umax_t": types.Maximum(False),
-    "stats_t": types.Stats(True),
-    "ustats_t": types.Stats(False),
-    "ksym_t": types.Symbol(False),
-    "usym_t": types.Symbol(True),
-    "inet": types.Text("inet"),
-    "timestamp": types.Text("timestamp"),
-    "macaddr_t": types.Text("mac_address"),
-    "username_t": types.Text("username"),
-    "cgroup_path_t": types.Text("cgroup_path"),
+    "count_t": types.CountType(),
+    "sum_t": types.SumType(True),
+    "usum_t": types.SumType(False),
+    "avg_t": types.AverageType(True),
+    "uavg_t": types.AverageType(False),
+    "min_t": types.MinimumType(True),
+    "umin_t": types.MinimumType(False),
+    "max_t": types.MaximumType(True),
+    "umax_t": types.MaximumType(False),
+    "stats_t": types.StatsType(True),
+    "ustats_t": types.StatsType(False),
+    "ksym_t": types.SymbolType(False),
+    "usym_t": types.SymbolType(True),
+    "inet": types.TextType("inet"),
+    "timestamp": types.TextType("timestamp"),
+    "macaddr_t": types.TextType("mac_address"),
+    "username_t": types.TextType("username"),
+    "cgroup_path_t": types.TextType("cgroup_path"),
 }
 #: builtins without arguments -> their types
 SIMPLE: Final[dict[str, ValueType]] = {
@@ -48,14 +48,14 @@ SIMPLE: Final[dict[str, ValueType]] = {
     "rand": _U32,
     "uid": _U64,
     "gid": _U64,
-    "comm": types.String(16),
+    "comm": types.StringType(16),
     "jiffies": _U64,
     "numaid": _U32,
     "usermode": _U8,
     "curtask": _U64,
     "cpid": _U32,
     "has_cpid": _BOOLEAN,
-    "probetype": types.String(24),
+    "probetype": types.StringType(24),
     "default_str_length": _U64,
 }
 #: names with and without parentheses that have no meaning here -> the reason

@@ -5,23 +5,23 @@ from typing import Any
 
 from .printing import average
 from .types import (
-    Average,
-    Count,
-    Enumeration,
-    Histogram,
-    Integer,
-    LinearHistogram,
-    Maximum,
-    Minimum,
-    Stats,
-    String,
-    Sum,
-    Tuple,
+    AverageType,
+    CountType,
+    EnumType,
+    HistogramType,
+    IntegerType,
+    LinearHistogramType,
+    MaximumType,
+    MinimumType,
+    StatsType,
+    StringType,
+    SumType,
+    TupleType,
     ValueType,
 )
 
 Item = tuple[Any, Any]
-_INTEGERS = (Integer, Enumeration)
+_INTEGERS = (IntegerType, EnumType)
 _U64 = (1 << 64) - 1
 
 
@@ -37,7 +37,7 @@ def _memory_order(type: ValueType | None, key: Any) -> Any:
         return (key & ((1 << bits) - 1)).to_bytes(bits // 8, "little")
     if isinstance(key, bytes):
         return key
-    if isinstance(type, Tuple):
+    if isinstance(type, TupleType):
         return b"".join(
             _memory_order(item_type, item)
             for item_type, item in zip(type.items, key, strict=True)
@@ -53,12 +53,14 @@ def _sort_by_key(type: ValueType | None, items: list[Item]) -> list[Item]:
         type: type of the keys.
         items: (key, value); those whose keys are equal in these fields keep their order.
     """
-    if isinstance(type, (*_INTEGERS, String)):
+    if isinstance(type, (*_INTEGERS, StringType)):
         return sorted(items, key=lambda item: item[0])
-    if not isinstance(type, Tuple):
+    if not isinstance(type, TupleType):
         return items
     places = [
-        index for index, field in enumerate(type.items) if isinstance(field, (*_INTEGERS, String))
+        index
+        for index, field in enumerate(type.items)
+        if isinstance(field, (*_INTEGERS, StringType))
     ]
     return sorted(items, key=lambda item: tuple(item[0][place] for place in places))
 
@@ -75,13 +77,13 @@ def ordered(key: ValueType | None, value: ValueType, items: Sequence[Item]) -> l
         items: (key, value) in the map's own order.
     """
     found = list(items)
-    if isinstance(value, (Integer, Enumeration, Count, Sum)):
+    if isinstance(value, (IntegerType, EnumType, CountType, SumType)):
         return sorted(found, key=lambda item: item[1])
-    if isinstance(value, (Minimum, Maximum)):
+    if isinstance(value, (MinimumType, MaximumType)):
         return sorted(found, key=lambda item: item[1] & _U64)
-    if isinstance(value, (Average, Stats)):
+    if isinstance(value, (AverageType, StatsType)):
         return sorted(found, key=lambda item: average(item[1]))
-    if isinstance(value, (Histogram, LinearHistogram)):
+    if isinstance(value, (HistogramType, LinearHistogramType)):
         return sorted(found, key=lambda item: (sum(item[1]), _memory_order(key, item[0])))
     return _sort_by_key(key, found)
 

@@ -15,11 +15,11 @@ from .ordering import Item, ordered, topmost
 from .printing import json, json_number, json_text, text, zero
 from .series import last_start, points, series_json, series_text, unit_of
 from .types import (
-    Average,
-    Histogram,
-    LinearHistogram,
-    Stats,
-    TimeSeries,
+    AverageType,
+    HistogramType,
+    LinearHistogramType,
+    StatsType,
+    TimeSeriesType,
     ValueType,
 )
 
@@ -67,7 +67,7 @@ class MapShape:
 
     Attributes:
         name: its name, with its `@`.
-        key: type of the keys, a `Tuple` where there are several; None for a scalar map.
+        key: type of the keys, a `TupleType` where there are several; None for a scalar map.
         value: type of the values.
     """
 
@@ -78,12 +78,12 @@ class MapShape:
 
 def _is_chart(type: ValueType) -> bool:
     """Return True for types whose values are shown as charts."""
-    return isinstance(type, (Histogram, LinearHistogram, TimeSeries))
+    return isinstance(type, (HistogramType, LinearHistogramType, TimeSeriesType))
 
 
 def _is_stats(type: ValueType) -> bool:
     """Return True for types whose values have a mean."""
-    return isinstance(type, (Average, Stats))
+    return isinstance(type, (AverageType, StatsType))
 
 
 def _key_text(shape: MapShape, key: Any) -> str:
@@ -110,7 +110,7 @@ def shown_items(shape: MapShape, items: Sequence[Item], top: int, final: bool) -
         final: True where the map is printed because the script ends. Otherwise an unset scalar map
             shows the zero of its type.
     """
-    if isinstance(shape.value, TimeSeries):
+    if isinstance(shape.value, TimeSeriesType):
         return list(items)
     if not items and shape.key is None and not final and not _is_chart(shape.value):
         return [(None, zero(shape.value))]
@@ -437,7 +437,7 @@ def _latest(shape: MapShape, items: Sequence[Item]) -> int | None:
     Returns:
         Nanoseconds; None: the map has no time series.
     """
-    if not isinstance(shape.value, TimeSeries):
+    if not isinstance(shape.value, TimeSeriesType):
         return None
     return last_start(value for _, value in items)
 
@@ -452,9 +452,9 @@ def _value_text(type: ValueType, value: Any, div: int, last: int | None) -> str:
         last: of a time series, start in nanoseconds of the last interval that is shown: the latest
             of all series of the map; None: the latest of this one.
     """
-    if isinstance(type, (Histogram, LinearHistogram)):
+    if isinstance(type, (HistogramType, LinearHistogramType)):
         return histogram_text(rows(type, value, div))
-    if isinstance(type, TimeSeries):
+    if isinstance(type, TimeSeriesType):
         return series_text(type, points(type, value, last or last_start([value])))
     return text(type, value, div)
 
@@ -469,9 +469,9 @@ def _value_json(type: ValueType, value: Any, div: int, last: int | None) -> str:
         last: of a time series, start in nanoseconds of the last interval that is shown: the latest
             of all series of the map; None: the latest of this one.
     """
-    if isinstance(type, (Histogram, LinearHistogram)):
+    if isinstance(type, (HistogramType, LinearHistogramType)):
         return histogram_json(rows(type, value, div))
-    if isinstance(type, TimeSeries):
+    if isinstance(type, TimeSeriesType):
         return series_json(points(type, value, last or last_start([value])))
     return json(type, value, div)
 
@@ -549,7 +549,7 @@ class JsonOutput(ScriptOutput):
         type = "map"
         if _is_stats(shape.value):
             type = "stats"
-        elif isinstance(shape.value, TimeSeries):
+        elif isinstance(shape.value, TimeSeriesType):
             type = "tseries"
         elif _is_chart(shape.value):
             type = "hist"

@@ -7,13 +7,13 @@ from typing import Final
 
 from . import tree
 from .expressions import COMPOUND, ExpressionParser
-from .source import Diagnostics, Source, Span
+from .source import Diagnostics, ScriptSource, Span
 from .tree import Expression, Statement
 
 _DEFINITIONS: Final = ("struct", "union", "enum", "typedef")
 
 
-def parse(source: Source, found: Diagnostics) -> tree.Script:
+def parse(source: ScriptSource, found: Diagnostics) -> tree.ParsedScript:
     """Return the tree of a script.
 
     Args:
@@ -26,7 +26,7 @@ def parse(source: Source, found: Diagnostics) -> tree.Script:
     return _Parser(source.text, found).script()
 
 
-def parse_expression(source: Source, found: Diagnostics) -> Expression:
+def parse_expression(source: ScriptSource, found: Diagnostics) -> Expression:
     """Return the tree of one expression.
 
     Args:
@@ -51,7 +51,7 @@ class _Parser(ExpressionParser):
     text is wrong.
     """
 
-    def script(self) -> tree.Script:
+    def script(self) -> tree.ParsedScript:
         """Read the whole script, and return it.
 
         Raises:
@@ -59,7 +59,7 @@ class _Parser(ExpressionParser):
         """
         if self.text.startswith("#!"):
             self.at = self.text.find("\n") if "\n" in self.text else len(self.text)
-        script = tree.Script(
+        script = tree.ParsedScript(
             span=self.between(0, len(self.text)),
             definitions=[],
             settings=[],
@@ -88,7 +88,7 @@ class _Parser(ExpressionParser):
 
     # --- before the probes
 
-    def _definition(self, script: tree.Script) -> bool:
+    def _definition(self, script: tree.ParsedScript) -> bool:
         """Read a preprocessor line or a C definition into the script.
 
         Returns:
@@ -136,7 +136,7 @@ class _Parser(ExpressionParser):
         if named is not None:
             self.at = named.end()
 
-    def _import(self) -> tree.Import:
+    def _import(self) -> tree.ImportDirective:
         """Read an import."""
         self.skip()
         start = self.at
@@ -147,9 +147,9 @@ class _Parser(ExpressionParser):
         path = self.string().decode("utf-8", "surrogateescape")
         if not self.take(";"):
             raise self.fail("expected ';' after import")
-        return tree.Import(span=self.since(start), path=path)
+        return tree.ImportDirective(span=self.since(start), path=path)
 
-    def _config(self, script: tree.Script) -> None:
+    def _config(self, script: tree.ParsedScript) -> None:
         """Read a config block into the script's settings."""
         for word in ("config", "=", "{"):
             self.expect(word)
@@ -167,13 +167,15 @@ class _Parser(ExpressionParser):
                 value = self.identifier("expected string, int, boolean, or ident")
                 if value in ("true", "false"):
                     value = value == "true"
-            script.settings.append(tree.Setting(span=self.since(start), name=name, value=value))
+            script.settings.append(
+                tree.ConfigSetting(span=self.since(start), name=name, value=value)
+            )
             if self.text[self.beyond(self.at) :][:1] != "}":
                 self.expect(";")
 
     # --- probes and macros
 
-    def _item(self, script: tree.Script) -> None:
+    def _item(self, script: tree.ParsedScript) -> None:
         """Read a macro, a map declaration or a probe into the script."""
         word = self.word_ahead()
         if word == "macro":
@@ -204,7 +206,7 @@ class _Parser(ExpressionParser):
                 here = self.at
                 if self.peek() == "$":
                     sigil = self.sigil()
-                    parameters.append(tree.Variable(span=self.since(here), name=sigil))
+                    parameters.append(tree.ScratchVariable(span=self.since(here), name=sigil))
                 elif self.peek() == "@":
                     sigil = self.sigil()
                     parameters.append(tree.MapName(span=self.since(here), name=sigil))
@@ -238,7 +240,7 @@ class _Parser(ExpressionParser):
         self.take(";")
         return tree.MapDeclaration(span=self.since(start), name=name, kind=kind, entries=entries)
 
-    def _probe(self) -> tree.Probe:
+    def _probe(self) -> tree.ProbeDefinition:
         """Read attach points, a predicate and a block."""
         start = self.at
         points = [self._point()]
@@ -254,7 +256,9 @@ class _Parser(ExpressionParser):
             predicate = self.expression()
             if not self.take("/"):
                 raise self.fail("expected '/' to close predicate")
-        return tree.Probe(span=span, points=points, predicate=predicate, body=self.block(False))
+        return tree.ProbeDefinition(
+            span=span, points=points, predicate=predicate, body=self.block(False)
+        )
 
     def _point(self) -> tree.AttachPoint:
         """Read an attach point, as it is written."""
@@ -280,7 +284,7 @@ class _Parser(ExpressionParser):
 
     # --- statements
 
-    def block(self, gives: bool) -> tree.Block:
+    def block(self, gives: bool) -> tree.BlockExpression:
         """Read statements in braces.
 
         Args:
@@ -298,12 +302,12 @@ class _Parser(ExpressionParser):
             else:
                 self.expect("}")
                 if gives:
-                    return tree.Block(
+                    return tree.BlockExpression(
                         span=self.since(start), statements=statements, value=statement
                     )
                 statements.append(tree.Evaluate(span=statement.span, expression=statement))
                 break
-        return tree.Block(span=self.since(start), statements=statements)
+        return tree.BlockExpression(span=self.since(start), statements=statements)
 
     def _statement(self) -> Statement | Expression:
         """Read a statement, or an expression without a semicolon that ends its block."""
@@ -349,7 +353,9 @@ class _Parser(ExpressionParser):
         if word == "return" and self.text[self.beyond(self.at) :][:1] not in (";", "}"):
             value = self.expression()
         self._end()
-        return tree.Jump(span=self.between(start, start + len(word)), kind=word, value=value)
+        return tree.JumpStatement(
+            span=self.between(start, start + len(word)), kind=word, value=value
+        )
 
     def _end(self) -> None:
         """Move on behind a semicolon; none is needed before a closing brace."""
@@ -369,7 +375,7 @@ class _Parser(ExpressionParser):
             The expression itself, where it ends its block: it is the block's value.
         """
         span = self.since(start)
-        braces = isinstance(expression, tree.Block) or (
+        braces = isinstance(expression, tree.BlockExpression) or (
             isinstance(expression, tree.Conditional) and self.text[self.at - 1] == "}"
         )
         if self.take(";"):
@@ -392,7 +398,7 @@ class _Parser(ExpressionParser):
             raise self.fail("expected variable after 'let'")
         here = self.at
         name = self.sigil()
-        variable = tree.Variable(span=self.since(here), name=name)
+        variable = tree.ScratchVariable(span=self.since(here), name=name)
         written = None
         if self.take(":"):
             written = (
@@ -419,8 +425,8 @@ class _Parser(ExpressionParser):
             target = self.map()
         else:
             name = self.sigil()
-            target = tree.Variable(span=self.since(start), name=name)
-        assert isinstance(target, tree.Variable | tree.MapName | tree.MapAccess)
+            target = tree.ScratchVariable(span=self.since(start), name=name)
+        assert isinstance(target, tree.ScratchVariable | tree.MapName | tree.MapAccess)
         behind = self.at
         self.skip()
         compound = next((one for one in COMPOUND if self.text.startswith(one, self.at)), "")
@@ -471,7 +477,7 @@ class _Parser(ExpressionParser):
             raise self.fail("expected variable in for loop")
         here = self.at
         name = self.sigil()
-        variable = tree.Variable(span=self.since(here), name=name)
+        variable = tree.ScratchVariable(span=self.since(here), name=name)
         self.expect(":")
         first = self.primary()
         if self.take(".."):

@@ -12,7 +12,7 @@ from .compiler import Compiled
 from .output import MapShape, ScriptOutput, SourceReference
 from .printf import Format
 from .settings import Settings
-from .source import Source, Span
+from .source import ScriptSource, Span
 from .storage import FLAG, Action
 from .times import time_of_day
 from .values import Decoder, hashable
@@ -36,7 +36,7 @@ class Performer:
 
     def __init__(
         self,
-        source: Source,
+        source: ScriptSource,
         settings: Settings,
         compiled: Compiled,
         decoder: Decoder,

@@ -14,14 +14,14 @@ import attrs
 from .gfp import gfp_text
 from .printing import encode, escaped_buffer, number, pieces, text
 from .types import (
-    Boolean,
-    Buffer,
-    Enumeration,
-    Floating,
-    Integer,
-    Nothing,
-    Pointer,
+    BooleanType,
+    BufferType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    PointerType,
     ValueType,
+    VoidType,
 )
 
 _CONVERSION = re.compile(
@@ -31,11 +31,11 @@ _CONVERSION = re.compile(
 )
 #: Length modifier -> bits of the number that are shown.
 _BITS = {"hh": 8, "h": 16, "l": 64, "ll": 64, "j": 64, "z": 64, "t": 64}
-_INTEGERS = (Integer, Enumeration, Boolean, Pointer)
+_INTEGERS = (IntegerType, EnumType, BooleanType, PointerType)
 #: Conversion -> the types that it takes; None for all.
 _TAKES: dict[str, tuple[type[ValueType], ...] | None] = {
     **dict.fromkeys(("d", "i", "u", "o", "x", "X", "c", "p", "gr"), _INTEGERS),
-    **dict.fromkeys(("r", "rx", "rh"), (Buffer,)),
+    **dict.fromkeys(("r", "rx", "rh"), (BufferType,)),
     "s": None,
 }
 
@@ -99,7 +99,7 @@ class Conversion:
             type: the value's type.
             value: the Python value that `types` describes.
         """
-        if self.letter in ("r", "rx", "rh") and isinstance(type, Buffer):
+        if self.letter in ("r", "rx", "rh") and isinstance(type, BufferType):
             if self.letter == "rh":
                 return self._padded(value.hex(" "))
             return self._padded(escaped_buffer(value, keep_ascii=self.letter == "r"))
@@ -108,7 +108,7 @@ class Conversion:
             return "".join([self._padded(first), *rest])
         shown = None if value is None else number(type, value)
         if self.letter == "gr":
-            if shown is None or isinstance(type, Boolean):
+            if shown is None or isinstance(type, BooleanType):
                 return f"!{{invalid GFP flags conversion: {text(type, value)}}}"
             return self._padded(gfp_text(shown & ((1 << 64) - 1)))
         if shown is None:
@@ -179,7 +179,7 @@ class Format:
         if len(types) > len(self.conversions):
             return f"too many arguments for format string {counts}"
         for type, conversion in zip(types, self.conversions, strict=True):
-            if isinstance(type, (Nothing, Floating)):
+            if isinstance(type, (VoidType, FloatType)):
                 return f"unable to print none type for specifier: {conversion.letter}"
             if conversion.letter not in _TAKES:
                 return f"unsupported format specifier: {conversion.letter}"

@@ -8,33 +8,33 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .types import (
-    Array,
-    Average,
-    Boolean,
-    Buffer,
-    Count,
-    Enumeration,
-    Floating,
-    Integer,
-    Maximum,
-    Minimum,
-    Nothing,
-    Pointer,
-    Record,
-    Stack,
+    ArrayType,
+    AverageType,
+    BooleanType,
+    BufferType,
+    CountType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    MaximumType,
+    MinimumType,
+    PointerType,
+    RecordType,
     StackFrame,
-    Stats,
-    String,
-    Structure,
-    Sum,
-    Symbol,
-    Text,
-    Tuple,
+    StackType,
+    StatsType,
+    StringType,
+    StructType,
+    SumType,
+    SymbolType,
+    TextType,
+    TupleType,
     ValueType,
+    VoidType,
 )
 
 #: Types whose Python value is a plain int and that print as a number.
-NUMBERS = (Integer, Count, Sum, Minimum, Maximum)
+NUMBERS = (IntegerType, CountType, SumType, MinimumType, MaximumType)
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -55,7 +55,7 @@ def divide(dividend: int, divisor: int) -> int:
 
 
 def average(value: tuple[int, int]) -> int:
-    """Return the mean of an `Average` or `Stats` value (total, count); 0 of no numbers."""
+    """Return the mean of an `AverageType` or `StatsType` value (total, count); 0 of no numbers."""
     total, count = value
     return divide(total, count) if count else 0
 
@@ -64,12 +64,12 @@ def symbolic(type: ValueType, value: Any) -> str:
     """Return the text of a pointer or of a member of an enumeration.
 
     Args:
-        type: a `Pointer` or an `Enumeration`.
+        type: a `PointerType` or an `EnumType`.
         value: its int.
     """
-    if isinstance(type, Pointer):
+    if isinstance(type, PointerType):
         return f"0x{value:x}"
-    assert isinstance(type, Enumeration)
+    assert isinstance(type, EnumType)
     mask = (1 << type.bits) - 1
     return type.members.get(value) or str(value & mask)
 
@@ -86,7 +86,7 @@ def escaped_buffer(data: bytes, keep_ascii: bool = True) -> str:
     )
 
 
-def _frame(type: Stack, frame: StackFrame) -> str:
+def _frame(type: StackType, frame: StackFrame) -> str:
     """Return the line of a frame in a call stack.
 
     Args:
@@ -107,7 +107,7 @@ def _frame(type: Stack, frame: StackFrame) -> str:
     return f"        {mark}{name}{source}\n"
 
 
-def stack_text(type: Stack, frames: Sequence[StackFrame]) -> str:
+def stack_text(type: StackType, frames: Sequence[StackFrame]) -> str:
     """Return a call stack as text: an empty line, then a line for each frame.
 
     Args:
@@ -128,7 +128,7 @@ def pieces(type: ValueType, value: Any, plus: bool = False, div: int = 1) -> lis
         plus: True writes a `+` before signed numbers that are not negative.
         div: divides numbers before they are shown.
     """
-    if value is None or isinstance(type, (Nothing, Floating)):
+    if value is None or isinstance(type, (VoidType, FloatType)):
         return ["null"]
     return _PIECES[type.__class__](type, value, plus, div)
 
@@ -158,7 +158,7 @@ def _number_pieces(type: Any, value: int, plus: bool, div: int) -> list[str]:
     return [f"{number:+d}" if plus and signed else str(number)]
 
 
-def _average_pieces(type: Average, value: tuple[int, int], plus: bool, div: int) -> list[str]:
+def _average_pieces(type: AverageType, value: tuple[int, int], plus: bool, div: int) -> list[str]:
     """Return the text of a mean, in pieces.
 
     Args:
@@ -170,7 +170,7 @@ def _average_pieces(type: Average, value: tuple[int, int], plus: bool, div: int)
     return _number_pieces(type, average(value), plus, div)
 
 
-def _stats_pieces(type: Stats, value: tuple[int, int], plus: bool, div: int) -> list[str]:
+def _stats_pieces(type: StatsType, value: tuple[int, int], plus: bool, div: int) -> list[str]:
     """Return the text of count, mean and total, in pieces.
 
     Args:
@@ -179,7 +179,7 @@ def _stats_pieces(type: Stats, value: tuple[int, int], plus: bool, div: int) -> 
         plus: True where numbers get a plus sign.
         div: divides the mean.
     """
-    number = Integer(64, type.signed)
+    number = IntegerType(64, type.signed)
     total, count = value
     parts = (
         ("count", _number_pieces(number, count, plus, 1)),
@@ -215,7 +215,7 @@ def _fields_pieces(type: Any, value: Mapping[str, Any], plus: bool, div: int) ->
     )
 
 
-def _tuple_pieces(type: Tuple, value: Sequence[Any], plus: bool, div: int) -> list[str]:
+def _tuple_pieces(type: TupleType, value: Sequence[Any], plus: bool, div: int) -> list[str]:
     """Return the text of a tuple, in pieces.
 
     Args:
@@ -233,7 +233,7 @@ def _tuple_pieces(type: Tuple, value: Sequence[Any], plus: bool, div: int) -> li
     return found
 
 
-def _array_pieces(type: Array, value: Sequence[Any], plus: bool, div: int) -> list[str]:
+def _array_pieces(type: ArrayType, value: Sequence[Any], plus: bool, div: int) -> list[str]:
     """Return the text of an array, in pieces.
 
     Args:
@@ -253,20 +253,20 @@ def _array_pieces(type: Array, value: Sequence[Any], plus: bool, div: int) -> li
 
 _PIECES: dict[type[ValueType], Callable[[Any, Any, bool, int], list[str]]] = {
     **dict.fromkeys(NUMBERS, _number_pieces),
-    Array: _array_pieces,
-    Average: _average_pieces,
-    Boolean: lambda type, value, plus, div: ["true" if value else "false"],
-    Buffer: lambda type, value, plus, div: [escaped_buffer(value)],
-    Enumeration: lambda type, value, plus, div: [symbolic(type, value)],
-    Pointer: lambda type, value, plus, div: [symbolic(type, value)],
-    Record: _fields_pieces,
-    Stack: lambda type, value, plus, div: [stack_text(type, value)],
-    Stats: _stats_pieces,
-    String: lambda type, value, plus, div: [decode(value)],
-    Structure: _fields_pieces,
-    Symbol: lambda type, value, plus, div: [value],
-    Text: lambda type, value, plus, div: [value],
-    Tuple: _tuple_pieces,
+    ArrayType: _array_pieces,
+    AverageType: _average_pieces,
+    BooleanType: lambda type, value, plus, div: ["true" if value else "false"],
+    BufferType: lambda type, value, plus, div: [escaped_buffer(value)],
+    EnumType: lambda type, value, plus, div: [symbolic(type, value)],
+    PointerType: lambda type, value, plus, div: [symbolic(type, value)],
+    RecordType: _fields_pieces,
+    StackType: lambda type, value, plus, div: [stack_text(type, value)],
+    StatsType: _stats_pieces,
+    StringType: lambda type, value, plus, div: [decode(value)],
+    StructType: _fields_pieces,
+    SymbolType: lambda type, value, plus, div: [value],
+    TextType: lambda type, value, plus, div: [value],
+    TupleType: _tuple_pieces,
 }
 
 
@@ -300,7 +300,7 @@ def json(type: ValueType, value: Any, div: int = 1) -> str:
         value: the Python value that `types` describes.
         div: divides numbers before they are shown.
     """
-    if value is None or isinstance(type, (Nothing, Floating)):
+    if value is None or isinstance(type, (VoidType, FloatType)):
         return "null"
     return _JSON[type.__class__](type, value, div)
 
@@ -317,7 +317,7 @@ def _json_fields(type: Any, value: Mapping[str, Any], div: int) -> str:
     )
 
 
-def _json_stats(type: Stats, value: tuple[int, int], div: int) -> str:
+def _json_stats(type: StatsType, value: tuple[int, int], div: int) -> str:
     """Return count, mean and total as a JSON object.
 
     Args:
@@ -339,13 +339,13 @@ def _json_items(texts: Sequence[str]) -> str:
     return "[" + ",".join(texts) + "]"
 
 
-def _json_buffer(type: Buffer, value: bytes, div: int) -> str:
+def _json_buffer(type: BufferType, value: bytes, div: int) -> str:
     """Return bytes as a JSON array of signed numbers."""
     signed = (byte - 256 if byte >= 128 else byte for byte in value)
     return _json_items([str(byte) for byte in signed])
 
 
-def _json_tuple(type: Tuple, value: Sequence[Any], div: int) -> str:
+def _json_tuple(type: TupleType, value: Sequence[Any], div: int) -> str:
     """Return a tuple as a JSON array."""
     return _json_items(
         [json(item_type, item, div) for item_type, item in zip(type.items, value, strict=True)]
@@ -354,20 +354,20 @@ def _json_tuple(type: Tuple, value: Sequence[Any], div: int) -> str:
 
 _JSON: dict[type[ValueType], Callable[[Any, Any, int], str]] = {
     **dict.fromkeys(NUMBERS, lambda type, value, div: json_number(divide(value, div))),
-    Array: lambda type, value, div: _json_items([json(type.element, x, div) for x in value]),
-    Average: lambda type, value, div: json_number(divide(average(value), div)),
-    Boolean: lambda type, value, div: "true" if value else "false",
-    Buffer: _json_buffer,
-    Enumeration: lambda type, value, div: json_number(value & ((1 << type.bits) - 1)),
-    Pointer: lambda type, value, div: json_number(value),
-    Record: _json_fields,
-    Stack: lambda type, value, div: json_text(stack_text(type, value)),
-    Stats: _json_stats,
-    String: lambda type, value, div: json_text(decode(value)),
-    Structure: _json_fields,
-    Symbol: lambda type, value, div: json_text(value),
-    Text: lambda type, value, div: json_text(value),
-    Tuple: _json_tuple,
+    ArrayType: lambda type, value, div: _json_items([json(type.element, x, div) for x in value]),
+    AverageType: lambda type, value, div: json_number(divide(average(value), div)),
+    BooleanType: lambda type, value, div: "true" if value else "false",
+    BufferType: _json_buffer,
+    EnumType: lambda type, value, div: json_number(value & ((1 << type.bits) - 1)),
+    PointerType: lambda type, value, div: json_number(value),
+    RecordType: _json_fields,
+    StackType: lambda type, value, div: json_text(stack_text(type, value)),
+    StatsType: _json_stats,
+    StringType: lambda type, value, div: json_text(decode(value)),
+    StructType: _json_fields,
+    SymbolType: lambda type, value, div: json_text(value),
+    TextType: lambda type, value, div: json_text(value),
+    TupleType: _json_tuple,
 }
 
 
@@ -378,33 +378,33 @@ def number(type: ValueType, value: Any) -> int | None:
         type: the value's type.
         value: the Python value that `types` describes.
     """
-    if isinstance(type, (*NUMBERS, Boolean, Enumeration, Pointer)):
+    if isinstance(type, (*NUMBERS, BooleanType, EnumType, PointerType)):
         return int(value)
-    if isinstance(type, Average):
+    if isinstance(type, AverageType):
         return average(value)
     return None
 
 
 def zero(type: ValueType) -> Any:
     """Return the value of `type` whose bytes are all zero."""
-    if isinstance(type, (*NUMBERS, Enumeration, Pointer)):
+    if isinstance(type, (*NUMBERS, EnumType, PointerType)):
         return 0
-    if isinstance(type, (Record, Structure)):
+    if isinstance(type, (RecordType, StructType)):
         return {field.name: zero(field.type) for field in type.fields}
-    if isinstance(type, Tuple):
+    if isinstance(type, TupleType):
         return tuple(zero(item) for item in type.items)
-    if isinstance(type, Array):
+    if isinstance(type, ArrayType):
         return [zero(type.element)] * type.count
     return _ZEROS.get(type.__class__)
 
 
 _ZEROS: dict[type[ValueType], Any] = {
-    Average: (0, 0),
-    Boolean: False,
-    Buffer: b"",
-    Stack: (),
-    Stats: (0, 0),
-    String: b"",
-    Symbol: "0x0",
-    Text: "",
+    AverageType: (0, 0),
+    BooleanType: False,
+    BufferType: b"",
+    StackType: (),
+    StatsType: (0, 0),
+    StringType: b"",
+    SymbolType: "0x0",
+    TextType: "",
 }

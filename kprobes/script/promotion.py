@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from attrs import frozen
 
 from . import layout, types
-from .types import Integer, ValueType
+from .types import IntegerType, ValueType
 
 
 @frozen
-class Flexible(Integer):
+class Flexible(IntegerType):
     """The type of a literal that is not negative: it takes the sign of what it meets."""
 
 
-def literal(value: int) -> Integer:
+def literal(value: int) -> IntegerType:
     """Return the type of an integer literal: the smallest signed one that holds it."""
     if value >= 1 << 63:
-        return Integer(64, False)
-    kind = Flexible if value >= 0 else Integer
+        return IntegerType(64, False)
+    kind = Flexible if value >= 0 else IntegerType
     for bits in (8, 16, 32):
         if -(1 << bits - 1) <= value < 1 << bits - 1:
             return kind(bits, True)
@@ -29,15 +32,15 @@ def settled(type: ValueType) -> ValueType:
     more.
     """
     if isinstance(type, Flexible):
-        return Integer(type.bits, type.signed)
-    if isinstance(type, types.Tuple):
-        return types.Tuple(tuple(settled(item) for item in type.items))
-    if isinstance(type, types.Record):
+        return IntegerType(type.bits, type.signed)
+    if isinstance(type, types.TupleType):
+        return types.TupleType(tuple(settled(item) for item in type.items))
+    if isinstance(type, types.RecordType):
         return layout.record([(field.name, settled(field.type)) for field in type.fields])
     return type
 
 
-def both(a: Integer, b: Integer) -> Integer:
+def both(a: IntegerType, b: IntegerType) -> IntegerType:
     """Return the integer type that holds numbers of two; int64 where none does.
 
     Args:
@@ -49,13 +52,13 @@ def both(a: Integer, b: Integer) -> Integer:
         return Flexible(bits, True)
     if isinstance(a, Flexible) or isinstance(b, Flexible):
         rigid = b if isinstance(a, Flexible) else a
-        return Integer(bits, rigid.signed)
+        return IntegerType(bits, rigid.signed)
     if a.signed == b.signed:
-        return Integer(bits, a.signed)
+        return IntegerType(bits, a.signed)
     signed, unsigned = (a, b) if a.signed else (b, a)
     if signed.bits > unsigned.bits:
-        return Integer(signed.bits, True)
-    return Integer(min(64, 2 * unsigned.bits), True)
+        return IntegerType(signed.bits, True)
+    return IntegerType(min(64, 2 * unsigned.bits), True)
 
 
 def promoted(a: ValueType, b: ValueType) -> ValueType | None:
@@ -70,53 +73,54 @@ def promoted(a: ValueType, b: ValueType) -> ValueType | None:
     """
     if a == b:
         return a
-    if isinstance(a, Integer) and isinstance(b, Integer):
+    if isinstance(a, IntegerType) and isinstance(b, IntegerType):
         return both(a, b)
-    if isinstance(a, types.Enumeration) and isinstance(b, Integer):
-        return both(Integer(a.bits, a.signed), b)
-    if isinstance(b, types.Enumeration) and isinstance(a, Integer):
-        return both(a, Integer(b.bits, b.signed))
+    if isinstance(a, types.EnumType) and isinstance(b, IntegerType):
+        return both(IntegerType(a.bits, a.signed), b)
+    if isinstance(b, types.EnumType) and isinstance(a, IntegerType):
+        return both(a, IntegerType(b.bits, b.signed))
     if type(a) is not type(b):
         return None
-    if isinstance(a, types.String) and isinstance(b, types.String):
-        return types.String(max(a.size, b.size))
-    if isinstance(a, types.Buffer) and isinstance(b, types.Buffer):
-        return types.Buffer(max(a.size, b.size))
-    if isinstance(a, types.Tuple) and isinstance(b, types.Tuple) and len(a.items) == len(b.items):
+    if isinstance(a, types.StringType) and isinstance(b, types.StringType):
+        return types.StringType(max(a.size, b.size))
+    if isinstance(a, types.BufferType) and isinstance(b, types.BufferType):
+        return types.BufferType(max(a.size, b.size))
+    if (
+        isinstance(a, types.TupleType)
+        and isinstance(b, types.TupleType)
+        and len(a.items) == len(b.items)
+    ):
         items = [promoted(x, y) for x, y in zip(a.items, b.items, strict=True)]
-        return types.Tuple(tuple(x for x in items if x is not None)) if None not in items else None
-    if isinstance(a, types.Record) and isinstance(b, types.Record):
+        return (
+            types.TupleType(tuple(x for x in items if x is not None)) if None not in items else None
+        )
+    if isinstance(a, types.RecordType) and isinstance(b, types.RecordType):
         return _records(a, b)
     if (
-        isinstance(a, types.Stack)
-        and isinstance(b, types.Stack)
+        isinstance(a, types.StackType)
+        and isinstance(b, types.StackType)
         and (a.user, a.mode) == (b.user, b.mode)
     ):
-        return types.Stack(a.user, a.mode, max(a.limit, b.limit))
-    if isinstance(a, types.Aggregate) and hasattr(a, "signed") and _unsigned(a) == _unsigned(b):
+        return types.StackType(a.user, a.mode, max(a.limit, b.limit))
+    if isinstance(a, types.AggregateType) and hasattr(a, "signed") and _unsigned(a) == _unsigned(b):
         return a if a.signed else b
-    if isinstance(a, types.Symbol) and isinstance(b, types.Symbol):
-        return types.Symbol(True)  # kernel and user are one guest
+    if isinstance(a, types.SymbolType) and isinstance(b, types.SymbolType):
+        return types.SymbolType(True)  # kernel and user are one guest
     if (
-        isinstance(a, types.Pointer)
-        and isinstance(b, types.Pointer)
-        and types.Nothing() in (a.target, b.target)
+        isinstance(a, types.PointerType)
+        and isinstance(b, types.PointerType)
+        and types.VoidType() in (a.target, b.target)
     ):
-        return b if a.target == types.Nothing() else a
+        return b if a.target == types.VoidType() else a
     return None
 
 
 def _unsigned(type: ValueType) -> object:
     """Return what two aggregates have in common if they differ in sign only."""
-    return (builtin_type(type), getattr(type, "interval", 0), getattr(type, "intervals", 0))
+    return (type.__class__, getattr(type, "interval", 0), getattr(type, "intervals", 0))
 
 
-def builtin_type(value: object) -> str:
-    """Return the name of a value's Python class."""
-    return value.__class__.__name__
-
-
-def _records(a: types.Record, b: types.Record) -> ValueType | None:
+def _records(a: types.RecordType, b: types.RecordType) -> ValueType | None:
     """Return the type that holds records of two types, with the fields in the first one's order.
 
     Args:
@@ -138,16 +142,16 @@ def _records(a: types.Record, b: types.Record) -> ValueType | None:
     return layout.record(fields)
 
 
-_AGGREGATES = {
-    "Count": "count_t",
-    "Sum": "sum_t",
-    "Average": "avg_t",
-    "Minimum": "min_t",
-    "Maximum": "max_t",
-    "Stats": "stats_t",
-    "Histogram": "hist_t",
-    "LinearHistogram": "lhist_t",
-    "TimeSeries": "tseries_t",
+_AGGREGATES: Final[Mapping[type[ValueType], str]] = {
+    types.CountType: "count_t",
+    types.SumType: "sum_t",
+    types.AverageType: "avg_t",
+    types.MinimumType: "min_t",
+    types.MaximumType: "max_t",
+    types.StatsType: "stats_t",
+    types.HistogramType: "hist_t",
+    types.LinearHistogramType: "lhist_t",
+    types.TimeSeriesType: "tseries_t",
 }
 
 
@@ -156,51 +160,51 @@ def base_name(kind: ValueType) -> str:
     "pointer".
     """
     names = {
-        types.String: "string",
-        types.Pointer: "pointer",
-        types.Array: "array",
-        types.Tuple: "tuple",
-        types.Record: "record",
-        types.Boolean: "bool",
-        types.Buffer: "buffer",
+        types.StringType: "string",
+        types.PointerType: "pointer",
+        types.ArrayType: "array",
+        types.TupleType: "tuple",
+        types.RecordType: "record",
+        types.BooleanType: "bool",
+        types.BufferType: "buffer",
     }
-    if isinstance(kind, (Integer, types.Enumeration)):
+    if isinstance(kind, (IntegerType, types.EnumType)):
         return "int"
     return names.get(type(kind), name_of(kind))
 
 
 def name_of(type: ValueType | None) -> str:
     """Return a type as bpftrace's messages write it."""
-    if type is None or isinstance(type, types.Nothing):
+    if type is None or isinstance(type, types.VoidType):
         return "none" if type is None else "void"
-    if isinstance(type, Integer):
+    if isinstance(type, IntegerType):
         return f"{'' if type.signed else 'u'}int{type.bits}"
-    if isinstance(type, types.Boolean):
+    if isinstance(type, types.BooleanType):
         return "bool"
-    if isinstance(type, types.Enumeration):
+    if isinstance(type, types.EnumType):
         return f"enum {type.name}"
-    if isinstance(type, types.Floating):
+    if isinstance(type, types.FloatType):
         return "float" if type.bits == 32 else "double"
-    if isinstance(type, types.String):
+    if isinstance(type, types.StringType):
         return f"string[{type.size}]"
-    if isinstance(type, types.Buffer):
+    if isinstance(type, types.BufferType):
         return f"buffer[{type.size}]"
-    if isinstance(type, types.Pointer):
+    if isinstance(type, types.PointerType):
         return f"{name_of(type.target)} *"
-    if isinstance(type, types.Array):
+    if isinstance(type, types.ArrayType):
         return f"{name_of(type.element)}[{type.count}]"
-    if isinstance(type, types.Tuple):
+    if isinstance(type, types.TupleType):
         return f"({','.join(name_of(item) for item in type.items)})"
-    if isinstance(type, types.Record):
+    if isinstance(type, types.RecordType):
         return f"({','.join(f'{field.name}={name_of(field.type)}' for field in type.fields)})"
-    if isinstance(type, types.Structure):
+    if isinstance(type, types.StructType):
         return type.name
-    if isinstance(type, types.Symbol):
+    if isinstance(type, types.SymbolType):
         return "usym_t" if type.user else "ksym_t"
-    if isinstance(type, types.Stack):
+    if isinstance(type, types.StackType):
         return "ustack" if type.user else "kstack"
-    if isinstance(type, types.Text):
+    if isinstance(type, types.TextType):
         return type.kind
-    name = _AGGREGATES[builtin_type(type)]
+    name = _AGGREGATES[type.__class__]
     signed = getattr(type, "signed", True)
-    return name if signed or isinstance(type, types.TimeSeries) else f"u{name}"
+    return name if signed or isinstance(type, types.TimeSeriesType) else f"u{name}"

@@ -21,7 +21,7 @@ from .output import JsonOutput, ScriptOutput, TextOutput
 from .performing import Performer
 from .placing import Probed, attach, placed
 from .points import Point
-from .source import Source
+from .source import ScriptSource
 from .storage import TICK
 from .times import strftime
 from .world import NoGuest, World
@@ -237,7 +237,7 @@ class Script:
         self._output = output or TextOutput(self._kept.write, self._errors.write)
         self._begun = 0
         self.attachments: list[Attachment | Watchpoint] = []
-        self.source = Source(name, text)
+        self.source = ScriptSource(name, text)
         front = compiler.read(
             self.source, parameters or Parameters(), environment, self._world.bits
         )

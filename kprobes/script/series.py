@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from .histograms import single
-from .types import TimeSeries
+from .types import TimeSeriesType
 
 _BILLION = 1_000_000_000
 _WIDTH = 53
@@ -55,7 +55,7 @@ def last_start(series: Iterable[Mapping[int, int]]) -> int | None:
     return max((start for values in series for start in values), default=None)
 
 
-def points(type: TimeSeries, values: Mapping[int, int], last: int | None) -> Points:
+def points(type: TimeSeriesType, values: Mapping[int, int], last: int | None) -> Points:
     """Return the intervals that are shown: the last ones, from the first with a number.
 
     Args:
@@ -114,7 +114,7 @@ def _column(steps: int, distance: int, length: int) -> int:
     return int(single(single(steps * single(distance)) / single(length)))
 
 
-def series_text(type: TimeSeries, shown: Points) -> str:
+def series_text(type: TimeSeriesType, shown: Points) -> str:
     """Return a chart with a line for each interval; `<no data>` where there are no numbers.
 
     Args:

@@ -9,7 +9,7 @@ import attrs
 from attrs import frozen
 
 from .source import Diagnostics, did_you_mean
-from .tree import Setting
+from .tree import ConfigSetting
 
 STACK_MODES: Final = ("bpftrace", "perf", "raw", "build_id")
 _CHOICES: Final[dict[str, tuple[str, ...]]] = {
@@ -72,7 +72,7 @@ NAMES: Final = tuple(field.name for field in attrs.fields(Settings) if field.nam
 
 
 def configured(
-    lines: Iterable[Setting], environment: Mapping[str, str], found: Diagnostics
+    lines: Iterable[ConfigSetting], environment: Mapping[str, str], found: Diagnostics
 ) -> Settings:
     """Return the settings of a script.
 
@@ -92,7 +92,7 @@ def configured(
             )
             continue
         value = _value(name, line.value)
-        if isinstance(value, _Wrong):
+        if isinstance(value, _BadValue):
             found.error(value.reason, line.span)
         else:
             values[name] = value
@@ -100,7 +100,7 @@ def configured(
         text = environment.get(f"BPFTRACE_{name.upper()}")
         if text is not None:
             value = _value(name, int(text, 0) if text.isdigit() else text)
-            if isinstance(value, _Wrong):
+            if isinstance(value, _BadValue):
                 found.error(value.reason, None)
             else:
                 values[name] = value
@@ -109,7 +109,7 @@ def configured(
 
 
 @frozen
-class _Wrong:
+class _BadValue:
     """Why a value is none that a variable can have.
 
     Attributes:
@@ -135,22 +135,22 @@ def _value(name: str, value: str | int | bool) -> object:
             return bool(value)
         if isinstance(value, str) and value.lower() in ("true", "false", "0", "1"):
             return value.lower() in ("true", "1")
-        return _Wrong(f"{name}: Invalid bool value, only false or true allowed.")
+        return _BadValue(f"{name}: Invalid bool value, only false or true allowed.")
     if kind is int:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
-        return _Wrong(f"{name}: Expecting a number.")
+        return _BadValue(f"{name}: Expecting a number.")
     if not isinstance(value, str):
-        return _Wrong(f"{name}: Expecting a string.")
+        return _BadValue(f"{name}: Expecting a string.")
     choices = _CHOICES.get(name)
     if choices is not None and value not in choices:
         known = {choice.lower(): choice for choice in choices}
         if value.lower() not in known and name == "license":
-            return _Wrong(
+            return _BadValue(
                 f"Invalid value for license. Found: {value}. Valid values: {', '.join(choices)}."
             )
         if value.lower() not in known:
-            return _Wrong(
+            return _BadValue(
                 f"{name}: Invalid value for {name}: valid values are "
                 f"{', '.join(choices[:-1])}, and {choices[-1]}."
             )

@@ -1,7 +1,7 @@
 """Builtins and functions: what they take, and which type they give.
 
 Functions here take the walk (`inference`) and the call or name (`node`), walk through the
-arguments, note errors in the walk, and return the type: Nothing() of a function that gives no
+arguments, note errors in the walk, and return the type: VoidType() of a function that gives no
 value; None where it is not known yet, or wrong.
 """
 
@@ -18,14 +18,14 @@ from .names import AGGREGATES, AT_CODE, CLOCKS, KNOWN, REFUSED, SIMPLE, UNSAFE
 from .promotion import base_name, name_of, settled
 from .settings import STACK_MODES
 from .source import did_you_mean
-from .types import Integer, ValueType
+from .types import IntegerType, ValueType
 
-_U8 = Integer(8, False)
-_U64 = Integer(64, False)
-_I64 = Integer(64, True)
-_U32 = Integer(32, False)
-_NOTHING = types.Nothing()
-_BOOLEAN = types.Boolean()
+_U8 = IntegerType(8, False)
+_U64 = IntegerType(64, False)
+_I64 = IntegerType(64, True)
+_U32 = IntegerType(32, False)
+_NOTHING = types.VoidType()
+_BOOLEAN = types.BooleanType()
 
 
 def name(inference: Inference, node: tree.Name) -> ValueType | None:
@@ -47,14 +47,14 @@ def name(inference: Inference, node: tree.Name) -> ValueType | None:
 
         return literal(definitions.constants[word])
     if word in definitions.texts:
-        return types.String(len(definitions.texts[word]) + 1)
+        return types.StringType(len(definitions.texts[word]) + 1)
     if re.fullmatch(r"s?arg\d+", word):
         return _argument(inference, node)
     word = word.removeprefix("__builtin_")
     if word == "args":
         return _args(inference, node)
     if word in KNOWN:
-        return call(inference, tree.Call(span=node.span, name=word, arguments=[]), node)
+        return call(inference, tree.FunctionCall(span=node.span, name=word, arguments=[]), node)
     inference.error(
         f"Unknown identifier: '{node.name}'",
         node,
@@ -106,7 +106,7 @@ def _args(inference: Inference, node: tree.Name) -> ValueType | None:
     return found
 
 
-def _counted(inference: Inference, node: tree.Call, least: int, most: int) -> bool:
+def _counted(inference: Inference, node: tree.FunctionCall, least: int, most: int) -> bool:
     """Return True where a call has as many arguments as the function takes; else note an error.
 
     Args:
@@ -135,7 +135,9 @@ def _counted(inference: Inference, node: tree.Call, least: int, most: int) -> bo
     return False
 
 
-def call(inference: Inference, node: tree.Call, at: tree.Node | None = None) -> ValueType | None:
+def call(
+    inference: Inference, node: tree.FunctionCall, at: tree.Node | None = None
+) -> ValueType | None:
     """Return the type of a call.
 
     Args:
@@ -144,7 +146,7 @@ def call(inference: Inference, node: tree.Call, at: tree.Node | None = None) -> 
         at: the name in the script, where it had no parentheses; None: it had.
 
     Returns:
-        Nothing() of a function that gives no value; None: it is not known yet, or an error was
+        VoidType() of a function that gives no value; None: it is not known yet, or an error was
         noted.
     """
     word = node.name.removeprefix("__builtin_")
@@ -190,9 +192,9 @@ def constant(inference: Inference, node: tree.Expression) -> str | int | None:
     Returns:
         None: it is known only when the script runs.
     """
-    if isinstance(node, tree.Number | tree.Truth):
+    if isinstance(node, tree.NumberLiteral | tree.BooleanLiteral):
         return int(node.value)
-    if isinstance(node, tree.Text):
+    if isinstance(node, tree.StringLiteral):
         return node.value.decode("utf-8", "replace")
     if isinstance(node, tree.FieldAccess) and isinstance(node.of, tree.TypeInfo):
         kind = inference.written(node.of.type)
@@ -208,9 +210,13 @@ def constant(inference: Inference, node: tree.Expression) -> str | int | None:
         return probe_type(inference.probe.points[0].kind)
     if isinstance(node, tree.Name) and node.name == "__builtin_safe_mode":
         return int(not inference.unsafe)
-    if isinstance(node, tree.Call) and node.name in PREDICATES and len(node.arguments) == 1:
+    if isinstance(node, tree.FunctionCall) and node.name in PREDICATES and len(node.arguments) == 1:
         if node.name == "is_literal":
-            return int(isinstance(node.arguments[0], tree.Number | tree.Text | tree.Truth))
+            return int(
+                isinstance(
+                    node.arguments[0], tree.NumberLiteral | tree.StringLiteral | tree.BooleanLiteral
+                )
+            )
         kind = inference.type(node.arguments[0])
         return None if kind is None else int(PREDICATES[node.name](kind))
     if isinstance(node, tree.SizeOf):
@@ -225,11 +231,11 @@ def probe_type(kind: str) -> str:
 
 
 PREDICATES: Final[dict[str, Callable[[ValueType], bool]]] = {
-    "is_str": lambda kind: isinstance(kind, types.String),
-    "is_ptr": lambda kind: isinstance(kind, types.Pointer),
-    "is_array": lambda kind: isinstance(kind, types.Array),
-    "is_integer": lambda kind: isinstance(kind, Integer),
-    "is_unsigned_integer": lambda kind: isinstance(kind, Integer) and not kind.signed,
+    "is_str": lambda kind: isinstance(kind, types.StringType),
+    "is_ptr": lambda kind: isinstance(kind, types.PointerType),
+    "is_array": lambda kind: isinstance(kind, types.ArrayType),
+    "is_integer": lambda kind: isinstance(kind, IntegerType),
+    "is_unsigned_integer": lambda kind: isinstance(kind, IntegerType) and not kind.signed,
     "is_literal": lambda kind: False,
 }
 
@@ -251,7 +257,7 @@ _LITERALS: Final = {
 }
 
 
-def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
+def aggregate(inference: Inference, node: tree.FunctionCall) -> types.AggregateType | None:
     """Return the type of a map that is assigned by `count()` and its like.
 
     Args:
@@ -268,7 +274,7 @@ def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
     if not _counted(inference, node, least, most):
         return None
     if word == "count":
-        return types.Count()
+        return types.CountType()
     number = inference.number(
         node.arguments[0], f"{word}() only supports integer arguments ({{}} provided)"
     )
@@ -279,36 +285,36 @@ def aggregate(inference: Inference, node: tree.Call) -> types.Aggregate | None:
         inference.type(argument)
         if word == "tseries" and position == 3:
             continue
-        if not isinstance(argument, tree.Number) or argument.value < 0:
+        if not isinstance(argument, tree.NumberLiteral) or argument.value < 0:
             if inference.type(argument) is not None:
                 inference.error(f"{word}: invalid {_LITERALS[word][position - 1]}", node)
             return None
         rest.append(argument.value)
     signed = number.signed
     simple: dict[str, type] = {
-        "sum": types.Sum,
-        "avg": types.Average,
-        "min": types.Minimum,
-        "max": types.Maximum,
-        "stats": types.Stats,
+        "sum": types.SumType,
+        "avg": types.AverageType,
+        "min": types.MinimumType,
+        "max": types.MaximumType,
+        "stats": types.StatsType,
     }
     if word in simple:
-        made: types.Aggregate = simple[word](signed)
+        made: types.AggregateType = simple[word](signed)
         return made
     if word == "hist":
         bits = rest[0] if rest else 0
         if not 0 <= bits <= 5:
             inference.error(f"hist: bits {bits} must be 0..5", node)
             return None
-        return types.Histogram(bits)
+        return types.HistogramType(bits)
     if word == "lhist":
         return _linear(inference, node, *rest)
     return _series(inference, node, rest, signed)
 
 
 def _linear(
-    inference: Inference, node: tree.Call, low: int, high: int, step: int
-) -> types.Aggregate | None:
+    inference: Inference, node: tree.FunctionCall, low: int, high: int, step: int
+) -> types.AggregateType | None:
     """Check the limits of lhist(), and return its type; None after an error.
 
     Args:
@@ -335,12 +341,12 @@ def _linear(
         wrong.append("lhist() limits have 31 bits here")
     for text in wrong:
         inference.error(text, node)
-    return None if wrong else types.LinearHistogram(low, high, step)
+    return None if wrong else types.LinearHistogramType(low, high, step)
 
 
 def _series(
-    inference: Inference, node: tree.Call, rest: list[int], signed: bool
-) -> types.Aggregate | None:
+    inference: Inference, node: tree.FunctionCall, rest: list[int], signed: bool
+) -> types.AggregateType | None:
     """Check the numbers of tseries(), and return its type.
 
     Args:
@@ -354,7 +360,9 @@ def _series(
     """
     interval, count = rest
     how = node.arguments[3] if len(node.arguments) == 4 else None
-    aggregation = how.value.decode("utf-8", "replace") if isinstance(how, tree.Text) else None
+    aggregation = (
+        how.value.decode("utf-8", "replace") if isinstance(how, tree.StringLiteral) else None
+    )
     if interval <= 0:
         inference.error(f"tseries() interval_ns must be >= 1 ({interval} provided)", node)
     elif not 1 <= count <= 1000000:
@@ -379,14 +387,14 @@ def _series(
                 "unstable_tseries",
                 node,
             )
-        return types.TimeSeries(interval, count, aggregation, signed)
+        return types.TimeSeriesType(interval, count, aggregation, signed)
     return None
 
 
 # --- functions
 
 
-def _nothing(inference: Inference, node: tree.Call) -> ValueType:
+def _nothing(inference: Inference, node: tree.FunctionCall) -> ValueType:
     """Walk through the arguments of the call `node` of a function that gives no value.
 
     Errors are noted in `inference`.
@@ -396,7 +404,7 @@ def _nothing(inference: Inference, node: tree.Call) -> ValueType:
     return _NOTHING
 
 
-def _format(inference: Inference, node: tree.Call) -> ValueType | None:
+def _format(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Check printf() and its like: a literal format, and values that fit it. It gives no value.
 
     Errors in the call `node` are noted in `inference`.
@@ -406,7 +414,7 @@ def _format(inference: Inference, node: tree.Call) -> ValueType | None:
         return None
     text = node.arguments[0]
     kinds = [inference.type(argument) for argument in node.arguments]
-    if not isinstance(text, tree.Text):
+    if not isinstance(text, tree.StringLiteral):
         if kinds[0] is not None:
             inference.error(
                 f"{node.name}() expects a string literal ({base_name(kinds[0])} provided)", text
@@ -416,7 +424,9 @@ def _format(inference: Inference, node: tree.Call) -> ValueType | None:
     for argument, kind in zip(node.arguments[1:], kinds[1:], strict=True):
         if kind is None:
             return _NOTHING
-        value = inference.readable(kind, argument) if isinstance(kind, types.Aggregate) else kind
+        value = (
+            inference.readable(kind, argument) if isinstance(kind, types.AggregateType) else kind
+        )
         if value is None:
             return _NOTHING
         values.append(settled(value))
@@ -429,7 +439,7 @@ def _format(inference: Inference, node: tree.Call) -> ValueType | None:
     return _NOTHING
 
 
-def _print(inference: Inference, node: tree.Call) -> ValueType | None:
+def _print(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Check the call `node` of print(), and note errors in `inference`. It gives no value."""
     if not _counted(inference, node, 1, 3):
         return None
@@ -446,18 +456,18 @@ def _print(inference: Inference, node: tree.Call) -> ValueType | None:
             inference.typing.of[first] = facts.value
         for number in node.arguments[1:]:
             inference.type(number)
-            if not isinstance(number, tree.Number):
+            if not isinstance(number, tree.NumberLiteral):
                 inference.error("print() only supports literal arguments for top and div", number)
         return _NOTHING
     kind = inference.type(first)
     if len(node.arguments) > 1:
         inference.error(f"Non-map print() only takes 1 argument, {len(node.arguments)} found", node)
-    if isinstance(kind, types.Nothing):
+    if isinstance(kind, types.VoidType):
         inference.error(f"{name_of(kind)} type passed to print() is not printable", node)
     return _NOTHING
 
 
-def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
+def _of_map(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Check the call `node` of clear() or zero(), and note errors in `inference`; no value."""
     if not _counted(inference, node, 1, 1):
         return None
@@ -473,10 +483,10 @@ def _of_map(inference: Inference, node: tree.Call) -> ValueType | None:
     return _NOTHING
 
 
-def _exit(inference: Inference, node: tree.Call) -> ValueType | None:
+def _exit(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Check exit() or exit(code), `code` an integer, and note errors in `inference`.
 
-    Returns Nothing(); None where the number of arguments is wrong.
+    Returns VoidType(); None where the number of arguments is wrong.
     """
     if not _counted(inference, node, 0, 1):
         return None
@@ -485,17 +495,17 @@ def _exit(inference: Inference, node: tree.Call) -> ValueType | None:
     return _NOTHING
 
 
-def _time(inference: Inference, node: tree.Call) -> ValueType | None:
+def _time(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Check the call `node` of time(), and note errors in `inference`. It gives no value."""
     if not _counted(inference, node, 0, 1):
         return None
     for argument in node.arguments:
-        if not isinstance(argument, tree.Text):
+        if not isinstance(argument, tree.StringLiteral):
             inference.error("time() expects a string literal", argument)
     return _NOTHING
 
 
-def _string(inference: Inference, node: tree.Call) -> ValueType | None:
+def _string(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of str(): a string as long as a literal length says, or the settings.
 
     Errors in the call `node` are noted in `inference`.
@@ -508,7 +518,7 @@ def _string(inference: Inference, node: tree.Call) -> ValueType | None:
     if len(node.arguments) == 2:
         length = node.arguments[1]
         inference.number(length, "str() only supports int arguments ({} provided)")
-        if isinstance(length, tree.Number):
+        if isinstance(length, tree.NumberLiteral):
             if length.value < 0:
                 inference.error(f"str cannot use negative length ({length.value})", node)
                 return None
@@ -521,18 +531,18 @@ def _string(inference: Inference, node: tree.Call) -> ValueType | None:
             else:
                 size = length.value + 1
     if kind is None:
-        return types.String(size)
-    if not isinstance(kind, (Integer, types.Pointer, types.String, types.Array)):
+        return types.StringType(size)
+    if not isinstance(kind, (IntegerType, types.PointerType, types.StringType, types.ArrayType)):
         inference.error(
             f"str() expects a string, integer or a pointer type as first argument ({name_of(kind)} "
             "provided)",
             node,
         )
         return None
-    return types.String(size)
+    return types.StringType(size)
 
 
-def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
+def _buffer(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of buf(), a buffer.
 
     It is as long as a literal length, else as its argument if that is in the script, or as the
@@ -545,14 +555,14 @@ def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
     if len(node.arguments) == 2:
         length = node.arguments[1]
         inference.number(length, "buf() only supports int arguments ({} provided)")
-        if isinstance(length, tree.Number):
+        if isinstance(length, tree.NumberLiteral):
             if length.value < 0:
                 inference.error(f"buf cannot use negative length ({length.value})", node)
                 return None
             size = min(size, length.value)
-    elif isinstance(kind, types.Array):
+    elif isinstance(kind, types.ArrayType):
         size = min(size, layout.size_of(kind, inference.world.bits // 8))
-    elif isinstance(kind, types.String):
+    elif isinstance(kind, types.StringType):
         size = min(size, kind.size)
     elif kind is not None:
         inference.error(
@@ -560,16 +570,16 @@ def _buffer(inference: Inference, node: tree.Call) -> ValueType | None:
         )
         return None
     if kind is not None and not isinstance(
-        kind, (Integer, types.Pointer, types.String, types.Array)
+        kind, (IntegerType, types.PointerType, types.StringType, types.ArrayType)
     ):
         inference.error(
             f"buf() expects an integer, string, or array argument but saw {base_name(kind)}", node
         )
         return None
-    return types.Buffer(max(size, 1))
+    return types.BufferType(max(size, 1))
 
 
-def _register(inference: Inference, node: tree.Call) -> ValueType | None:
+def _register(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of reg(), an integer; the guest must have the register.
 
     Errors in the call `node` are noted in `inference`.
@@ -577,7 +587,7 @@ def _register(inference: Inference, node: tree.Call) -> ValueType | None:
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
-    if not isinstance(first, tree.Text):
+    if not isinstance(first, tree.StringLiteral):
         inference.error("reg() expects a string literal", first)
         return None
     register = first.value.decode("utf-8", "replace")
@@ -590,7 +600,7 @@ def _register(inference: Inference, node: tree.Call) -> ValueType | None:
     return _U64
 
 
-def _address(inference: Inference, node: tree.Call) -> ValueType | None:
+def _address(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of kaddr(), an integer, or uaddr(), a pointer to a number of its size.
 
     Errors in the call `node` are noted in `inference`, such as a symbol that the guest has not.
@@ -598,7 +608,7 @@ def _address(inference: Inference, node: tree.Call) -> ValueType | None:
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
-    if not isinstance(first, tree.Text):
+    if not isinstance(first, tree.StringLiteral):
         inference.error(f"{node.name}() expects a string literal", first)
         return None
     symbol = first.value.decode("utf-8", "replace")
@@ -613,10 +623,10 @@ def _address(inference: Inference, node: tree.Call) -> ValueType | None:
     if node.name == "kaddr":
         return _U64
     bits = {1: 8, 2: 16, 4: 32}.get(found[1] if found else 0, 64)
-    return types.Pointer(Integer(bits, True))
+    return types.PointerType(IntegerType(bits, True))
 
 
-def _symbol(inference: Inference, node: tree.Call) -> ValueType | None:
+def _symbol(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of ksym() or usym(): an address that is shown by its symbol.
 
     Errors in the call `node` are noted in `inference`.
@@ -624,12 +634,12 @@ def _symbol(inference: Inference, node: tree.Call) -> ValueType | None:
     if not _counted(inference, node, 1, 1):
         return None
     kind = inference.type(node.arguments[0])
-    if kind is not None and not isinstance(kind, (Integer, types.Pointer)):
+    if kind is not None and not isinstance(kind, (IntegerType, types.PointerType)):
         inference.error(f"{node.name}() expects an integer or pointer argument", node)
-    return types.Symbol(node.name == "usym")
+    return types.SymbolType(node.name == "usym")
 
 
-def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
+def _stack(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of kstack() or ustack(): a call stack with its mode and limit.
 
     Errors in the call `node` are noted in `inference`.
@@ -655,7 +665,7 @@ def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
         inference.error("Expected stack mode as first argument", node)
         return None
     if arguments:
-        if not isinstance(arguments[0], tree.Number) or arguments[0].value < 1:
+        if not isinstance(arguments[0], tree.NumberLiteral) or arguments[0].value < 1:
             inference.error(f"{node.name}: invalid limit value", node)
             return None
         limit = arguments[0].value
@@ -668,10 +678,10 @@ def _stack(inference: Inference, node: tree.Call) -> ValueType | None:
         inference.error(
             "'build_id' stack mode has no meaning here: frames are shown by their symbols", node
         )
-    return types.Stack(user, mode, limit)
+    return types.StackType(user, mode, limit)
 
 
-def _inet(inference: Inference, node: tree.Call) -> ValueType | None:
+def _inet(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of ntop(), an Internet address as text.
 
     Errors in the call `node` are noted in `inference`.
@@ -681,17 +691,17 @@ def _inet(inference: Inference, node: tree.Call) -> ValueType | None:
     kinds = [inference.type(argument) for argument in node.arguments]
     last = kinds[-1]
     if last is not None:
-        size = layout.size_of(last) if isinstance(last, (types.Array, types.String)) else 4
-        if not isinstance(last, (Integer, types.Array, types.String)):
+        size = layout.size_of(last) if isinstance(last, (types.ArrayType, types.StringType)) else 4
+        if not isinstance(last, (IntegerType, types.ArrayType, types.StringType)):
             inference.error(
                 f"ntop() expects an integer or array argument, got {name_of(last)}", node
             )
         elif size not in (4, 16):
             inference.error("ntop() argument must be 4 or 16 bytes in size", node)
-    return types.Text("inet")
+    return types.TextType("inet")
 
 
-def _pton(inference: Inference, node: tree.Call) -> ValueType | None:
+def _pton(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of pton(): an array of the address's 4 or 16 bytes.
 
     Errors in the call `node` are noted in `inference`.
@@ -699,7 +709,7 @@ def _pton(inference: Inference, node: tree.Call) -> ValueType | None:
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
-    if not isinstance(first, tree.Text):
+    if not isinstance(first, tree.StringLiteral):
         inference.error("pton() expects an string literal at the first argument", node)
         return None
     try:
@@ -711,10 +721,10 @@ def _pton(inference: Inference, node: tree.Call) -> ValueType | None:
             node,
         )
         return None
-    return types.Array(_U8, len(packed))
+    return types.ArrayType(_U8, len(packed))
 
 
-def _mac(inference: Inference, node: tree.Call) -> ValueType | None:
+def _mac(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of macaddr(), a MAC address as text.
 
     Errors in the call `node` are noted in `inference`.
@@ -722,31 +732,33 @@ def _mac(inference: Inference, node: tree.Call) -> ValueType | None:
     if not _counted(inference, node, 1, 1):
         return None
     kind = inference.type(node.arguments[0])
-    if kind is not None and not isinstance(kind, (types.Array, types.Pointer, types.String)):
+    if kind is not None and not isinstance(
+        kind, (types.ArrayType, types.PointerType, types.StringType)
+    ):
         inference.error(
             f"macaddr() only supports array or pointer arguments ({name_of(kind)} provided)", node
         )
-    if isinstance(node.arguments[0], tree.Text):
+    if isinstance(node.arguments[0], tree.StringLiteral):
         inference.error("macaddr() does not support literal string arguments", node)
-    return types.Text("mac_address")
+    return types.TextType("mac_address")
 
 
-def _strftime(inference: Inference, node: tree.Call) -> ValueType | None:
+def _strftime(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of strftime(), a time as text.
 
     Errors in the call `node` are noted in `inference`.
     """
     if not _counted(inference, node, 2, 2):
         return None
-    if not isinstance(node.arguments[0], tree.Text):
+    if not isinstance(node.arguments[0], tree.StringLiteral):
         inference.error("strftime() expects a string literal", node.arguments[0])
     inference.number(node.arguments[1], "strftime() only supports int arguments ({} provided)")
-    return types.Text("timestamp")
+    return types.TextType("timestamp")
 
 
 def _texts(
     least: int, most: int, result: ValueType
-) -> Callable[[Inference, tree.Call], ValueType | None]:
+) -> Callable[[Inference, tree.FunctionCall], ValueType | None]:
     """Return the check of a function of strings, the third argument of which is a number.
 
     Args:
@@ -755,7 +767,7 @@ def _texts(
         result: the type that it gives.
     """
 
-    def check(inference: Inference, node: tree.Call) -> ValueType | None:
+    def check(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
         """Check the arguments of the call `node`, note errors in `inference`, and return
         `result`.
         """
@@ -764,14 +776,14 @@ def _texts(
         for number, argument in enumerate(node.arguments):
             kind = inference.type(argument)
             if number == 2:
-                if not isinstance(argument, tree.Number) or argument.value < 0:
+                if not isinstance(argument, tree.NumberLiteral) or argument.value < 0:
                     inference.error(
                         f"Builtin {node.name} requires a non-negative literal"
-                        if isinstance(argument, tree.Number)
+                        if isinstance(argument, tree.NumberLiteral)
                         else f"{node.name}() expects a int literal",
                         argument,
                     )
-            elif kind is not None and not isinstance(kind, types.String):
+            elif kind is not None and not isinstance(kind, types.StringType):
                 inference.error(
                     f"{node.name}() only supports string arguments ({base_name(kind)} provided)",
                     argument,
@@ -781,7 +793,7 @@ def _texts(
     return check
 
 
-def _length(inference: Inference, node: tree.Call) -> ValueType | None:
+def _length(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of len(), an integer; its argument must be a map with keys, or a stack.
 
     Errors in the call `node` are noted in `inference`.
@@ -795,12 +807,12 @@ def _length(inference: Inference, node: tree.Call) -> ValueType | None:
             inference.error("call to len() expects a map with explicit keys (non-scalar map)", node)
         return _I64
     kind = inference.type(first)
-    if kind is not None and not isinstance(kind, types.Stack):
+    if kind is not None and not isinstance(kind, types.StackType):
         inference.error("call to len() expects a map, ustack, or kstack", node)
     return _I64
 
 
-def _key(inference: Inference, node: tree.Call) -> ValueType | None:
+def _key(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of delete(), has_key() and find(), a boolean.
 
     The type of the map's keys, and of find()'s variable, are widened. Errors in the call `node` are
@@ -842,12 +854,12 @@ def _key(inference: Inference, node: tree.Call) -> ValueType | None:
     inference.widen_key(facts, arguments[1], node)
     if node.name == "find":
         target = arguments[2]
-        if not isinstance(target, tree.Variable):
+        if not isinstance(target, tree.ScratchVariable):
             inference.error("find() expects a scratch variable as its third argument", target)
         elif facts.value is not None:
             value = (
                 inference.readable(facts.value, node)
-                if isinstance(facts.value, types.Aggregate)
+                if isinstance(facts.value, types.AggregateType)
                 else facts.value
             )
             inference.type(target)
@@ -857,7 +869,7 @@ def _key(inference: Inference, node: tree.Call) -> ValueType | None:
     return _BOOLEAN
 
 
-def _swap(inference: Inference, node: tree.Call) -> ValueType | None:
+def _swap(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of bswap(): an unsigned integer as wide as its argument.
 
     Errors in the call `node` are noted in `inference`.
@@ -867,17 +879,17 @@ def _swap(inference: Inference, node: tree.Call) -> ValueType | None:
     number = inference.number(
         node.arguments[0], "bswap() only supports integer arguments ({} provided)"
     )
-    return Integer(number.bits, False) if number is not None else None
+    return IntegerType(number.bits, False) if number is not None else None
 
 
-def _same(inference: Inference, node: tree.Call) -> ValueType | None:
+def _same(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Check a function that gives its argument."""
     return inference.type(node.arguments[0]) if _counted(inference, node, 1, 1) else None
 
 
 def _numbers(
     least: int, most: int, result: ValueType
-) -> Callable[[Inference, tree.Call], ValueType | None]:
+) -> Callable[[Inference, tree.FunctionCall], ValueType | None]:
     """Return the check of a function whose arguments are numbers or pointers.
 
     Args:
@@ -886,7 +898,7 @@ def _numbers(
         result: the type that the function gives.
     """
 
-    def check(inference: Inference, node: tree.Call) -> ValueType | None:
+    def check(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
         """Check the arguments of the call `node`, note errors in `inference`, and return
         `result`.
         """
@@ -896,7 +908,7 @@ def _numbers(
             kind = inference.type(argument)
             if (
                 kind is not None
-                and not isinstance(kind, (types.Pointer, types.String))
+                and not isinstance(kind, (types.PointerType, types.StringType))
                 and inference.as_integer(kind, argument) is None
             ):
                 inference.error(
@@ -908,7 +920,7 @@ def _numbers(
     return check
 
 
-def _predicate(inference: Inference, node: tree.Call) -> ValueType | None:
+def _predicate(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of a builtin that asks about a type (PREDICATES), a boolean.
 
     It takes one argument. Errors in the call `node` are noted in `inference`.
@@ -919,7 +931,7 @@ def _predicate(inference: Inference, node: tree.Call) -> ValueType | None:
     return _BOOLEAN
 
 
-def _assert(inference: Inference, node: tree.Call) -> ValueType | None:
+def _assert(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Check the call `node` of assert() or static_assert(). It gives no value.
 
     Errors are noted in `inference`; a static_assert() that does not hold is one.
@@ -938,13 +950,13 @@ def _assert(inference: Inference, node: tree.Call) -> ValueType | None:
     return _NOTHING
 
 
-def _fail(inference: Inference, node: tree.Call) -> ValueType | None:
+def _fail(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Note an error with the message of the call `node` of fail() in `inference`, in the last
     walk.
     """
     if inference.final:
         text = node.arguments[0] if node.arguments else None
-        if not isinstance(text, tree.Text):
+        if not isinstance(text, tree.StringLiteral):
             inference.error("first argument to fail() must be a string literal", node)
             return _NOTHING
         values = [constant(inference, argument) for argument in node.arguments[1:]]
@@ -955,17 +967,17 @@ def _fail(inference: Inference, node: tree.Call) -> ValueType | None:
     return _NOTHING
 
 
-def _function(inference: Inference, node: tree.Call) -> ValueType | None:
+def _function(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of func: an address that is shown by its symbol.
 
     Errors of `node` are noted in `inference`.
     """
     if not _counted(inference, node, 0, 0):
         return None
-    return types.Symbol(all(point.user for point in inference.probe.points))
+    return types.SymbolType(all(point.user for point in inference.probe.points))
 
 
-def _result(inference: Inference, node: tree.Call) -> ValueType | None:
+def _result(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of retval: the function's result, or an integer; an error but at returns.
 
     Errors of `node` are noted in `inference`.
@@ -983,16 +995,16 @@ def _result(inference: Inference, node: tree.Call) -> ValueType | None:
     return inference.probe.result or _U64
 
 
-def _probe(inference: Inference, node: tree.Call) -> ValueType | None:
+def _probe(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of probe, a string.
 
     Errors of `node` are noted in `inference`.
     """
     longest = max((len(point.text.encode()) for point in inference.probe.points), default=0)
-    return types.String(longest + 1)
+    return types.StringType(longest + 1)
 
 
-def _pid(inference: Inference, node: tree.Call) -> ValueType | None:
+def _pid(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of pid() and tid(), an integer of 32 bits.
 
     Errors in the call `node` are noted in `inference`.
@@ -1008,7 +1020,7 @@ def _pid(inference: Inference, node: tree.Call) -> ValueType | None:
     return _U32
 
 
-def _comm(inference: Inference, node: tree.Call) -> ValueType | None:
+def _comm(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of comm(), a string; an argument is an error.
 
     Errors in the call `node` are noted in `inference`.
@@ -1018,10 +1030,10 @@ def _comm(inference: Inference, node: tree.Call) -> ValueType | None:
             "comm(PID) asks Linux's kernel for another task's name, and there is none here", node
         )
         return None
-    return types.String(16)
+    return types.StringType(16)
 
 
-def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
+def _nsecs(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of nsecs(), an integer; an argument must name a clock.
 
     Errors in the call `node` are noted in `inference`.
@@ -1037,7 +1049,7 @@ def _nsecs(inference: Inference, node: tree.Call) -> ValueType | None:
     return _U64
 
 
-def _unsafe_number(inference: Inference, node: tree.Call) -> ValueType | None:
+def _unsafe_number(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Check the call `node` of a function that changes the guest by a number. It gives no value.
 
     Errors are noted in `inference`.
@@ -1053,16 +1065,16 @@ def _unsafe_number(inference: Inference, node: tree.Call) -> ValueType | None:
     return _NOTHING
 
 
-def _refused(reason: str) -> Callable[[Inference, tree.Call], ValueType | None]:
+def _refused(reason: str) -> Callable[[Inference, tree.FunctionCall], ValueType | None]:
     """Return the check of a function that is not supported: it notes an error with the reason."""
 
-    def refuse(inference: Inference, node: tree.Call) -> None:
+    def refuse(inference: Inference, node: tree.FunctionCall) -> None:
         inference.error(f"{node.name}() is not supported here: {reason}", node)
 
     return refuse
 
 
-def _concatenation(inference: Inference, node: tree.Call) -> ValueType | None:
+def _concatenation(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of str_concat(): a string as long as both together, at most 1024 bytes.
 
     Errors in the call `node` are noted in `inference`.
@@ -1070,11 +1082,11 @@ def _concatenation(inference: Inference, node: tree.Call) -> ValueType | None:
     if _texts(2, 2, _NOTHING)(inference, node) is None:
         return None
     sizes = [inference.typing.of.get(argument) for argument in node.arguments]
-    size = sum(kind.size for kind in sizes if isinstance(kind, types.String))
-    return types.String(min(1024, max(1, size - 1)))
+    size = sum(kind.size for kind in sizes if isinstance(kind, types.StringType))
+    return types.StringType(min(1024, max(1, size - 1)))
 
 
-_CALLS: Final[dict[str, Callable[[Inference, tree.Call], ValueType | None]]] = {
+_CALLS: Final[dict[str, Callable[[Inference, tree.FunctionCall], ValueType | None]]] = {
     **dict.fromkeys(("printf", "errorf", "warnf", "cat", "system"), _format),
     "print": _print,
     "clear": _of_map,

@@ -38,7 +38,7 @@ NOWHERE: Final = Span(1, 1, 1, 1)
 
 
 @frozen
-class Source:
+class ScriptSource:
     """A script's text.
 
     Attributes:
@@ -85,9 +85,9 @@ class Message:
     text: str
     span: Span | None
     hints: tuple[str, ...] = ()
-    source: Source | None = None
+    source: ScriptSource | None = None
 
-    def shown(self, source: Source) -> str:
+    def shown(self, source: ScriptSource) -> str:
         """Return the message as bpftrace writes it, with source lines and marks."""
         whose = self.source or source
         if self.span is None:
@@ -108,7 +108,7 @@ class ScriptError(KprobeError):
         shown: the messages with source lines and marks, as the command prints them.
     """
 
-    def __init__(self, messages: Iterable[Message], source: Source) -> None:
+    def __init__(self, messages: Iterable[Message], source: ScriptSource) -> None:
         """Make an exception of messages.
 
         Args:
@@ -137,7 +137,7 @@ class Diagnostics:
         messages: all so far.
     """
 
-    source: Source
+    source: ScriptSource
     messages: list[Message] = field(factory=list)
 
     def error(self, text: str, span: Span | None, *hints: str) -> None:

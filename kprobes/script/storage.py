@@ -9,7 +9,7 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from . import layout
-from .inference import MapFacts, Slot
+from .inference import BlockVariable, MapFacts
 from .source import Span
 from .types import ValueType
 
@@ -91,7 +91,7 @@ class Storage:
     actions: list[Action] = field(factory=list)
     at_once: bool = False
     texts: list[str] = field(factory=list)
-    _slots: dict[Slot, Area] = field(factory=dict)
+    _slots: dict[BlockVariable, Area] = field(factory=dict)
     _known: dict[bytes, int] = field(factory=dict)
 
     def take(self, facts: MapFacts) -> None:
@@ -109,7 +109,7 @@ class Storage:
         self.variables += _up(size)
         return area
 
-    def slot(self, slot: Slot) -> Area:
+    def slot(self, slot: BlockVariable) -> Area:
         """Return the area of a scratch variable, which is reserved at the first call for it.
 
         Args:

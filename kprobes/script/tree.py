@@ -54,7 +54,7 @@ class Expression(Node):
 
 
 @define(eq=False, kw_only=True)
-class Number(Expression):
+class NumberLiteral(Expression):
     """An integer literal.
 
     Attributes:
@@ -67,14 +67,14 @@ class Number(Expression):
 
 
 @define(eq=False, kw_only=True)
-class Text(Expression):
+class StringLiteral(Expression):
     """A string literal."""
 
     value: bytes
 
 
 @define(eq=False, kw_only=True)
-class Truth(Expression):
+class BooleanLiteral(Expression):
     """`true` or `false`."""
 
     value: bool
@@ -90,7 +90,7 @@ class Name(Expression):
 
 
 @define(eq=False, kw_only=True)
-class Variable(Expression):
+class ScratchVariable(Expression):
     """A scratch variable. name: with its `$`."""
 
     name: str
@@ -105,7 +105,7 @@ class MapName(Expression):
 
 @define(eq=False, kw_only=True)
 class MapAccess(Expression):
-    """An entry of a map; several keys are a `Tuple`."""
+    """An entry of a map; several keys are a `TupleLiteral`."""
 
     map: MapName
     key: Expression
@@ -119,7 +119,7 @@ class Parameter(Expression):
 
 
 @define(eq=False, kw_only=True)
-class Call(Expression):
+class FunctionCall(Expression):
     """A call of a function or macro.
 
     Attributes:
@@ -200,14 +200,14 @@ class Cast(Expression):
 
 
 @define(eq=False, kw_only=True)
-class Tuple(Expression):
+class TupleLiteral(Expression):
     """`(a, b)`."""
 
     items: list[Expression]
 
 
 @define(eq=False, kw_only=True)
-class Record(Expression):
+class RecordLiteral(Expression):
     """`(a=1, b=2)`."""
 
     fields: list[tuple[str, Expression]]
@@ -243,7 +243,7 @@ class CompileTime(Expression):
 
 
 @define(eq=False, kw_only=True)
-class Block(Expression):
+class BlockExpression(Expression):
     """Statements in braces; `value` is what a last expression without a semicolon gives."""
 
     statements: list[Statement]
@@ -275,7 +275,7 @@ class Evaluate(Statement):
 class Declare(Statement):
     """`let $x: type = value`."""
 
-    variable: Variable
+    variable: ScratchVariable
     type: TypeName | None
     value: Expression | None
 
@@ -288,7 +288,7 @@ class Assign(Statement):
         compound: True where an operator stood before the equals sign.
     """
 
-    target: Variable | MapName | MapAccess
+    target: ScratchVariable | MapName | MapAccess
     value: Expression
     compound: bool = False
 
@@ -298,7 +298,7 @@ class While(Statement):
     """`while (c) {}`."""
 
     condition: Expression
-    body: Block
+    body: BlockExpression
 
 
 @define(eq=False, kw_only=True)
@@ -306,30 +306,30 @@ class Unroll(Statement):
     """`unroll(n) {}`."""
 
     count: Expression
-    body: Block
+    body: BlockExpression
 
 
 @define(eq=False, kw_only=True)
 class ForRange(Statement):
     """`for $i : first..last {}`."""
 
-    variable: Variable
+    variable: ScratchVariable
     first: Expression
     last: Expression
-    body: Block
+    body: BlockExpression
 
 
 @define(eq=False, kw_only=True)
 class ForMap(Statement):
     """`for $kv : @map {}`."""
 
-    variable: Variable
+    variable: ScratchVariable
     map: MapName
-    body: Block
+    body: BlockExpression
 
 
 @define(eq=False, kw_only=True)
-class Jump(Statement):
+class JumpStatement(Statement):
     """`break`, `continue` or `return`.
 
     Attributes:
@@ -352,12 +352,12 @@ class AttachPoint(Node):
 
 
 @define(eq=False, kw_only=True)
-class Probe(Node):
+class ProbeDefinition(Node):
     """Attach points, a predicate and a block."""
 
     points: list[AttachPoint]
     predicate: Expression | None
-    body: Block
+    body: BlockExpression
 
 
 @define(eq=False, kw_only=True)
@@ -366,7 +366,7 @@ class Macro(Node):
 
     name: str
     parameters: list[Expression]
-    body: Block
+    body: BlockExpression
 
 
 @define(eq=False, kw_only=True)
@@ -379,7 +379,7 @@ class MapDeclaration(Node):
 
 
 @define(eq=False, kw_only=True)
-class Setting(Node):
+class ConfigSetting(Node):
     """A line of the config block."""
 
     name: str
@@ -387,14 +387,14 @@ class Setting(Node):
 
 
 @define(eq=False, kw_only=True)
-class Import(Node):
+class ImportDirective(Node):
     """`import "path";`."""
 
     path: str
 
 
 @define(eq=False, kw_only=True)
-class Script(Node):
+class ParsedScript(Node):
     """All of a script.
 
     Attributes:
@@ -402,11 +402,11 @@ class Script(Node):
     """
 
     definitions: list[tuple[str, Span]]
-    settings: list[Setting]
-    imports: list[Import]
+    settings: list[ConfigSetting]
+    imports: list[ImportDirective]
     macros: list[Macro]
     maps: list[MapDeclaration]
-    probes: list[Probe]
+    probes: list[ProbeDefinition]
 
 
 def children(node: Node) -> Iterator[Node]:

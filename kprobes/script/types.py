@@ -16,12 +16,12 @@ class ValueType:
 
 
 @attrs.frozen
-class Nothing(ValueType):
+class VoidType(ValueType):
     """The type of an expression without a value. Value: None."""
 
 
 @attrs.frozen
-class Integer(ValueType):
+class IntegerType(ValueType):
     """A whole number. Value: int, within the type's range.
 
     Attributes:
@@ -34,12 +34,12 @@ class Integer(ValueType):
 
 
 @attrs.frozen
-class Boolean(ValueType):
+class BooleanType(ValueType):
     """A truth value, one byte. Value: bool."""
 
 
 @attrs.frozen
-class Enumeration(ValueType):
+class EnumType(ValueType):
     """An integer whose values have names. Value: int.
 
     Attributes:
@@ -56,7 +56,7 @@ class Enumeration(ValueType):
 
 
 @attrs.frozen
-class Floating(ValueType):
+class FloatType(ValueType):
     """A floating point field of a structure; scripts cannot compute with it. Value: None.
 
     Attributes:
@@ -67,7 +67,7 @@ class Floating(ValueType):
 
 
 @attrs.frozen
-class String(ValueType):
+class StringType(ValueType):
     """Bytes up to a NUL. Value: bytes without the NUL, with the trailer of a cut string.
 
     Attributes:
@@ -78,7 +78,7 @@ class String(ValueType):
 
 
 @attrs.frozen
-class Buffer(ValueType):
+class BufferType(ValueType):
     """Bytes of a length found at run time, as `buf()` makes them. Value: bytes.
 
     Attributes:
@@ -89,18 +89,18 @@ class Buffer(ValueType):
 
 
 @attrs.frozen
-class Pointer(ValueType):
+class PointerType(ValueType):
     """An address. Value: int, never negative.
 
     Attributes:
-        target: the type of what is there; `Nothing()` for `void *`.
+        target: the type of what is there; `VoidType()` for `void *`.
     """
 
     target: ValueType
 
 
 @attrs.frozen
-class Array(ValueType):
+class ArrayType(ValueType):
     """A row of values of one type. Value: list.
 
     Attributes:
@@ -113,7 +113,7 @@ class Array(ValueType):
 
 
 @attrs.frozen
-class Tuple(ValueType):
+class TupleType(ValueType):
     """Values in order: `(1, "a")`. Value: tuple.
 
     Attributes:
@@ -124,7 +124,7 @@ class Tuple(ValueType):
 
 
 @attrs.frozen
-class Field:
+class RecordField:
     """A named part of a structure or record.
 
     Attributes:
@@ -144,18 +144,18 @@ class Field:
 
 
 @attrs.frozen
-class Record(ValueType):
+class RecordType(ValueType):
     """Values by name, made in the script: `(a=1, b="x")`. Value: dict, name -> value.
 
     Attributes:
         fields: the parts in the order written.
     """
 
-    fields: tuple[Field, ...]
+    fields: tuple[RecordField, ...]
 
 
 @attrs.frozen
-class Structure(ValueType):
+class StructType(ValueType):
     """A C structure or union. Value: dict, name -> value, in the order of declaration.
 
     Attributes:
@@ -167,11 +167,11 @@ class Structure(ValueType):
 
     name: str
     size: int
-    fields: tuple[Field, ...] = attrs.field(eq=False, repr=False)
+    fields: tuple[RecordField, ...] = attrs.field(eq=False, repr=False)
 
 
 @attrs.frozen
-class Symbol(ValueType):
+class SymbolType(ValueType):
     """An address that prints as a function's name: `ksym()`, `usym()`. Value: str, the name.
 
     Attributes:
@@ -183,7 +183,7 @@ class Symbol(ValueType):
 
 @attrs.frozen
 class StackFrame:
-    """A frame in the value of a `Stack`.
+    """A frame in the value of a `StackType`.
 
     Attributes:
         address: the pc.
@@ -203,7 +203,7 @@ class StackFrame:
 
 
 @attrs.frozen
-class Stack(ValueType):
+class StackType(ValueType):
     """A call stack: `kstack()`, `ustack()`. Value: tuple of `StackFrame`, innermost first.
 
     Attributes:
@@ -218,7 +218,7 @@ class Stack(ValueType):
 
 
 @attrs.frozen
-class Text(ValueType):
+class TextType(ValueType):
     """A value that is decoded when read. Value: str, ready to print.
 
     Attributes:
@@ -230,54 +230,57 @@ class Text(ValueType):
 
 
 @attrs.frozen
-class Aggregate(ValueType):
+class AggregateType(ValueType):
     """The base of types that only maps hold, made by `count()`, `hist()` and their like."""
 
 
 @attrs.frozen
-class Count(Aggregate):
+class CountType(AggregateType):
     """The number of calls of count(). Value: int."""
 
 
 @attrs.frozen
-class Sum(Aggregate):
-    """The sum of sum(), in 64 bits. Value: int. `signed` as in `Integer`."""
+class SumType(AggregateType):
+    """The sum of sum(), in 64 bits. Value: int. `signed` as in `IntegerType`."""
 
     signed: bool
 
 
 @attrs.frozen
-class Average(Aggregate):
+class AverageType(AggregateType):
     """The mean of avg(). Value: tuple (total, count); the quotient is the printer's. `signed` as in
-    `Integer`.
+    `IntegerType`.
     """
 
     signed: bool
 
 
 @attrs.frozen
-class Minimum(Aggregate):
-    """The smallest number of min(), in 64 bits. Value: int. `signed` as in `Integer`."""
+class MinimumType(AggregateType):
+    """The smallest number of min(), in 64 bits. Value: int. `signed` as in `IntegerType`."""
 
     signed: bool
 
 
 @attrs.frozen
-class Maximum(Aggregate):
-    """The greatest number of max(), in 64 bits. Value: int. `signed` as in `Integer`."""
+class MaximumType(AggregateType):
+    """The greatest number of max(), in 64 bits. Value: int. `signed` as in `IntegerType`."""
 
     signed: bool
 
 
 @attrs.frozen
-class Stats(Aggregate):
-    """Count, mean and total of stats(). Value: tuple (total, count). `signed` as in `Integer`."""
+class StatsType(AggregateType):
+    """Count, mean and total of stats(). Value: tuple (total, count).
+
+    `signed` as in `IntegerType`.
+    """
 
     signed: bool
 
 
 @attrs.frozen
-class Histogram(Aggregate):
+class HistogramType(AggregateType):
     """Numbers by powers of two. Value: list of counts, one for each row.
 
     Row 0 counts negative numbers; row 1 + i counts bucket i. Bucket i is the number i itself for
@@ -292,7 +295,7 @@ class Histogram(Aggregate):
 
 
 @attrs.frozen
-class LinearHistogram(Aggregate):
+class LinearHistogramType(AggregateType):
     """Numbers by steps of one width. Value: list of (high - low) // step + 2 counts.
 
     The first counts what is below `low`, the last what is `high` or above.
@@ -309,7 +312,7 @@ class LinearHistogram(Aggregate):
 
 
 @attrs.frozen
-class TimeSeries(Aggregate):
+class TimeSeriesType(AggregateType):
     """A number for each interval of time. Value: dict, start of interval -> int, ascending.
 
     Starts are multiples of `interval`, in nanoseconds since 1970 (or by the clock chosen).

@@ -86,29 +86,29 @@ class Decoder:
             order: their byte order.
             word: bytes of a pointer.
         """
-        if isinstance(type, (types.Integer, types.Enumeration)):
+        if isinstance(type, (types.IntegerType, types.EnumType)):
             return int.from_bytes(raw[: type.bits // 8], order, signed=type.signed)
-        if isinstance(type, types.Boolean):
+        if isinstance(type, types.BooleanType):
             return raw[0] != 0
-        if isinstance(type, types.Pointer):
+        if isinstance(type, types.PointerType):
             return int.from_bytes(raw[:word], order)
-        if isinstance(type, types.String):
+        if isinstance(type, types.StringType):
             return self._string(type, raw, word)
-        if isinstance(type, types.Tuple):
+        if isinstance(type, types.TupleType):
             return tuple(
                 self.value(part, raw[at : at + layout.room_of(part)])
                 for at, part in layout.members(type)
             )
-        if isinstance(type, types.Record):
+        if isinstance(type, types.RecordType):
             return {
                 one.name: self.value(
                     one.type, raw[one.offset : one.offset + layout.room_of(one.type)]
                 )
                 for one in type.fields
             }
-        if isinstance(type, types.Structure):
+        if isinstance(type, types.StructType):
             return {one.name: self._member(one, raw) for one in type.fields}
-        if isinstance(type, types.Array):
+        if isinstance(type, types.ArrayType):
             size = layout.held(type.element, self.bits // 8)
             return [
                 self._value(
@@ -116,23 +116,23 @@ class Decoder:
                 )
                 for n in range(type.count)
             ]
-        if isinstance(type, types.Buffer):
+        if isinstance(type, types.BufferType):
             return raw[8 : 8 + min(_word(raw), type.size)]
-        if isinstance(type, types.Symbol):
+        if isinstance(type, types.SymbolType):
             return self._symbol(_word(raw))
-        if isinstance(type, types.Stack):
+        if isinstance(type, types.StackType):
             return tuple(
                 frame
                 for n in range(min(_word(raw), type.limit))
                 for frame in self._frames_of(type, _word(raw, 8 + 8 * n), n > 0)
             )
-        if isinstance(type, types.Text):
+        if isinstance(type, types.TextType):
             return self._text(type, raw)
-        if isinstance(type, types.Aggregate):
+        if isinstance(type, types.AggregateType):
             return self._aggregate(type, raw)
         return None
 
-    def _string(self, type: types.String, raw: bytes, word: int) -> bytes:
+    def _string(self, type: types.StringType, raw: bytes, word: int) -> bytes:
         """Return the bytes of a string up to its NUL; one that was cut gets the settings' trailer.
 
         Args:
@@ -158,7 +158,7 @@ class Decoder:
             cut = True
         return text + self.settings.str_trunc_trailer.encode() if cut and text else text
 
-    def _member(self, one: types.Field, raw: bytes) -> Any:
+    def _member(self, one: types.RecordField, raw: bytes) -> Any:
         """Return the value of a structure's member.
 
         Args:
@@ -180,7 +180,7 @@ class Decoder:
         return name if name is not None else f"0x{address:x}"
 
     def _frames_of(
-        self, type: types.Stack, address: int, returns: bool
+        self, type: types.StackType, address: int, returns: bool
     ) -> tuple[types.StackFrame, ...]:
         """Return the frames that an address of a stack stands for, innermost first.
 
@@ -205,7 +205,7 @@ class Decoder:
             self._frames[key] = (*inlined, types.StackFrame(address, name, offset, image, own))
         return self._frames[key]
 
-    def _text(self, type: types.Text, raw: bytes) -> str:
+    def _text(self, type: types.TextType, raw: bytes) -> str:
         """Return a value that is shown as text: a time, an Internet or MAC address, or a number.
 
         Args:
@@ -222,7 +222,7 @@ class Decoder:
             return ":".join(f"{byte:02X}" for byte in raw[:6])
         return str(_word(raw))
 
-    def _aggregate(self, type: types.Aggregate, raw: bytes) -> Any:
+    def _aggregate(self, type: types.AggregateType, raw: bytes) -> Any:
         """Return the Python value of an aggregate, as `types` describes it.
 
         Args:
@@ -230,17 +230,17 @@ class Decoder:
             raw: its bytes in memory.
         """
         words = [_word(raw, at) for at in range(0, len(raw) & ~7, 8)]
-        if isinstance(type, types.Count):
+        if isinstance(type, types.CountType):
             return words[0]
-        if isinstance(type, (types.Sum, types.Minimum, types.Maximum)):
+        if isinstance(type, (types.SumType, types.MinimumType, types.MaximumType)):
             return _signed(words[0], type.signed)
-        if isinstance(type, (types.Average, types.Stats)):
+        if isinstance(type, (types.AverageType, types.StatsType)):
             return _signed(words[0], type.signed), words[1]
-        if isinstance(type, types.TimeSeries):
+        if isinstance(type, types.TimeSeriesType):
             return self._series(type, words)
         return words
 
-    def _series(self, type: types.TimeSeries, words: list[int]) -> dict[int, int]:
+    def _series(self, type: types.TimeSeriesType, words: list[int]) -> dict[int, int]:
         """Decode a time series.
 
         Args:

@@ -75,33 +75,33 @@ class NoGuest:
 
 #: integer types by their names in scripts and in C
 INTEGERS: dict[str, ValueType] = {
-    **{f"int{bits}": types.Integer(bits, True) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
-    **{f"int{bits}_t": types.Integer(bits, True) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}_t": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
-    **{f"s{bits}": types.Integer(bits, True) for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
-    **{f"__s{bits}": types.Integer(bits, True) for bits in (8, 16, 32, 64)},
-    **{f"__u{bits}": types.Integer(bits, False) for bits in (8, 16, 32, 64)},
-    "char": types.Integer(8, True),
-    "signed char": types.Integer(8, True),
-    "unsigned char": types.Integer(8, False),
-    "short": types.Integer(16, True),
-    "short int": types.Integer(16, True),
-    "unsigned short": types.Integer(16, False),
-    "unsigned short int": types.Integer(16, False),
-    "int": types.Integer(32, True),
-    "signed": types.Integer(32, True),
-    "signed int": types.Integer(32, True),
-    "unsigned": types.Integer(32, False),
-    "unsigned int": types.Integer(32, False),
-    "long long": types.Integer(64, True),
-    "long long int": types.Integer(64, True),
-    "unsigned long long": types.Integer(64, False),
-    "unsigned long long int": types.Integer(64, False),
-    "bool": types.Boolean(),
-    "_Bool": types.Boolean(),
-    "void": types.Nothing(),
+    **{f"int{bits}": types.IntegerType(bits, True) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": types.IntegerType(bits, False) for bits in (8, 16, 32, 64)},
+    **{f"int{bits}_t": types.IntegerType(bits, True) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": types.IntegerType(bits, False) for bits in (8, 16, 32, 64)},
+    **{f"s{bits}": types.IntegerType(bits, True) for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": types.IntegerType(bits, False) for bits in (8, 16, 32, 64)},
+    **{f"__s{bits}": types.IntegerType(bits, True) for bits in (8, 16, 32, 64)},
+    **{f"__u{bits}": types.IntegerType(bits, False) for bits in (8, 16, 32, 64)},
+    "char": types.IntegerType(8, True),
+    "signed char": types.IntegerType(8, True),
+    "unsigned char": types.IntegerType(8, False),
+    "short": types.IntegerType(16, True),
+    "short int": types.IntegerType(16, True),
+    "unsigned short": types.IntegerType(16, False),
+    "unsigned short int": types.IntegerType(16, False),
+    "int": types.IntegerType(32, True),
+    "signed": types.IntegerType(32, True),
+    "signed int": types.IntegerType(32, True),
+    "unsigned": types.IntegerType(32, False),
+    "unsigned int": types.IntegerType(32, False),
+    "long long": types.IntegerType(64, True),
+    "long long int": types.IntegerType(64, True),
+    "unsigned long long": types.IntegerType(64, False),
+    "unsigned long long int": types.IntegerType(64, False),
+    "bool": types.BooleanType(),
+    "_Bool": types.BooleanType(),
+    "void": types.VoidType(),
 }
 
 
@@ -123,7 +123,7 @@ def integer(name: str, bits: int) -> ValueType | None:
         "uintptr_t": False,
     }
     if name in words:
-        return types.Integer(bits, words[name])
+        return types.IntegerType(bits, words[name])
     if name in ("float", "double"):
-        return types.Floating(32 if name == "float" else 64)
+        return types.FloatType(32 if name == "float" else 64)
     return INTEGERS.get(name)

@@ -83,7 +83,7 @@ def write(trace: Trace, file: IO[Any], format: str) -> None:
         trace.export(file, format)
 
 
-class Source(Protocol):
+class RecordSource(Protocol):
     """The origin of a Trace's records: a ring, or a file's table.
 
     Attributes:
@@ -119,7 +119,7 @@ class Trace:
 
     def __init__(
         self,
-        source: Source,
+        source: RecordSource,
         names: Callable[[int], str],
         missed: Callable[[], int] = lambda: 0,
         lines: Callable[[int], str] = lambda address: "",
@@ -245,7 +245,7 @@ class Trace:
         ]
 
     @property
-    def source(self) -> Source:
+    def source(self) -> RecordSource:
         """The source of the records."""
         return self._source
 

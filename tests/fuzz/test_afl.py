@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kprobes.fuzz.bench import Bench
+from kprobes.fuzz.bench import InputRunner
 from kprobes.fuzz.crash import examine
 from kprobes.fuzz.target import CallTarget, PythonTarget
 
@@ -49,7 +49,7 @@ def fuzzing(out: Path, words: list[str], patience: int = 100, seeds: str = "exam
             fuzzer.kill()
 
 
-def found(bench: Bench, folder: Path) -> set[str]:
+def found(bench: InputRunner, folder: Path) -> set[str]:
     """The functions that crashes of a folder are in."""
     functions = set()
     for path in folder.glob("id:*"):
@@ -68,7 +68,7 @@ def said(out: Path) -> str:
 def test_the_planted_bugs_are_found(tmp_path: Path, machine: str) -> None:
     """Two wild accesses, an overwritten return address or endless recursion, and a hang."""
     out, image = tmp_path / "out", f"examples/packets.{machine}"
-    bench = Bench(CallTarget(str(ROOT / image), "parse(@input, len)").load())
+    bench = InputRunner(CallTarget(str(ROOT / image), "parse(@input, len)").load())
     with fuzzing(out, [image, "--call", "parse(@@, @len)"]) as fuzzer:
         end = time.monotonic() + PATIENCE
         crashes, hangs = set[str](), False
@@ -96,7 +96,7 @@ def test_ways_to_drive_it(tmp_path: Path, words: list[str]) -> None:
     assert any((out / "default" / "crashes").glob("id:*")), text[-2000:]
     if "8192" in words:
         assert "Target map size: 8192" in text
-    bench = Bench(PythonTarget(str(ROOT / "examples/fuzz_packets.py")).load())
+    bench = InputRunner(PythonTarget(str(ROOT / "examples/fuzz_packets.py")).load())
     assert found(bench, out / "default" / "crashes") <= BUGS | {"parse"}
 
 
@@ -117,7 +117,7 @@ def test_recipes(tmp_path: Path, page: str, seeds: str, words: list[str], functi
         while time.monotonic() < end and fuzzer.poll() is None and not any((out / "default" / "crashes").glob("id:*")):
             time.sleep(0.5)
     named = (CallTarget(words[0], "tags_read(@input, len)", heap=True) if "--heap" in words else PythonTarget(words[0]))
-    bench = Bench(named.load())
+    bench = InputRunner(named.load())
     crashes = [examine(bench, path.read_bytes())[1] for path in (out / "default" / "crashes").glob("id:*")]
     places = [place.name for crash in crashes if crash is not None for place in (*crash.stack, *crash.path[-1:])]
     assert any(place.startswith(function) for place in places), f"{places} {said(out)[-2000:]}"

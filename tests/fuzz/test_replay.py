@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from kprobes import BadArgument
 from kprobes.cli import main
-from kprobes.fuzz.bench import Bench
+from kprobes.fuzz.bench import InputRunner
 from kprobes.fuzz.crash import Finding, examine
 from kprobes.fuzz.findings import Findings
 from kprobes.fuzz.replay import edges_in, inputs_of, packed, smallest, unpacked
@@ -85,7 +85,7 @@ def test_the_same_hash_on_every_machine(corpus: Path) -> None:
     """Where stacks can be walked alike a finding is the same on four instruction sets."""
     hashes = set()
     for machine in MACHINES:
-        bench = Bench(CallTarget(packets(machine), "parse(@input, len)").load())
+        bench = InputRunner(CallTarget(packets(machine), "parse(@input, len)").load())
         _, finding = examine(bench, CORPUS["follow"])
         assert finding is not None
         hashes.add(finding.hash)
@@ -97,14 +97,14 @@ def test_every_architecture(arch: str) -> None:
     """Runs from the same state have the same map, other inputs another one; a fault is the same finding everywhere."""
     image = str(programs_of(arch)[-1])
     counters = (ctypes.c_uint8 * (1 << 14))()
-    bench = Bench(CallTarget(image, 'memcmp(@input, "hello world", len)', arch=arch).load(), counters)
+    bench = InputRunner(CallTarget(image, 'memcmp(@input, "hello world", len)', arch=arch).load(), counters)
     maps = []
     for data in (b"hello", b"other", b"hello"):
         ctypes.memset(counters, 0, len(counters))
         assert bench.run(data).signal == 0
         maps.append(bytes(counters))
     assert any(maps[0]) and maps[0] == maps[2] != maps[1]
-    fate, finding = examine(Bench(CallTarget(image, "memcmp(1, @input, 5)", arch=arch).load()), b"hello")
+    fate, finding = examine(InputRunner(CallTarget(image, "memcmp(1, @input, 5)", arch=arch).load()), b"hello")
     assert fate.signal == signal.SIGSEGV and finding is not None and finding.path and finding.registers
     assert finding.hash == "c8972d1879a1" and finding.stack[0].name.partition("+")[0] in ("memcmp", ".memcmp")
 
@@ -507,7 +507,7 @@ def test_reading_beyond_an_input_is_a_fault(tmp_path: Path) -> None:
     image = tmp_path / "raw"
     image.write_bytes(code)
     (tmp_path / "names").write_text("10000 T beyond\n")
-    bench = Bench(CallTarget(str(image), "beyond(@input, len)", arch="x86_64", base=0x10000,
+    bench = InputRunner(CallTarget(str(image), "beyond(@input, len)", arch="x86_64", base=0x10000,
                              symbols=str(tmp_path / "names")).load())
     fate = bench.run(b"x" * 100)
     assert fate.signal == signal.SIGSEGV and "read" in str(fate.error)
@@ -521,8 +521,8 @@ def test_libraries_and_system_calls(tmp_path: Path) -> None:
     target = CallTarget(str(tmp_path / "raw"), "getpid(@input)", arch="x86_64", base=0x10000,
                         symbols=str(tmp_path / "names"), preload=(str(EXAMPLES / "tags.x86_64"),))
     loaded = target.load()
-    assert "tags_read" in loaded.machine.symbols and Bench(loaded).run(b"").signal == signal.SIGSYS
-    assert not Bench(evolve(target, syscalls=True).load()).run(b"").signal
+    assert "tags_read" in loaded.machine.symbols and InputRunner(loaded).run(b"").signal == signal.SIGSYS
+    assert not InputRunner(evolve(target, syscalls=True).load()).run(b"").signal
 
 
 def test_words_of_targets() -> None:

@@ -16,41 +16,41 @@ from kprobes.script.printf import Format
 from kprobes.script.printing import decode, encode, json, text, zero
 from kprobes.script.times import strftime, time_of_day
 from kprobes.script.types import (
-    Array,
-    Average,
-    Boolean,
-    Buffer,
-    Count,
-    Enumeration,
-    Field,
-    Floating,
-    Histogram,
-    Integer,
-    LinearHistogram,
-    Maximum,
-    Nothing,
-    Pointer,
-    Record,
-    Stack,
+    ArrayType,
+    AverageType,
+    BooleanType,
+    BufferType,
+    CountType,
+    EnumType,
+    FloatType,
+    HistogramType,
+    IntegerType,
+    LinearHistogramType,
+    MaximumType,
+    PointerType,
+    RecordField,
+    RecordType,
     StackFrame,
-    Stats,
-    String,
-    Structure,
-    Sum,
-    Symbol,
-    TimeSeries,
-    Tuple,
+    StackType,
+    StatsType,
+    StringType,
+    StructType,
+    SumType,
+    SymbolType,
+    TimeSeriesType,
+    TupleType,
     ValueType,
+    VoidType,
 )
 
 pytestmark = pytest.mark.quick
 
-INT = Integer(64, True)
-UNSIGNED = Integer(64, False)
-BYTE = Integer(8, True)
-STRING = String(32)
-FOO = Enumeration("Foo", 32, False, {1: "ONE", 2: "TWO"})
-POINT = Structure("struct Foo", 8, (Field("m", INT, 0), Field("n", INT, 4)))
+INT = IntegerType(64, True)
+UNSIGNED = IntegerType(64, False)
+BYTE = IntegerType(8, True)
+STRING = StringType(32)
+FOO = EnumType("Foo", 32, False, {1: "ONE", 2: "TWO"})
+POINT = StructType("struct Foo", 8, (RecordField("m", INT, 0), RecordField("n", INT, 4)))
 BAR = "@" * 52
 
 
@@ -87,31 +87,31 @@ def printed_json(shape: MapShape, items: Sequence[tuple[object, object]], **opti
         (BYTE, -1, "-1", "-1"),
         (UNSIGNED, 1 << 60, str(1 << 60), str(1 << 60)),
         (UNSIGNED, (1 << 60) + 1, str((1 << 60) + 1), f'"{(1 << 60) + 1}"'),
-        (Boolean(), True, "true", "true"),
-        (Pointer(Nothing()), 0x33, "0x33", "51"),
+        (BooleanType(), True, "true", "true"),
+        (PointerType(VoidType()), 0x33, "0x33", "51"),
         (FOO, 2, "TWO", "2"),
         (FOO, 7, "7", "7"),
         (STRING, b'a "b"\n', 'a "b"\n', '"a \\"b\\"\\n"'),
         (STRING, b"\x01\xe4", "\x01\udce4", '"\\u0001\\uffffffe4"'),
-        (Buffer(8), b"a\\\x00\xff", "a\\\\x00\\xff", "[97,92,0,-1]"),
-        (Floating(32), None, "null", "null"),
-        (Array(Array(BYTE, 2), 2), [[5, 6], [7, 8]], "[[5,6],[7,8]]", "[[5,6],[7,8]]"),
-        (Tuple((BYTE, STRING)), (1, b"hi"), "(1, hi)", '[1,"hi"]'),
+        (BufferType(8), b"a\\\x00\xff", "a\\\\x00\\xff", "[97,92,0,-1]"),
+        (FloatType(32), None, "null", "null"),
+        (ArrayType(ArrayType(BYTE, 2), 2), [[5, 6], [7, 8]], "[[5,6],[7,8]]", "[[5,6],[7,8]]"),
+        (TupleType((BYTE, STRING)), (1, b"hi"), "(1, hi)", '[1,"hi"]'),
         (
-            Tuple((BYTE, POINT)),
+            TupleType((BYTE, POINT)),
             (0, {"m": 2, "n": 3}),
             "(0, { .m = 2, .n = 3 })",
             '[0,{"m": 2, "n": 3}]',
         ),
-        (Record(()), {}, "{}", "{}"),
+        (RecordType(()), {}, "{}", "{}"),
         (
-            Stats(True),
+            StatsType(True),
             (6, 3),
             "{ .count = 3, .average = 2, .total = 6 }",
             '{"count": 3, "average": 2, "total": 6}',
         ),
-        (Average(True), (-10, 3), "-3", "-3"),
-        (Symbol(user=True), "0x1", "0x1", '"0x1"'),
+        (AverageType(True), (-10, 3), "-3", "-3"),
+        (SymbolType(user=True), "0x1", "0x1", '"0x1"'),
     ],
 )
 def test_value(type: ValueType, value: object, shown: str, as_json: str) -> None:
@@ -135,7 +135,7 @@ def test_bytes_survive() -> None:
 )
 def test_stack(mode: str, user: bool, shown: str) -> None:
     frames = (StackFrame(0x10010, "fib", 16, "demo"), StackFrame(0x1234, None, 0))
-    assert text(Stack(user, mode, 127), frames) == shown
+    assert text(StackType(user, mode, 127), frames) == shown
 
 
 @pytest.mark.parametrize(
@@ -158,21 +158,21 @@ def test_stack(mode: str, user: bool, shown: str) -> None:
         ("%#X", INT, 255, "0XFF"),
         ("%#o", INT, 8, "010"),
         ("%#x", INT, 0, "0"),
-        ("%p", Pointer(Nothing()), 0, "0"),
+        ("%p", PointerType(VoidType()), 0, "0"),
         ("%p", INT, -1, "0xffffffffffffffff"),
         ("%c", INT, 0x41, "A"),
         ("%3c", INT, 0x141, "  A"),
-        ("%d", Boolean(), True, "1"),
-        ("%s", Boolean(), True, "true"),
+        ("%d", BooleanType(), True, "1"),
+        ("%s", BooleanType(), True, "true"),
         ("%s", FOO, 1, "ONE"),
         ("%-5s|", FOO, 1, "ONE  |"),
         ("%d", FOO, 1, "1"),
         ("%5s", STRING, "é".encode(), "   é"),
-        ("%4s", Tuple((BYTE, BYTE)), (1, 2), "   (1, 2)"),
-        ("%+s", Tuple((BYTE, BYTE)), (1, 2), "(+1, +2)"),
-        ("%r", Buffer(8), b"Hi\x00", "Hi\\x00"),
-        ("%rx", Buffer(8), b"Hi\x00", "\\x48\\x69\\x00"),
-        ("%rh", Buffer(8), b"Hi\x00", "48 69 00"),
+        ("%4s", TupleType((BYTE, BYTE)), (1, 2), "   (1, 2)"),
+        ("%+s", TupleType((BYTE, BYTE)), (1, 2), "(+1, +2)"),
+        ("%r", BufferType(8), b"Hi\x00", "Hi\\x00"),
+        ("%rx", BufferType(8), b"Hi\x00", "\\x48\\x69\\x00"),
+        ("%rh", BufferType(8), b"Hi\x00", "48 69 00"),
         ("%gr", INT, 1, "GFP_DMA"),
         ("%d", STRING, b"hi", "!{invalid integer conversion: hi}"),
         ("%q%d", INT, 1, "%q1"),
@@ -184,7 +184,7 @@ def test_printf(format: str, type: ValueType, value: object, shown: str) -> None
 
 def test_several_arguments() -> None:
     format = Format.parse("%dst: %sa; %rx")
-    arguments = [(INT, 1), (STRING, b"ab"), (Buffer(1), b"\x07")]
+    arguments = [(INT, 1), (STRING, b"ab"), (BufferType(1), b"\x07")]
     assert format.apply(arguments) == "1st: aba; \\x07"
 
 
@@ -195,8 +195,8 @@ def test_several_arguments() -> None:
         ("%d", [INT, INT], "too many arguments for format string (2 supplied, 1 expected)"),
         ("%d", [STRING], "unsupported format specifier for type 'string[3]': d"),
         ("%f", [INT], "unsupported format specifier: f"),
-        ("%s", [Nothing()], "unable to print none type for specifier: s"),
-        ("%s %% %r", [INT, Buffer(4)], None),
+        ("%s", [VoidType()], "unable to print none type for specifier: s"),
+        ("%s %% %r", [INT, BufferType(4)], None),
     ],
 )
 def test_problem(format: str, types: list[ValueType], problem: str | None) -> None:
@@ -209,9 +209,9 @@ def test_stack_with_source() -> None:
         StackFrame(0x10010, "fib", 16, "demo", "demo.c:9"),
     )
     shown = "\n        [inlined] add@demo.c:3\n        fib+16@demo.c:9\n"
-    assert text(Stack(True, "bpftrace", 127), frames) == shown
+    assert text(StackType(True, "bpftrace", 127), frames) == shown
     shown = "\n\t10010 add (inlined)\n\t10010 fib+16 (demo)\n"
-    assert text(Stack(True, "perf", 127), frames) == shown
+    assert text(StackType(True, "perf", 127), frames) == shown
 
 
 def test_gfp_flags() -> None:
@@ -237,7 +237,7 @@ def test_map_of_integers(top: int, div: int, keys: list[int], values: list[int])
 
 
 def test_map_sorted_by_key() -> None:
-    shape = MapShape("@", Tuple((INT, STRING)), STRING)
+    shape = MapShape("@", TupleType((INT, STRING)), STRING)
     items = [((2, b"a"), b"x"), ((1, b"b"), b"y"), ((1, b"a"), b"z"), ((-1, b"c"), b"")]
     shown = "@[-1, c]: \n@[1, a]: z\n@[1, b]: y\n@[2, a]: x\n"
     assert printed_text(shape, items) == shown
@@ -246,15 +246,15 @@ def test_map_sorted_by_key() -> None:
 def test_order_of_aggregations() -> None:
     averages = [(1, (16, 3)), (2, (28, 2)), (3, (8, 2))]
     assert (
-        printed_text(MapShape("@a", INT, Average(False)), averages)
+        printed_text(MapShape("@a", INT, AverageType(False)), averages)
         == "@a[3]: 4\n@a[1]: 5\n@a[2]: 14\n"
     )
     greatest = [(1, -1), (2, 5)]
-    assert printed_text(MapShape("@m", INT, Maximum(True)), greatest) == "@m[2]: 5\n@m[1]: -1\n"
+    assert printed_text(MapShape("@m", INT, MaximumType(True)), greatest) == "@m[2]: 5\n@m[1]: -1\n"
 
 
 def test_key_loses_parentheses() -> None:
-    nested = MapShape("@", Tuple((STRING, Tuple((STRING, INT)))), INT)
+    nested = MapShape("@", TupleType((STRING, TupleType((STRING, INT)))), INT)
     assert printed_text(nested, [((b"hi", (b"x", 2)), 1)]) == "@[hi, (x, 2)]: 1\n"
     assert printed_text(MapShape("@", STRING, INT), [(b"(x)", 1)]) == "@[x]: 1\n"
     assert (
@@ -267,14 +267,14 @@ def test_key_loses_parentheses() -> None:
     ("type", "shown"),
     [
         (INT, "@: 0\n"),
-        (Count(), "@: 0\n"),
-        (Sum(True), "@: 0\n"),
-        (Stats(False), "@: { .count = 0, .average = 0, .total = 0 }\n"),
+        (CountType(), "@: 0\n"),
+        (SumType(True), "@: 0\n"),
+        (StatsType(False), "@: { .count = 0, .average = 0, .total = 0 }\n"),
         (
-            Record((Field("a", INT, 0), Field("b", Tuple((INT, STRING)), 8))),
+            RecordType((RecordField("a", INT, 0), RecordField("b", TupleType((INT, STRING)), 8))),
             "@: { .a = 0, .b = (0, ) }\n",
         ),
-        (Histogram(0), ""),
+        (HistogramType(0), ""),
     ],
 )
 def test_unset_scalar_map(type: ValueType, shown: str) -> None:
@@ -285,7 +285,7 @@ def test_unset_scalar_map(type: ValueType, shown: str) -> None:
 
 
 def test_zero() -> None:
-    assert zero(Tuple((INT, STRING, Array(BYTE, 2), POINT))) == (0, b"", [0, 0], {"m": 0, "n": 0})
+    assert zero(TupleType((INT, STRING, ArrayType(BYTE, 2), POINT))) == (0, b"", [0, 0], {"m": 0, "n": 0})
 
 
 def test_histogram() -> None:
@@ -301,11 +301,11 @@ def test_histogram() -> None:
         "[16, 32)               1 |@@@@@@@@@@@@@@@@@@@@@@@@@@                          |\n"
         "\n"
     )
-    assert printed_text(MapShape("@", None, Histogram(0)), [(None, counts)]) == shown
+    assert printed_text(MapShape("@", None, HistogramType(0)), [(None, counts)]) == shown
 
 
 def test_histogram_of_large_numbers() -> None:
-    shape = MapShape("@", None, Histogram(0))
+    shape = MapShape("@", None, HistogramType(0))
     counts = [0] * 35 + [1]
     assert printed_text(shape, [(None, counts)]) == f"@:\n[8G, 16G)              1 |{BAR}|\n\n"
     shown = '[{"min": 8589934592, "max": 17179869183, "count": 1}]'
@@ -316,7 +316,7 @@ def test_histogram_of_large_numbers() -> None:
 
 def test_histogram_with_finer_rows() -> None:
     counts = [0] * 16 + [1, 2, 0, 2]
-    found = standard_json.loads(printed_json(MapShape("@", None, Histogram(3)), [(None, counts)]))
+    found = standard_json.loads(printed_json(MapShape("@", None, HistogramType(3)), [(None, counts)]))
     assert found["data"]["@"] == [
         {"min": 15, "max": 15, "count": 1},
         {"min": 16, "max": 17, "count": 2},
@@ -326,13 +326,13 @@ def test_histogram_with_finer_rows() -> None:
 
 
 def test_zeroed_histogram() -> None:
-    shape = MapShape("@h", None, LinearHistogram(0, 100, 10))
+    shape = MapShape("@h", None, LinearHistogramType(0, 100, 10))
     assert printed_json(shape, [(None, [0] * 12)]) == '{"type": "hist", "data": {"@h": []}}\n'
     assert printed_text(shape, [(None, [0] * 12)]) == "@h:\n\n"
 
 
 def test_histograms_by_key() -> None:
-    shape = MapShape("@", INT, Histogram(0))
+    shape = MapShape("@", INT, HistogramType(0))
     items = [(0, [0, 10, 20]), (1, [0, 2, 2])]
     shown = (
         f"@[1]:\n[0]                    2 |{BAR}|\n[1]                    2 |{BAR}|\n\n"
@@ -347,23 +347,23 @@ def test_histograms_by_key() -> None:
     ("type", "counts", "rows"),
     [
         (
-            LinearHistogram(610000, 630000, 10000),
+            LinearHistogramType(610000, 630000, 10000),
             [0, 1, 1, 0],
             ["[610000, 620000)", "[620000, 630000)"],
         ),
-        (LinearHistogram(0, 3072, 1024), [0, 1, 1, 1, 0], ["[0, 1K)", "[1K, 2K)", "[2K, 3K)"]),
-        (LinearHistogram(0, 100, 10), [0] * 11 + [1], ["[100, ...)"]),
-        (LinearHistogram(10, 110, 10), [1] + [0] * 11, ["(..., 10)"]),
-        (LinearHistogram(0, 3, 1), [0, 1, 0, 1, 1], ["[0]", "[1]", "[2]", "[3, ...)"]),
+        (LinearHistogramType(0, 3072, 1024), [0, 1, 1, 1, 0], ["[0, 1K)", "[1K, 2K)", "[2K, 3K)"]),
+        (LinearHistogramType(0, 100, 10), [0] * 11 + [1], ["[100, ...)"]),
+        (LinearHistogramType(10, 110, 10), [1] + [0] * 11, ["(..., 10)"]),
+        (LinearHistogramType(0, 3, 1), [0, 1, 0, 1, 1], ["[0]", "[1]", "[2]", "[3, ...)"]),
     ],
 )
-def test_linear_histogram(type: LinearHistogram, counts: list[int], rows: list[str]) -> None:
+def test_linear_histogram(type: LinearHistogramType, counts: list[int], rows: list[str]) -> None:
     lines = printed_text(MapShape("@", None, type), [(None, counts)]).splitlines()[1:-1]
     assert [line[:16].rstrip() for line in lines] == rows
 
 
 def test_linear_histogram_as_json() -> None:
-    shape = MapShape("@h", None, LinearHistogram(0, 20, 10))
+    shape = MapShape("@h", None, LinearHistogramType(0, 20, 10))
     shown = '[{"max": -1, "count": 1},{"min": 0, "max": 9, "count": 0},{"min": 10, "max": 19, "count": 2},{"min": 20, "count": 1}]'
     assert (
         printed_json(shape, [(None, [1, 0, 2, 1])])
@@ -372,7 +372,7 @@ def test_linear_histogram_as_json() -> None:
 
 
 def test_avg_is_stats_in_json() -> None:
-    shape = MapShape("@", STRING, Average(True))
+    shape = MapShape("@", STRING, AverageType(True))
     items = [
         (name, (number, 1)) for name, number in ((b"a", 10), (b"b", 20), (b"c", 30), (b"d", 40))
     ]
@@ -385,7 +385,7 @@ MS = 1_000_000
 
 @pytest.mark.usefixtures("utc")
 def test_time_series() -> None:
-    shape = MapShape("@a", None, TimeSeries(100 * MS, 5, None, True))
+    shape = MapShape("@a", None, TimeSeriesType(100 * MS, 5, None, True))
     values = {start * 100 * MS: 9 for start in range(10)}
     row = "|                         *                         |"
     shown = (
@@ -405,7 +405,7 @@ def test_time_series() -> None:
 
 @pytest.mark.usefixtures("utc")
 def test_time_series_with_gaps_and_zero() -> None:
-    shape = MapShape("@a", INT, TimeSeries(100 * MS, 4, None, True))
+    shape = MapShape("@a", INT, TimeSeriesType(100 * MS, 4, None, True))
     lines = printed_text(shape, [(1, {0: -5, 100 * MS: 5}), (2, {300 * MS: 0})]).splitlines()
     assert lines[3:7] == [
         "00:00:00.000 *                         .                         | -5",
@@ -417,7 +417,7 @@ def test_time_series_with_gaps_and_zero() -> None:
 
 
 def test_empty_time_series() -> None:
-    shape = MapShape("@a", None, TimeSeries(100 * MS, 5, None, True))
+    shape = MapShape("@a", None, TimeSeriesType(100 * MS, 5, None, True))
     assert printed_text(shape, [(None, {})]) == "@a:\n<no data>\n"
     assert printed_json(shape, [(None, {})]) == '{"type": "tseries", "data": {"@a": []}}\n'
 

@@ -6,25 +6,25 @@ from kprobes.script import tree
 from kprobes.script.parser import parse, parse_expression
 from kprobes.script.points import read
 from kprobes.script.scanner import integer
-from kprobes.script.source import Diagnostics, ScriptError, Source
+from kprobes.script.source import Diagnostics, ScriptError, ScriptSource
 
 pytestmark = pytest.mark.quick
 
 
-def script(text: str) -> tree.Script:
+def script(text: str) -> tree.ParsedScript:
     """The tree of a script."""
-    source = Source("stdin", text)
+    source = ScriptSource("stdin", text)
     return parse(source, Diagnostics(source))
 
 
 def shape(node: tree.Node | None) -> object:
     """An expression as nested tuples."""
     match node:
-        case tree.Number(value=value):
+        case tree.NumberLiteral(value=value):
             return value
-        case tree.Text(value=value):
+        case tree.StringLiteral(value=value):
             return value
-        case tree.Name(name=name) | tree.Variable(name=name) | tree.MapName(name=name):
+        case tree.Name(name=name) | tree.ScratchVariable(name=name) | tree.MapName(name=name):
             return name
         case tree.Binary(operator=operator, left=left, right=right):
             return operator, shape(left), shape(right)
@@ -40,11 +40,11 @@ def shape(node: tree.Node | None) -> object:
             return ".", shape(of), index
         case tree.Index(of=of, index=index):
             return "[]", shape(of), shape(index)
-        case tree.Call(name=name, arguments=arguments):
+        case tree.FunctionCall(name=name, arguments=arguments):
             return name, *map(shape, arguments)
-        case tree.Tuple(items=items):
+        case tree.TupleLiteral(items=items):
             return "tuple", *map(shape, items)
-        case tree.Record(fields=fields):
+        case tree.RecordLiteral(fields=fields):
             return "record", *((name, shape(value)) for name, value in fields)
         case tree.MapAccess(map=name, key=key):
             return shape(name), shape(key)
@@ -81,7 +81,7 @@ def shape(node: tree.Node | None) -> object:
     ],
 )
 def test_expressions(text: str, expected: object) -> None:
-    source = Source("stdin", text)
+    source = ScriptSource("stdin", text)
     assert shape(parse_expression(source, Diagnostics(source))) == expected
 
 
@@ -113,7 +113,7 @@ def test_statements() -> None:
         }""").probes[0].body
     assert [type(one).__name__ for one in body.statements] == [
         "Declare", "Assign", "Assign", "Evaluate", "Evaluate", "Evaluate", "While", "Unroll", "ForRange", "ForMap",
-        "Evaluate", "Jump"]
+        "Evaluate", "JumpStatement"]
 
 
 def test_everything_around_probes() -> None:
@@ -128,7 +128,7 @@ def test_everything_around_probes() -> None:
     assert [name for name, _ in made.definitions] == ["#define N 5", "struct s { int a; } __attribute__((packed));"]
     assert [(one.name, one.value) for one in made.settings] == [("max_strlen", 10), ("stack_mode", "perf")]
     assert (made.maps[0].name, made.maps[0].kind, made.maps[0].entries) == ("@m", "lruhash", 7)
-    assert [type(one).__name__ for one in made.macros[0].parameters] == ["Variable", "MapName", "Name"]
+    assert [type(one).__name__ for one in made.macros[0].parameters] == ["ScratchVariable", "MapName", "Name"]
     assert [[point.text for point in probe.points] for probe in made.probes] == [
         ["BEGIN", "kprobe:f"], ['uprobe:/lib/x.so:"a,b"']]
     assert shape(made.probes[0].predicate) == (">", "arg0", 1)
@@ -156,7 +156,7 @@ def test_messages_have_a_caret(text: str, shown: str) -> None:
 @pytest.mark.parametrize("text", ["kprobe", "kprobe:f+", "kprobe:f+0x10", "uprobe:a:f", "interval:s:1", "i:10ms",
                                   "watchpoint:0x10:4:rw", "usdt:a:b:c", "self:signal:SIGUSR1", "profile:hz:99"])
 def test_points(text: str) -> None:
-    source = Source("stdin", text)
+    source = ScriptSource("stdin", text)
     found = Diagnostics(source)
     made = read(tree.AttachPoint(span=script(f"{text} {{}}").probes[0].points[0].span, text=text), found)
     assert (len(made) == 1) != found.failed
@@ -167,7 +167,7 @@ def test_points(text: str) -> None:
 
 
 def test_a_misspelt_kind_and_one_without_meaning() -> None:
-    source = Source("stdin", "kprob:f {} tracepoint:a:b {}")
+    source = ScriptSource("stdin", "kprob:f {} tracepoint:a:b {}")
     found = Diagnostics(source)
     for probe in script(source.text).probes:
         read(probe.points[0], found)

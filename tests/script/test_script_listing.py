@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from kprobes.script.listing import (
+    ListedProgram,
     Listing,
-    Program,
     lines,
     looks_like_a_missing_file,
     missing_file_warning,
 )
 from kprobes.script.points import read
-from kprobes.script.source import NOWHERE, Diagnostics, Source
+from kprobes.script.source import NOWHERE, Diagnostics, ScriptSource
 from kprobes.script.tree import AttachPoint
 
 pytestmark = pytest.mark.quick
@@ -39,7 +39,7 @@ def load(path: str) -> Names:
     return Names()
 
 
-GUEST = Program("./demo", Names())
+GUEST = ListedProgram("./demo", Names())
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_points_of_a_script() -> None:
-    diagnostics = Diagnostics(Source("stdin", ""))
+    diagnostics = Diagnostics(ScriptSource("stdin", ""))
     texts = ("begin", "i:ms:100", "uprobe:./demo:m*", "usdt:./demo:heap:grow", "kprobe:add")
     points = [
         point for text in texts for point in read(AttachPoint(span=NOWHERE, text=text), diagnostics)
@@ -119,7 +119,7 @@ def test_a_glob_of_files_means_the_guest_and_others(tmp_path: Path) -> None:
     """The guest is listed once, and files beside it as well."""
     for name in ("one.so", "two.so", "text.c"):
         (tmp_path / name).write_text("")
-    guest = Program(str(tmp_path / "one.so"), Names())
+    guest = ListedProgram(str(tmp_path / "one.so"), Names())
     found = Listing(guest, load).search(f"uprobe:{tmp_path}/*:main")
     assert [probe.text for probe in found] == [
         f"uprobe:{tmp_path}/one.so:main",

@@ -26,7 +26,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...errors import ProgramError
-from ._base import ANY, ENOENT, EXIST, NOEXIST, Block, Codec, Map, MapType, Plain, Spec, stored
+from ._base import (
+    ANY,
+    ENOENT,
+    EXIST,
+    NOEXIST,
+    Codec,
+    Map,
+    MapType,
+    PinnedMemory,
+    Plain,
+    Spec,
+    stored,
+)
 from .array import Array
 from .hash import Hash
 from .holders import Bloom, Maps, Nothing, Programs, TaskStorage
@@ -111,7 +123,6 @@ __all__ = [
     "PER_CPU",
     "SESSION",
     "Array",
-    "Block",
     "Bloom",
     "ByAddress",
     "Codec",
@@ -119,6 +130,7 @@ __all__ = [
     "Map",
     "MapType",
     "Maps",
+    "PinnedMemory",
     "Plain",
     "Programs",
     "Queue",

@@ -55,7 +55,7 @@ class MapType(IntEnum):
     USER_RINGBUF = 31
 
 
-class Block:
+class PinnedMemory:
     """Zeroed host memory at an address that does not move.
 
     Attributes:
@@ -214,7 +214,7 @@ class Map:
     """
 
     address: int
-    block: Block
+    block: PinnedMemory
     span: tuple[int, int] = (0, 0)
     percpu = False  # a value for each CPU
 
@@ -356,7 +356,7 @@ class Map:
         """
         return ProgramError(f"map {self.spec.name or '?'}: {reason}", hint=hint)
 
-    def _block(self, size: int, filled: bool = False) -> Block:
+    def _block(self, size: int, filled: bool = False) -> PinnedMemory:
         """Allocate the map's memory.
 
         Args:
@@ -371,7 +371,7 @@ class Map:
                 f"takes {size:,} bytes of memory where {LIMIT:,} are the most",
                 "make max_entries smaller",
             )
-        return Block(size, filled)
+        return PinnedMemory(size, filled)
 
     def __repr__(self) -> str:
         entries = ""
