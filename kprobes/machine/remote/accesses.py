@@ -35,21 +35,37 @@ FAULTS = {
 
 
 class Accesses:
-    """Tells fetches, reads and writes of one guest apart. The engine is made when it is needed."""
+    """Finds out what the instruction of a remote guest did that got a signal: a fetch, a read or a
+    write, and at which address.
+
+    The engine in which instructions are executed again is made when the first one is.
+    """
 
     def __init__(self, arch: Arch, target: RemoteTarget) -> None:
+        """Prepare; no engine is made yet.
+
+        Args:
+            arch: the guest's architecture.
+            target: the stub; its siginfo and the guest's memory are read.
+        """
         self._arch = arch
         self._target = target
         self._read = target.read
         self._engine: UnicornMachine | None = None
 
     def fault(self, signal: int, regs: Regs, pc: int) -> Fault:
-        """Return what the instruction at `pc` has done to get a signal: a fetch, a read or a write.
+        """Return what the instruction at `pc` has done to get a signal.
+
+        Nothing is reported here, and the guest does not run.
 
         Args:
-            signal: the signal's number, as the stub says it: one of FAULTS.
+            signal: the signal's number, as the stub says it: a key of FAULTS.
             regs: registers of the thread that has stopped.
             pc: address of the instruction.
+
+        Returns:
+            The fault: its `access` is "fetch", "read", "write", "undefined", "trap" or
+            "arithmetic"; its `address` is the address accessed, None where the stub does not tell.
         """
         address, access = self._address(signal), FAULTS[signal]
         if access == "read" and (address == pc or not self._readable(pc)):
@@ -70,8 +86,11 @@ class Accesses:
             return False
 
     def _address(self, signal: int) -> int | None:
-        """Return the address that a fault is about (si_addr of siginfo_t); None where the stub does
-        not tell.
+        """Ask the stub for the address that a fault is about (si_addr of siginfo_t), and return it.
+
+        Args:
+            signal: the signal's number. None is returned but for SIGBUS and SIGSEGV (7, 10, 11),
+                and where the stub does not show siginfo.
         """
         if "qXfer:siginfo:read" not in self._target.features or signal not in (7, 10, 11):
             return None
@@ -85,15 +104,15 @@ class Accesses:
         )
 
     def _kind(self, regs: Regs, pc: int, address: int) -> str | None:
-        """Return what the instruction at `pc` did at `address`, which is not mapped: "read" or
-        "write".
-
-        None where no engine can tell.
+        """Find out by execution in the engine how the instruction at `pc` accessed unmapped memory.
 
         Args:
             regs: registers of the thread that has stopped.
             pc: address of the instruction.
             address: address of the access.
+
+        Returns:
+            "read" or "write"; None where no engine can tell.
         """
         try:
             m = self._engine = self._engine or UnicornMachine.from_code(b"", arch=self._arch.name)
@@ -102,10 +121,12 @@ class Accesses:
             return None
 
     def _replay(self, m: UnicornMachine, regs: Regs, pc: int, address: int) -> str | None:
-        """Execute the guest's instruction in the engine, page by page, until it fails at `address`.
+        """Execute the guest's instruction in the engine, again and again, until it fails at
+        `address`.
 
-        The engine gets each page of guest memory that the instruction accesses before, and loses
-        them all afterwards. Nothing is written to the guest.
+        Where it fails at another page first, that page of guest memory is copied into the engine
+        before the next try. Copied pages are unmapped in the engine at the end. Nothing is written
+        to the guest.
 
         Args:
             m: the engine.
@@ -136,20 +157,27 @@ class Accesses:
                 m.unmap(page, m.page_size)
 
     def _fill(self, m: UnicornMachine, given: dict[int, bytes]) -> None:
-        """Write the guest's pages into the engine: an earlier try may have changed them."""
+        """Write copies of the guest's pages into the engine: an earlier try may have changed them.
+
+        Args:
+            m: the engine.
+            given: address of a page -> its bytes.
+        """
         for page, data in given.items():
             m.write(page, data)
 
     def _once(self, m: UnicornMachine, values: dict[str, int], start: int) -> GuestFault | None:
-        """Execute the instruction at `start` in the engine, and return how it failed.
+        """Execute the instruction at `start` in the engine, and at most three behind it, and return
+        how one of them failed.
 
         Args:
-            m: the engine.
-            values: the guest's registers: name -> value.
+            m: the engine; its registers are set.
+            values: the guest's registers: name -> value. Those that the engine refuses are left
+                out.
             start: address of the instruction, mode bits included.
 
         Returns:
-            The fault; None: it has not failed.
+            The fault; None: none has failed.
         """
         for name, value in values.items():
             with suppress(KprobeError):  # i386: selectors of tables that are the system's

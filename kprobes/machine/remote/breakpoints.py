@@ -27,7 +27,7 @@ def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
 
     Args:
         arch: the guest's architecture.
-        symbols: say in which mode the code there is.
+        symbols: say in which mode (Arm or Thumb) the code there is.
         read: (address, size) -> guest memory without breakpoints.
         addr: address of the breakpoint.
     """
@@ -81,14 +81,15 @@ class StubBreakpoints:
         scratch: tuple[int, int] | None,
         unwritable: Callable[[], Spans],
     ) -> None:
-        """Take what must be known of the guest.
+        """Set what breakpoints depend on in the guest. Called once, before the first add().
 
         Args:
-            arch: its architecture.
-            symbols: its symbols; some say which code is Thumb.
+            arch: the guest's architecture.
+            symbols: the guest's symbols; some say which code is Thumb.
             scratch: (start, bytes) of memory that nothing uses, to find out there whether the stub
-                shows its breakpoints in memory, as OpenOCD does; None: it does not.
-            unwritable: () -> (start, end) of each flash and ROM that the stub knows of.
+                shows its breakpoints in memory, as OpenOCD does; None: it does not show them.
+            unwritable: () -> (start, end) of each flash and ROM that the stub knows of. It is
+                called once, at the first breakpoint.
         """
         self._kind_at = partial(kind_of, arch, symbols, self._read)
         self._unwritable = unwritable
@@ -120,13 +121,13 @@ class StubBreakpoints:
             self._take_out(addr, kind)
 
     def at(self, addr: int) -> bool:
-        """Return True where a breakpoint stands."""
+        """Return True where add() has put a breakpoint at `addr`."""
         return addr in self._there
 
     @contextmanager
     def away(self, start: int, end: int) -> Iterator[None]:
-        """Take the breakpoints in [start, end) out, inside a with block; insert them again
-        afterwards.
+        """Remove the breakpoints in [start, end) from the guest inside a with block, and insert
+        them again at its end.
 
         Args:
             start: address of the first byte.
@@ -143,10 +144,10 @@ class StubBreakpoints:
                     self._insert(addr, kind)
 
     def remove_from_child(self) -> None:
-        """Take all breakpoints out of a forked child. The parent keeps its own.
+        """Remove all breakpoints from a forked child's memory. The parent keeps its own.
 
-        The stub must show the child's memory now. gdbserver 13 does not take them out by itself
-        when it lets the child go, and puts them back where their memory is written.
+        The stub must show the child's memory now. gdbserver 13 does not remove them by itself when
+        it lets the child go, and puts them back where their memory is written.
         """
         self._link.ask_all(
             [
@@ -156,7 +157,8 @@ class StubBreakpoints:
         )
 
     def suspend(self) -> None:
-        """Take all breakpoints out until resume(), as a child runs in the same memory.
+        """Remove all breakpoints from the guest until resume(), as a child of vfork() runs in the
+        same memory.
 
         gdbserver 13 drops a breakpoint that it does not find in memory.
         """
@@ -168,16 +170,20 @@ class StubBreakpoints:
             self._insert(addr, kind)
 
     def shown(self, start: int, end: int) -> bool:
-        """Return True if the stub shows breakpoints in [start, end): a write would overwrite
-        them.
+        """Return True if the stub shows breakpoints in [start, end) when that memory is read:
+        writing there would overwrite them.
         """
         return any(
             addr < end and start < addr + len(plain) for addr, plain in self._beneath.items()
         )
 
     def over(self, start: int, data: bytes) -> bytes:
-        """Return `data`, which the stub shows at `start`, with the guest's own bytes in place of
-        the breakpoints that it shows.
+        """Return memory that the stub has shown, with the guest's own bytes in place of
+        breakpoints.
+
+        Args:
+            start: address of the first byte.
+            data: the bytes as the stub has shown them.
         """
         out = bytearray(data)
         for addr, plain in self._beneath.items():
@@ -187,15 +193,18 @@ class StubBreakpoints:
         return bytes(out)
 
     def _insert(self, addr: int, kind: int) -> None:
-        """Have the stub insert a breakpoint: in memory, or by hardware where it does not stay in
-        memory.
+        """Have the stub insert a breakpoint: in memory (Z0), or by hardware (Z1) where memory
+        cannot be written or does not keep it.
+
+        What the stub shows over the guest's bytes is noted in `_beneath`; a hardware breakpoint in
+        `hardware`.
 
         Args:
-            addr: address.
-            kind: its kind, as of kind_of().
+            addr: address of the breakpoint.
+            kind: its kind, from kind_of().
 
         Raises:
-            NoBreakpoint: the stub does not insert it.
+            NoBreakpoint: the stub inserts neither.
         """
         plain = self._read(addr, kind) if self._shows else b""
         said = b"" if self._in_flash(addr) else self._ask(b"Z0", addr, kind)
@@ -216,11 +225,11 @@ class StubBreakpoints:
             raise self._refusal(addr, kind, said)
 
     def _refusal(self, addr: int, kind: int, said: bytes) -> NoBreakpoint:
-        """Return the error for a breakpoint that the stub does not insert.
+        """Return the error to raise for a breakpoint that the stub does not insert.
 
         Args:
             addr: where it was to be.
-            kind: its kind, as of kind_of().
+            kind: its kind, from kind_of().
             said: the stub's answer to Z0; b"": it knows no such packet, or memory was not written.
         """
         with suppress(GuestFault):
@@ -243,23 +252,38 @@ class StubBreakpoints:
         )
 
     def _in_flash(self, addr: int) -> bool:
-        """Return True if the stub knows an address to be in flash or ROM."""
+        """Return True if the stub's memory map has `addr` in flash or ROM. The map is asked for
+        once.
+        """
         if self._flash is None:
             self._flash = self._unwritable()
         return any(start <= addr < end for start, end in self._flash)
 
     def _take_out(self, addr: int, kind: int) -> None:
-        """Have the stub remove a breakpoint."""
+        """Have the stub remove a breakpoint. A refusal is ignored: the breakpoint is gone then.
+
+        Args:
+            addr: address of the breakpoint.
+            kind: its kind, from kind_of().
+        """
         self._ask(self._removes(addr), addr, kind)  # if this is refused it is gone already
         self.hardware.discard(addr)
         self._beneath.pop(addr, None)
 
     def _ask(self, command: bytes, addr: int, kind: int) -> bytes:
-        """Send a breakpoint packet, and return the stub's answer."""
+        """Send a breakpoint packet, and return the stub's answer: b"OK", b"" or an error.
+
+        Args:
+            command: Z0, Z1 (insert), z0 or z1 (remove): in memory, by hardware.
+            addr: address of the breakpoint.
+            kind: its kind, from kind_of().
+        """
         return self._link.ask(self._packet(command, addr, kind))
 
     def _removes(self, addr: int) -> bytes:
-        """Return the command that removes the breakpoint at an address."""
+        """Return the command that removes the breakpoint at `addr`: b"z1" for one of hardware, else
+        b"z0".
+        """
         return b"z1" if addr in self.hardware else b"z0"
 
     @staticmethod
@@ -274,8 +298,12 @@ class StubBreakpoints:
         return b"%s,%x,%x" % (command, addr, kind)
 
     def _find_out(self) -> None:
-        """Find out whether the stub shows its breakpoints in memory, once there is memory to
-        try.
+        """Find out whether the stub shows its breakpoints in memory, by a breakpoint in scratch
+        memory.
+
+        Its result is `_shows`. The scratch memory is written for the trial, and put back. Nothing
+        is done without scratch memory, or once this was found out; where the memory cannot be
+        accessed yet, the next call tries again.
         """
         if self._try_at is None:
             return

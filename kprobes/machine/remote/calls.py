@@ -18,7 +18,7 @@ from .threads import RemoteThreads
 
 
 def check_limits(timeout: float, threads: int = 1) -> None:
-    """Check what a machine is made with.
+    """Check the limits that a machine is given when it is made.
 
     Args:
         timeout: seconds that the stub may take for an answer.
@@ -34,7 +34,7 @@ def check_limits(timeout: float, threads: int = 1) -> None:
 
 
 class GuestCalls:
-    """Runs a machine's guest for its run(), call() and invoke()."""
+    """Runs of a machine's guest: what is behind the machine's run(), call() and invoke()."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class GuestCalls:
         timeout: float | None,
         max_insns: int | None,
     ) -> None:
-        """Run the guest to an address, a stop() or the program's end, while this thread has the
-        machine.
+        """Run the guest to an address, a stop() or the program's end. The calling thread holds the
+        machine's lock.
 
         Args:
             start: address or symbol; None: where the guest stands.
@@ -112,17 +112,25 @@ class GuestCalls:
         timeout: float | None,
         max_insns: int | None,
     ) -> int:
-        """Run a function in the current thread until it returns, and put the registers back.
+        """Run a function in the current thread until it returns, and put the thread's registers
+        back, also where it fails.
+
+        The calling thread holds the machine's lock.
 
         Args:
             function: address, as pointers have it, or symbol.
-            passing: its arguments; None: they are in their registers.
-            exit_at: address that it returns to.
+            passing: its arguments; None: the registers have them already.
+            exit_at: address that the function is made to return to, where the call ends.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
 
         Returns:
             Its integer result.
+
+        Raises:
+            GuestFault: the function fails, or the program ends.
+            GuestTimeout: a bound has come.
+            Unsupported: the architecture has no calling convention.
         """
         arch = self._arch
         threads = self._threads
@@ -154,7 +162,11 @@ class GuestCalls:
 
     @contextmanager
     def _stopping_at(self, end: int | None) -> Iterator[None]:
-        """Have the guest stop at `end` meanwhile; None: nowhere."""
+        """Have the guest stop at an address inside a with block.
+
+        Args:
+            end: the address; None: nothing is done.
+        """
         if end is None:
             yield
             return
@@ -167,16 +179,27 @@ class GuestCalls:
 
     @property
     def _there(self) -> bool:
+        """Whether the guest still exists: its program has not ended, and the connection is open."""
         return self._control.exit_status is None and not self._target.link.closed
 
     def _pointer(self, function: str | int) -> int:
-        """Return a function's address as pointers have it."""
+        """Return a function's address as pointers have it.
+
+        Args:
+            function: an integer, which is checked and returned as it is; or a symbol, whose mode
+                bits are included.
+        """
         if not isinstance(function, str):
             return code_pointer(function, self._arch.bits)
         symbol = self._symbols[function]
         return symbol.address | symbol.mode
 
     def _address(self, pointer: int) -> int:
-        """Return where the function of a pointer starts, mode bits included."""
+        """Return the address of a function's code, mode bits included; function descriptors are
+        read from guest memory.
+
+        Args:
+            pointer: the function's address, as pointers have it.
+        """
         entry = self._arch.pointers.code_address(pointer, self._target.read)
         return entry.addr | entry.mode

@@ -28,7 +28,7 @@ GAP = 64  #: bytes between patches that are read together
 
 
 class Children:
-    """Lets the children of one guest go."""
+    """Lets the processes that one guest forks run on without the library."""
 
     def __init__(
         self,
@@ -56,14 +56,18 @@ class Children:
         self._borrowed: list[tuple[int, bytes]] = []
 
     def watch(self) -> None:
-        """Have the stub tell of children from now on."""
+        """Have the stub stop at each fork from now on; the children are let go there."""
         self._target.report_children(self._forked, self._rejoined)
 
     def _forked(self, stop: StopReply) -> None:
-        """Clean a child's memory and registers, and let it go. It has not executed anything yet.
+        """Take the library's patches out of a new child's memory and registers, and detach the stub
+        from it.
+
+        Called by RemoteTarget.wait() before the child has executed anything. For a child of vfork()
+        the patches, which its parent shares, are noted for _rejoined().
 
         Args:
-            stop: the stop of the thread that has forked it.
+            stop: the stop of the thread that has forked it; its `child` names the new process.
         """
         sink = self._sink()
         threads = self._threads
@@ -100,12 +104,17 @@ class Children:
 
         QEMU has a process for each, on one connection: by the first packet the parent's hands the
         connection over, the second one chooses the child in its own.
+
+        Args:
+            child: the child's process and thread, as the stop reply names it.
         """
         for _ in range(2):
             self._target.link.ask(b"Hg%s" % child.encode())
 
     def _rejoined(self) -> None:
-        """Put the patches back that were taken out for a child of vfork()."""
+        """Put the patches and breakpoints back that were taken out for a child of vfork(), which
+        has left its parent's memory.
+        """
         for addr, there in self._borrowed:
             with suppress(GuestFault):
                 self._target.write(addr, there)
@@ -113,13 +122,15 @@ class Children:
         self._target.stops.resume()
 
     def _text(self, sink: Sink) -> Iterator[tuple[int, bytes, bytes]]:
-        """Yield the text that patches have changed: (address, bytes in memory, the guest's own
-        text).
+        """Yield each range of guest text that patches have changed.
 
         Text that the guest has unmapped is left out.
 
         Args:
             sink: the core, which knows the patches.
+
+        Yields:
+            (address, bytes in memory now, the guest's own bytes).
         """
         for start, end in self._places(sink):
             try:
@@ -131,7 +142,13 @@ class Children:
                 yield start, there, plain
 
     def _places(self, sink: Sink) -> Iterator[tuple[int, int]]:
-        """Yield (start, end) of text with patches; those near each other are in one range."""
+        """Yield (start, end) of ranges of guest text that hold patches or jumps, by address.
+
+        Ranges at most 64 bytes (GAP) apart are one, as they are read at once.
+
+        Args:
+            sink: the core, which knows the patches.
+        """
         jumps = self._memory.deferred.jumps
         ends = {
             addr: addr + len(patch.new)

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 
 class DeferredText:
-    """Changes of text that are not written yet, and the text that reads see in place of jumps.
+    """Changes of text that are not written to the guest yet, and the text that reads see in place
+    of jumps.
 
-    Those jumps lead to code that takes the threads' lock (threadlock.py); the core does not know
-    of them, and sees its breakpoints there.
+    Those jumps are in the guest's memory where the core has breakpoints; they lead to code that
+    takes the threads' lock (threadlock.py). The core does not know of them: its reads show its
+    breakpoints there.
 
     Attributes:
         active: threads take turns, so changes of text are to be kept here.
@@ -28,26 +30,39 @@ class DeferredText:
 
     @property
     def jumps(self) -> Mapping[int, bytes]:
-        """Jumps in memory that are to be overwritten: address -> the text that reads show there
-        already.
+        """The jumps to the lock's code that are in guest memory: address -> the text that reads see
+        there in place of the jump.
         """
         return self._shown
 
     def patch(self, addr: int, code: bytes) -> None:
-        """Write `code` at `addr` when the guest goes on."""
+        """Keep a change of text, which is written when the guest goes on. overlay() shows it at
+        once.
+
+        Args:
+            addr: address of the first byte.
+            code: the new bytes.
+        """
         self._due.update(enumerate(code, addr))
 
     def put_back(self, addr: int, code: bytes) -> None:
-        """Write `code` at `addr` when the guest goes on, over a jump; reads see it until then."""
+        """Keep a change of text that is to overwrite a jump when the guest goes on. overlay() shows
+        it at once.
+
+        Args:
+            addr: address of the jump, which is in guest memory.
+            code: the text that belongs there.
+        """
         self._shown[addr] = code
         self.patch(addr, code)
 
     def overlay(self, addr: int, data: bytes) -> bytes:
-        """Return memory as reads see it, the core's breakpoints included.
+        """Return memory as reads of the core are to see it: without the jumps, and with the changes
+        that are kept.
 
         Args:
             addr: where `data` was read.
-            data: the bytes in memory.
+            data: the bytes in guest memory.
         """
         if not self._due and not self._shown:
             return data
@@ -66,15 +81,17 @@ class DeferredText:
         jump_at: Callable[[int], bytes],
         read: Callable[[int, int], bytes],
     ) -> list[tuple[int, bytes]]:
-        """Return the changes, which are kept no more. The guest is about to go on.
+        """Return what is to be written to guest memory now, and forget the changes that were kept.
+
+        Called when the guest is about to go on. Where no change is kept, the result is [].
 
         Args:
-            stops: addresses of breakpoints; jumps are to be written there instead.
-            jump_at: (address) -> that jump; raises Unsupported where none fits.
+            stops: addresses where threads are to stop; a jump is to be written at each.
+            jump_at: (address) -> the bytes of that jump; raises Unsupported where none fits.
             read: (address, size) -> memory as reads see it.
 
         Returns:
-            (address, bytes) of what is to be written.
+            (address, bytes) of each write.
         """
         if not self._due:
             return []
@@ -94,7 +111,11 @@ class DeferredText:
 
 
 def _runs(text: dict[int, int]) -> Iterable[tuple[int, bytes]]:
-    """Yield (address, bytes) of each run of neighbouring bytes."""
+    """Join neighbouring bytes: yield (address, bytes) of each run of them, by address.
+
+    Args:
+        text: address -> byte there.
+    """
     start = -1
     code = bytearray()
     for addr in sorted(text):

@@ -24,7 +24,7 @@ from .threads import RemoteThreads
 
 
 class Detaching:
-    """Detaches from one guest."""
+    """Detaches the library from one guest, which runs on."""
 
     def __init__(
         self, target: RemoteTarget, control: RunControl, threads: RemoteThreads, arch: Arch
@@ -35,8 +35,11 @@ class Detaching:
         self._returns = ReturnAddresses(arch, target.read)
 
     def detach(self) -> None:
-        """Put right what is left in the guest, let go of it, and close the connection. Probes are
-        unregistered.
+        """Undo what hits and followed calls have left in the guest, let go of it, and close the
+        connection.
+
+        Called when all probes are unregistered. The guest may run for a moment (hits are finished,
+        interrupts arrive). Where the stub is gone, only the connection is closed.
         """
         with suppress(RemoteError):
             if self._there:
@@ -50,7 +53,9 @@ class Detaching:
         self._target.link.close()
 
     def _put_returns_back(self) -> None:
-        """Have all followed calls return to their callers."""
+        """Write the true return addresses of all followed calls to stacks and registers, so that
+        the calls return to their callers.
+        """
         sink = self._control.sink
         if sink is None:
             return
@@ -64,5 +69,5 @@ class Detaching:
 
     @property
     def _there(self) -> bool:
-        """Return True while there is a guest."""
+        """Whether the guest still exists: its program has not ended, and the connection is open."""
         return self._control.exit_status is None and not self._target.link.closed

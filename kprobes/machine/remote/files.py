@@ -57,7 +57,7 @@ class RemoteFile:
     module: str
 
     def executable(self, addr: int) -> bool:
-        """Return True for an address in its code."""
+        """Return True for a guest address in a segment of the image that may be executed."""
         return any(
             "x" in s.perms and s.addr <= addr - self.bias < s.addr + s.memsz
             for s in self.image.segments
@@ -65,17 +65,20 @@ class RemoteFile:
 
     @property
     def end(self) -> int:
-        """Return where it ends in guest memory."""
+        """The address behind the image in guest memory."""
         return self.bias + self.image.lowest + self.image.span
 
     @property
     def start(self) -> int:
-        """Return where it begins in guest memory."""
+        """The address of the image's first byte in guest memory."""
         return self.bias + self.image.lowest
 
     def tell(self, symbols: Symbols) -> None:
-        """Add its symbols to a table, and where it lies, its debug information and its data amid
-        code.
+        """Add what is known of the image to a symbol table: its symbols, the addresses of its
+        segments, the file (for its debug information), and its data amid code.
+
+        Args:
+            symbols: the table.
         """
         placed = self.image.place(self.bias, lambda name: 0, module=self.module, relocate=False)
         for s in placed.symbols:
@@ -102,16 +105,18 @@ def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
 
 
 class Linked:
-    """The dynamic linker's list of what it has loaded, in guest memory that may hold anything."""
+    """The list of loaded libraries that a dynamic linker keeps in guest memory. That memory may
+    hold anything.
+    """
 
     def __init__(self, read: Read, vector: dict[int, int], bits: int, order: str) -> None:
-        """Prepare.
+        """Prepare; nothing is read.
 
         Args:
             read: (address, size) -> guest memory.
             vector: the auxiliary vector, type -> value.
             bits: width of a word.
-            order: its byte order, "little" or "big".
+            order: byte order of a word, "little" or "big".
         """
         self._read = read
         self._vector = vector
@@ -119,7 +124,11 @@ class Linked:
         self._order = order
 
     def libraries(self) -> Iterator[tuple[int, str]]:
-        """Yield (bias, path) of each library. A damaged list is followed as far as it is sound."""
+        """Yield (bias, path) of each loaded library: bytes that it lies above its link address,
+        path in the guest.
+
+        The program itself is left out. A damaged list is followed as far as it is sound.
+        """
         seen: set[int] = set()
         try:
             entry = self._at(self._debug() + self._word)
@@ -134,7 +143,9 @@ class Linked:
             return
 
     def _debug(self) -> int:
-        """Return the address of struct r_debug. ImageError: there is none."""
+        """Return the address of the dynamic linker's struct r_debug, found by the program's
+        headers. ImageError: the program is not linked dynamically.
+        """
         table, size, number = (self._vector.get(key, 0) for key in (AT_PHDR, AT_PHENT, AT_PHNUM))
         headers = [self._header(table + n * size) for n in range(min(number, 64))]
         bias = next((table - address for kind, address in headers if kind == PT_PHDR), 0)
@@ -152,16 +163,21 @@ class Linked:
         raise ImageError("the program is not linked dynamically")
 
     def _header(self, at: int) -> tuple[int, int]:
-        """Return (type, address) of a program header."""
+        """Return (type, link address) of the program header at address `at`."""
         return self._at(at, 4), self._at(at + (16 if self._word == 8 else 8))
 
     def _at(self, addr: int, size: int = 0) -> int:
-        """Read a number of `size` bytes; 0: of a word."""
+        """Read an unsigned number from guest memory.
+
+        Args:
+            addr: its address.
+            size: its bytes; 0: those of a word.
+        """
         order: Any = self._order
         return int.from_bytes(self._read(addr, size or self._word), order)
 
     def _string(self, addr: int) -> str:
-        """Read a path, up to its NUL; "" at address 0."""
+        """Read a path from guest memory, up to its NUL or for 4 KiB; "" where `addr` is 0."""
         text = b""
         while addr and len(text) < 4096 and b"\0" not in text:
             at = addr + len(text)
@@ -205,6 +221,14 @@ class Loads:
     def __init__(
         self, symbols: Symbols, vector: dict[int, int], arch: Arch, sysroot: str | None
     ) -> None:
+        """Prepare; no file is loaded yet.
+
+        Args:
+            symbols: the machine's symbol table, which gets the files' symbols.
+            vector: the auxiliary vector, type -> value.
+            arch: the guest's architecture.
+            sysroot: folder that stands for the guest's root; None: there is none.
+        """
         self._symbols = symbols
         self.vector = vector
         self._arch = arch
@@ -212,7 +236,11 @@ class Loads:
         self._loaded: list[RemoteFile] = []
 
     def program(self, image: Image | None) -> None:
-        """Enter the program itself; None: its file is not known."""
+        """Note where the program itself is loaded, and add its symbols to the table.
+
+        Args:
+            image: the program's file; None: it is not known, and nothing is done.
+        """
         if image is None:
             return
         entry = self.vector.get(AT_ENTRY)
@@ -223,8 +251,14 @@ class Loads:
         self._symbols.main = image.name
 
     def libraries(self, read: Read) -> tuple[str, ...]:
-        """Enter the shared libraries that are loaded by now, and return the names of those that are
-        new.
+        """Find the shared libraries that the guest has loaded since the last call, and add their
+        symbols to the table.
+
+        Args:
+            read: (address, size) -> guest memory.
+
+        Returns:
+            Names of those that are new. A library whose file is not on this computer is left out.
         """
         known = {loaded.module for loaded in self._loaded}
         new = []
@@ -249,11 +283,14 @@ class Loads:
         self._loaded[-1].tell(self._symbols)
 
     def unload(self, name: str, page: int) -> list[int]:
-        """Forget a module, and return the addresses of the pages that its symbols lie in.
+        """Forget a module and its symbols.
 
         Args:
             name: of the module.
             page: bytes of a page.
+
+        Returns:
+            Addresses of the pages that its symbols were in, sorted.
 
         Raises:
             Unsupported: no symbol of it is known.
@@ -275,7 +312,7 @@ class Loads:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """Return (start, end) of every segment."""
+        """(start, end) of every segment of the loaded files, in guest memory."""
         return [
             (loaded.bias + s.addr, loaded.bias + s.addr + s.memsz)
             for loaded in self._loaded
@@ -283,8 +320,8 @@ class Loads:
         ]
 
     def regions(self) -> list[tuple[int, int]]:
-        """Return (start, end) of what is known to be mapped: segments, and the top of the stack by
-        the vector.
+        """Return (start, end) of what is known to be mapped, sorted: segments of files, and 32 KiB
+        of the stack where the auxiliary vector shows it.
         """
         spans = set(self.spans)
         outermost = self.vector.get(AT_RANDOM)  # an address near the stack's outermost end
@@ -296,19 +333,19 @@ class Loads:
 
     @property
     def nothing(self) -> bool:
-        """Return True while nothing is known to be loaded."""
+        """Whether no file is known to be loaded."""
         return not self._loaded
 
     def executable(self, addr: int) -> bool:
-        """Return True for an address in code of what is loaded."""
+        """Return True for a guest address in code of a loaded file."""
         return any(loaded.executable(addr) for loaded in self._loaded)
 
     def start(self, addr: int) -> int:
-        """Return where the file begins in which `addr` is code; 0: there is none."""
+        """Return the guest address where the file begins that has code at `addr`; 0: none has."""
         return min((loaded.start for loaded in self._loaded if loaded.executable(addr)), default=0)
 
     def end(self, addr: int) -> int:
-        """Return where the file ends in which `addr` is code; 0: there is none."""
+        """Return the guest address behind the file that has code at `addr`; 0: none has."""
         return max((loaded.end for loaded in self._loaded if loaded.executable(addr)), default=0)
 
 

@@ -9,8 +9,9 @@ from .target import RemoteTarget
 
 
 def unwritable(target: RemoteTarget) -> Spans:
-    """Return (start, end) of ROM and flash; () where the stub has no memory map, or one that cannot
-    be read.
+    """Ask the stub for its memory map, and return (start, end) of each ROM and flash in it.
+
+    The result is () where the stub has no memory map, or one that cannot be read.
     """
     text = (
         target.transfer("memory-map")

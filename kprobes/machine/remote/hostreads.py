@@ -19,20 +19,30 @@ MOST: Final = 1 << 16  #: bytes of one read
 
 
 class HostReads:
-    """Serves the reads of one machine's programs."""
+    """Makes the reads that one machine's programs ask the host for."""
 
     def __init__(self, machine: Any, target: RemoteTarget) -> None:
+        """Prepare; place() puts the function into the guest.
+
+        Args:
+            machine: the guest's; its memory is read and written.
+            target: the stub, which stops the guest at the function.
+        """
         self._machine = machine
         self._target = target
         self._at = -1  # address of the first copy; -1: there is none yet
         self._onward = -1  # of the second
 
     def place(self, function: bytes, fresh: Callable[[int], int]) -> tuple[int, int]:
-        """Put the function into memory of its own, and return its (start, end).
+        """Write the two copies of the function into new pages, with a breakpoint of the stub's at
+        the first copy.
 
         Args:
-            function: code of a function that does nothing.
-            fresh: bytes -> address of new pages.
+            function: machine code of a function that does nothing.
+            fresh: (bytes) -> address of new pages.
+
+        Returns:
+            (start, end) of both copies.
         """
         step = -(-len(function) // 16) * 16
         start = fresh(2 * step)
@@ -43,11 +53,19 @@ class HostReads:
         return start, start + 2 * step
 
     def stands(self, pc: int) -> bool:
-        """Return True where a program asks for a read."""
+        """Return True where `pc` is the first copy of the function: a program asks for a read."""
         return pc == self._at
 
     def answer(self, regs: Regs) -> int:
-        """Read for the program that has stopped, and return the address where the guest goes on."""
+        """Make the read that a program asks for, and return the address of the second copy, where
+        the guest goes on.
+
+        The bytes are written to guest memory, with 0 as the result. Where memory is not mapped, or
+        more than 64 KiB are asked for, nothing is written.
+
+        Args:
+            regs: registers at the function; the first argument is the address of the request.
+        """
         machine, order = self._machine, self._machine.arch.order.value
         try:
             block = regs.arg(0)

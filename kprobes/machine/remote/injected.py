@@ -46,10 +46,13 @@ class InjectedCode:
     def execute(self, code: bytes, values: Mapping[str, int], laid: bytes, result: str) -> int:
         """Have the current thread execute code once, and put registers and memory back.
 
+        The code is written over what is there (at pc, or where the threads' lock has room for it),
+        and ends at a trap or breakpoint.
+
         Args:
             code: the instructions.
             values: register -> its value; less than 0: the address of `laid`.
-            laid: bytes that are on the stack meanwhile.
+            laid: bytes that are on the stack meanwhile; b"": none are.
             result: name of a register.
 
         Returns:
@@ -85,18 +88,17 @@ class InjectedCode:
 
     @property
     def in_kernel(self) -> bool:
-        """Return True where the current thread is in a kernel: in the upper half of the
-        addresses.
-        """
+        """Whether the current thread's pc is in a kernel: in the upper half of the addresses."""
         return bool(self._regs.pc >> self._arch.bits - 1)
 
     def call(self, function: int, args: tuple[int, ...], exit_at: int) -> int:
-        """Call a function of a kernel, and return its result.
+        """Have the current thread call a function of a kernel, put its registers back, and return
+        the function's integer result.
 
         Args:
             function: its address, as pointers have it.
             args: integers.
-            exit_at: address that it returns to, and no other thread comes to.
+            exit_at: address that it is made to return to, and no other thread comes to.
 
         Raises:
             Unsupported: the architecture has no calling convention, or several processors are in a
@@ -122,7 +124,9 @@ class InjectedCode:
 
     @contextmanager
     def _restoring(self) -> Iterator[Regs]:
-        """Yield the current thread's registers, and put them back afterwards."""
+        """Yield the current thread's registers for a with block, and put them back at its end, even
+        if the task has moved to another processor.
+        """
         regs = self._regs
         threads = self._threads
         cpu = threads.current
@@ -142,7 +146,8 @@ class InjectedCode:
 
         Args:
             start: address of the first instruction.
-            end: address where it stops.
+            end: address where it stops, at a trap that stands there or at a breakpoint that is put
+                there.
 
         Raises:
             RemoteError: the program ends, or the thread does not come there after many stops.
@@ -168,8 +173,10 @@ class InjectedCode:
 
     @property
     def _regs(self) -> Regs:
+        """Registers of the current thread."""
         return self._threads.regs[self._threads.current]
 
     @property
     def _there(self) -> bool:
+        """Whether the guest still exists: its program has not ended, and the connection is open."""
         return self._control.exit_status is None and not self._target.link.closed

@@ -46,9 +46,9 @@ class Interrupt:
     """A way to stop a running guest.
 
     Attributes:
-        send: asks for a stop; returns at once.
-        signals: numbers that the stub may name when that stop comes.
-        hint: what to do where no stop comes.
+        send: () asks for a stop, and returns before it has come.
+        signals: numbers of the signals by which the stub may report that stop.
+        hint: of the error where no stop comes.
     """
 
     send: Callable[[], None]
@@ -57,7 +57,9 @@ class Interrupt:
 
 
 def pid_of(thread: str) -> int:
-    """Return the process in a thread's name ("p1a.1b", hexadecimal digits); 0: it names none."""
+    """Return the process's number in a thread's name ("p1a.1b", hexadecimal digits); 0: it names
+    none.
+    """
     process = thread[1:].partition(".")[0] if thread.startswith("p") else ""
     return int(process, 16) if process else 0
 
@@ -144,7 +146,11 @@ class RemoteInterrupts:
         self.signals: list[tuple[str, int]] = []
 
     def halt(self, breakpoints: set[int]) -> None:
-        """Stop the guest where it executes no code of the library's.
+        """Stop the running guest, and wait until it stands where it executes no code of the
+        library's.
+
+        Where it stops in a detour, it is stepped out of that. A stop that was not this interrupt's
+        is counted in `late`.
 
         Args:
             breakpoints: addresses of the core's breakpoints.
@@ -170,16 +176,18 @@ class RemoteInterrupts:
             stop = self._stopped_by(deadline)
 
     def arrives(self, stop: StopReply) -> bool:
-        """Return True if a stop is that of a late interrupt, which is then not late any more."""
+        """Return True if a stop is that of a late interrupt, and take that interrupt off `late`."""
         if not self.late or stop.call is not None or stop.code not in self._interrupt.signals:
             return False
         self.late -= 1
         return True
 
     def take_back(self) -> None:
-        """Let the guest run until no interrupt is on its way to it, which would end it later.
+        """Let the guest run until no interrupt is on its way to it: one that came later would end
+        it.
 
-        Signals of the guest's own that wait here are delivered meanwhile. The guest may end.
+        Called before the library detaches. Signals of the guest's own that wait here are delivered
+        meanwhile. The guest may end.
 
         Raises:
             RemoteError: an interrupt does not arrive.
@@ -212,10 +220,10 @@ class RemoteInterrupts:
         return stop.code != SIGTRAP or not (self._pc in breakpoints or self._detours.asks(self._pc))
 
     def _halt_one(self) -> None:
-        """Stop one of several threads.
+        """Stop one thread of a process whose threads take turns.
 
-        If threads come to probes, that is the next one that does: an interrupt could stop a second
-        one at the same time.
+        If threads come to probes, wait for the next one that does: an interrupt could stop a second
+        one at the same time. Else send an interrupt.
         """
         lock = self._lock
         deadline = time.monotonic() + self._target.link.timeout
@@ -241,16 +249,21 @@ class RemoteInterrupts:
             self._target.resume()  # it is in the lock's code: it will stop soon, or has stopped
 
     def _keep(self, stop: StopReply) -> None:
-        """Deliver the signal of a stop later, if it is the guest's own, not a terminal's Ctrl-C."""
+        """Note the signal of a stop in `signals`, to be delivered later, unless it is the
+        interrupt's or a terminal's Ctrl-C.
+        """
         if stop.code not in {0, SIGTRAP, SIGINT, *self._interrupt.signals}:
             self.signals.append((stop.thread, stop.code))
 
     def _stopped_by(self, deadline: float) -> StopReply:
-        """Return the next stop.
+        """Wait for the next stop, and return it.
+
+        Args:
+            deadline: time.monotonic() at which the waiting ends.
 
         Raises:
-            RemoteError: none has come when the monotonic clock says `deadline`. The guest's state
-                is unknown then, so the connection is closed.
+            RemoteError: none has come by then. The guest's state is unknown, so the connection is
+                closed.
         """
         try:
             stop = self._target.wait(deadline - time.monotonic(), self._console)
@@ -261,4 +274,5 @@ class RemoteInterrupts:
 
     @property
     def _pc(self) -> int:
+        """Pc of the current thread."""
         return self._threads.regs[self._threads.current].pc

@@ -37,7 +37,7 @@ Stream = bytes | str | IO[Any] | int | None
 
 
 def qemu_name(arch: Arch) -> str:
-    """Return QEMU's name of an architecture."""
+    """Return QEMU's name of an architecture, as in qemu-aarch64."""
     return facts_of(arch).qemu or arch.name
 
 
@@ -170,7 +170,7 @@ class QemuMachine(RemoteMachine):
         return machine
 
     def _let_go(self) -> None:
-        """End the guest."""
+        """End QEMU and the guest in it, and close the connection. Called by close()."""
         self._child.end()  # before the connection goes: QEMU would let the guest run on
         self._target.link.close()
 
@@ -189,16 +189,16 @@ class Child:
         stdin: Stream,
         stdout: Stream,
     ) -> None:
-        """Start it.
+        """Start QEMU.
 
         Args:
-            command: path of the stub's socket -> the command line.
-            env: its environment.
-            stdin, stdout: as subprocess takes them; stdin also as bytes.
+            command: (path of the stub's socket) -> the command line.
+            env: QEMU's environment.
+            stdin, stdout: as subprocess takes them; stdin also as bytes or text.
 
         Raises:
             BadArgument: subprocess does not take a stream.
-            OSError: it cannot be started.
+            OSError: QEMU cannot be started.
         """
         self._folder = tempfile.TemporaryDirectory(prefix="kprobes-")
         self._socket = os.path.join(self._folder.name, "gdb")
@@ -255,14 +255,14 @@ class Child:
             return None
 
     def end(self) -> None:
-        """End the process, and remove the folder."""
+        """Kill the QEMU process, wait for its end, and remove the folder."""
         self._kill()
         self.process.wait()
         self._folder.cleanup()
 
     @contextmanager
     def ended_by_errors(self) -> Iterator[None]:
-        """End it where something raises meanwhile: no machine is made of it."""
+        """End QEMU where the with block raises: no machine is made of it."""
         try:
             yield
         except BaseException:
@@ -271,7 +271,7 @@ class Child:
 
 
 def _words(name: str, words: Iterable[Any], least: int = 1) -> list[str]:
-    """Return what a process can be given as arguments.
+    """Return a command line's words as text, after a check that a process can be given them.
 
     Args:
         name: of the argument, for the error.
@@ -279,7 +279,7 @@ def _words(name: str, words: Iterable[Any], least: int = 1) -> list[str]:
         least: how many there must be.
 
     Raises:
-        BadArgument: it is something else.
+        BadArgument: `words` is something else.
     """
     found: list[Any] = [words] if isinstance(words, bytes) else [*words]
     for word in found:
@@ -348,14 +348,15 @@ def version(path: str) -> int:
 
 
 def _check_stream(name: str, stream: object, *, text: bool = False) -> None:
-    """Refuse what subprocess takes for no stream, before anything is started.
+    """Check that subprocess takes an object as a stream, before anything is started.
 
     Args:
-        name: of the argument.
-        text: bytes and text are taken, too.
+        name: of the argument, for the error.
+        stream: the object.
+        text: True where bytes and text are streams as well.
 
     Raises:
-        BadArgument: it is none.
+        BadArgument: it does not.
     """
     if isinstance(stream, int):
         good = subprocess.DEVNULL <= stream < 1 << 31
@@ -370,8 +371,11 @@ def _check_stream(name: str, stream: object, *, text: bool = False) -> None:
 
 
 def _input(stdin: Stream) -> Any:
-    """Return standard input as subprocess takes it; bytes come from a file that is gone when it is
-    closed.
+    """Return what to pass to subprocess as standard input.
+
+    Args:
+        stdin: bytes or text become a temporary file, which is gone when it is closed; None: no
+            input.
     """
     if not isinstance(stdin, (bytes, str)):
         return subprocess.DEVNULL if stdin is None else stdin

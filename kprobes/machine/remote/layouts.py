@@ -18,20 +18,20 @@ WINDOW = frozenset({"psr", "state"})
 
 
 def facts_of(arch: Arch) -> StubFacts:
-    """Return what is known of an architecture's stubs."""
+    """Return what is known of an architecture's stubs; default facts where nothing is."""
     return row(arch, StubFacts) or StubFacts()
 
 
 def parts_of(arch: Arch, slots: Mapping[str, Slot]) -> Mapping[str, RegisterPart]:
-    """Tell where a stub has an architecture's registers whose names differ.
+    """Return where a stub has those of an architecture's registers that it calls otherwise.
 
     Args:
         arch: the architecture.
         slots: the stub's registers by name. A register that is not there under its other name, and
-            is there under its own, has that (arm64: only a CPU with SVE has z0, not v0).
+            is there under its own, is left out (arm64: only a CPU with SVE has z0, not v0).
 
     Returns:
-        The architecture's register -> where the stub has it.
+        The architecture's register -> the stub's register, and which of its bits.
     """
     return {
         name: part

@@ -15,21 +15,26 @@ ALONE = 1024  #: a call with a smaller number can be reported alone
 
 
 def told_ends(arch: Arch) -> tuple[int, ...]:
-    """Return the numbers of exit() and exit_group() if QEMU can report them alone; else ()."""
+    """Return the numbers of the system calls exit() and exit_group() if QEMU can report single ones
+    of them; else ().
+    """
     known = _known(arch)
     return known.exits if all(number < ALONE for number in known.exits) else ()
 
 
 def told_clone(arch: Arch) -> int | None:
-    """Return the number of clone() if QEMU can report it alone; else None."""
+    """Return the number of the system call clone() if QEMU can report it without the other calls;
+    else None.
+    """
     number = _known(arch).clone
     return number if number is not None and number < ALONE else None
 
 
 def among_all(arch: Arch) -> tuple[int, ...]:
-    """Return the numbers of exit(), exit_group() and clone() if QEMU reports all calls or none.
+    """Return the numbers of exit(), exit_group() and clone() where QEMU reports all system calls or
+    none.
 
-    (): it can report them alone, or they are not known.
+    The result is () where QEMU can report these calls alone, or they are not known.
     """
     known = _known(arch)
     if known.clone is None or known.clone < ALONE:
@@ -38,4 +43,7 @@ def among_all(arch: Arch) -> tuple[int, ...]:
 
 
 def _known(arch: Arch) -> Linux:
+    """Return what is known of Linux's system calls on an architecture; default values where nothing
+    is.
+    """
     return row(arch, Linux) or Linux()

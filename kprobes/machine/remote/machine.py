@@ -240,7 +240,7 @@ class RemoteMachine(Described):
     def _source(
         self, scratch: tuple[int, int] | None, system: bool
     ) -> ProcessPages | AreaPages | KernelPages:
-        """Return what gives the library executable memory in the guest.
+        """Make the source of executable guest memory for the library, which fits the guest.
 
         Args:
             scratch: (start, bytes) of memory that the user has set aside; None: there is none.
@@ -253,11 +253,11 @@ class RemoteMachine(Described):
         return ProcessPages(self.arch, self._injected.execute)
 
     def _fresh(self, size: int) -> int:
-        """Map pages that are never taken back, and return their address."""
+        """Map new pages for `size` bytes, which are never unmapped, and return their address."""
         return self._pages.fresh(size)
 
     def _is_own(self, addr: int) -> bool:
-        """Return True in pages of the library's."""
+        """Return True for a guest address in a page of code that the library has mapped."""
         return self._pages.has(addr)
 
     @classmethod
@@ -314,7 +314,8 @@ class RemoteMachine(Described):
     # --- what is loaded
 
     def load_libraries(self) -> tuple[str, ...]:
-        """Enter the symbols of the shared libraries that the process has loaded by now.
+        """Find the shared libraries that the process has loaded by now, and add their symbols to
+        the table.
 
         Returns:
             Names of those that are new.
@@ -334,8 +335,13 @@ class RemoteMachine(Described):
             self._memory.forget(page, self.page_size)
 
     def _going(self, view: RemoteView) -> None:
-        """Prepare programs in the guest for a run: write their maps, and have the guest stop before
-        its process ends, when these are read for the last time.
+        """Prepare programs in the guest for a run, just before the guest goes on.
+
+        Their maps are written to the guest. Where QEMU can only report all system calls, it is told
+        to do so while programs run, so that maps can be read before the process ends.
+
+        Args:
+            view: the guest, which knows the maps.
         """
         view.push()
         calls = among_all(self.arch)
@@ -344,12 +350,17 @@ class RemoteMachine(Described):
 
     @property
     def in_turn(self) -> bool:
-        """True in a process of several threads that run on while one is looked at."""
+        """Whether the guest is a process whose threads take turns at probes: the others run on
+        while one has stopped.
+        """
         return self._lock.several
 
     def to_entry(self) -> None:
-        """Run the dynamic linker, where there is one, to the program's first instruction: its
-        libraries are known then.
+        """Run the program's dynamic linker to its end, and add the symbols of the libraries that it
+        has loaded.
+
+        The guest then stands at the program's first instruction. Without a dynamic linker nothing
+        is done.
         """
         if self._vector.get(AT_BASE) and AT_ENTRY in self._vector:
             self.run(until=self._vector[AT_ENTRY])
@@ -375,34 +386,47 @@ class RemoteMachine(Described):
         return self._control.exit_status
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory, breakpoints included. GuestFault: there is none."""
+        """Return `size` bytes of guest memory, breakpoints included.
+
+        Raises:
+            GuestFault: there is no such memory.
+        """
         self._check(addr, size, "read")
         return self._memory.read(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, read-only parts too. GuestFault: there is none."""
+        """Write guest memory, read-only parts too.
+
+        Raises:
+            GuestFault: there is no such memory.
+        """
         self._check(addr, len(data), "write")
         self._memory.write(addr, bytes(data))
 
     def patch(self, addr: int, code: bytes) -> None:
-        """Replace code while the guest stands; do nothing where it is gone."""
+        """Replace guest code at `addr` by `code`; do nothing where the guest no longer exists.
+
+        In a whole machine reads only show the new code (RemoteMemory.patch).
+        """
         if self._there:
             self._check(addr, len(code), "write")
             self._memory.patch(addr, code)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Return bytes up to the first NUL, at most `limit`. GuestFault: there is no such
-        memory.
+        """Return the bytes from `addr` up to the first NUL, which is left out, at most `limit`.
+
+        Raises:
+            GuestFault: there is no such memory.
         """
         return read_cstr(self, addr, limit)
 
     @property
     def _there(self) -> bool:
-        """True while there is a guest."""
+        """Whether the guest still exists: its program has not ended, and the connection is open."""
         return self.exit_status is None and not self._target.link.closed
 
     def _check(self, addr: int, size: int, access: str) -> None:
-        """Refuse an access while the program has ended, or one beyond the address space.
+        """Refuse an access once the program has ended, or one beyond the address space.
 
         Args:
             addr: address of the first byte.
@@ -418,7 +442,8 @@ class RemoteMachine(Described):
             raise GuestFault("no such memory", address=addr, access=access)
 
     def executable(self, addr: int) -> bool:
-        """Return True in code of files that are loaded, and in pages that this machine has added.
+        """Return True for an address in code of loaded files, and in pages of code that this
+        machine has added.
 
         Where no file is known to be loaded: True where memory can be read.
 
@@ -449,13 +474,22 @@ class RemoteMachine(Described):
         return self._map_near(self.regs.pc if near is None else near)
 
     def _map_near(self, near: int) -> int:
+        """Map a page of code, near to the file that has code at `near`, and return its address."""
         return self._pages.map_near(near, max(near, self._loads.end(near)), self._loads.start(near))
 
     def _reaches(self, near: int, page: int) -> bool:
+        """Return True where jumps lead from address `near` to all of the page at address `page`,
+        and back.
+        """
         return self._pages.reaches(near, page)
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
-        """Give a page of map_code() back."""
+        """Give a page of map_code() back.
+
+        Args:
+            page: its address.
+            pages: not used: map_code() gives one.
+        """
         self._pages.unmap(page, there=self._there)
 
     def alloc(self, size: int) -> int:
@@ -465,14 +499,18 @@ class RemoteMachine(Described):
         return self._pages.alloc(size)
 
     def free(self, addr: int) -> None:
-        """Give memory from alloc() back."""
+        """Give the memory at `addr` back, which alloc() has handed out. Other addresses are
+        ignored.
+        """
         self._pages.free(addr)
 
     # --- what the core asks for
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to a sink; None: to none. AlreadyRegistered: another one receives
-        them.
+        """Deliver reports of stops to `sink`, the core, from now on; None: to none.
+
+        Raises:
+            AlreadyRegistered: another sink receives them.
         """
         if sink is not None and self._control.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
@@ -539,8 +577,11 @@ class RemoteMachine(Described):
             )
 
     def invoke(self, target: int) -> None:
-        """Run guest code with the registers as they are until it returns; then put all registers
-        back.
+        """Run a function of the guest with the registers as they are until it returns; then put all
+        registers back.
+
+        Args:
+            target: the function's address, as pointers have it.
         """
         with self._sites.running(self._control.depth):
             self._calls.call(target, None, self._exit_address(), None, None)
@@ -551,13 +592,15 @@ class RemoteMachine(Described):
 
     @property
     def exit_address(self) -> int:
-        """Address to which the outermost function of a guest call returns; 0 before the first
+        """The address to which the outermost function of a guest call returns; 0 before the first
         call.
         """
         return self._exit
 
     def _exit_address(self) -> int:
-        """Return where calls return to: memory of the library's that no thread executes."""
+        """Return the address that calls return to, in a page of the library's that no thread
+        executes. The page is mapped if there is none.
+        """
         self._exit = self._exit or self._map_near(self.regs.pc)
         return self._exit
 
@@ -582,6 +625,7 @@ class RemoteMachine(Described):
         close(self, KNOWN)
 
     def _let_go(self) -> None:
+        """Detach from the guest, which runs on, and close the connection. Called by close()."""
         self._detaching.detach()
 
     def __enter__(self) -> RemoteMachine:

@@ -109,7 +109,9 @@ class RemoteMemory:
                 del self._shown[place & -BLOCK][place]
 
     def forget(self, addr: int, size: int) -> None:
-        """Show nothing in [addr, addr + size) any more: the guest has unmapped it."""
+        """Show no patches in [addr, addr + size) any more: the guest has unmapped that memory.
+        Nothing is written.
+        """
         for place, _ in list(self._near(addr, size)):
             del self._shown[place & -BLOCK][place]
         self._jumps = {at: was for at, was in self._jumps.items() if not addr <= at < addr + size}
@@ -118,8 +120,8 @@ class RemoteMemory:
         """Replace guest code, or let reads show other code there.
 
         In a whole machine's text nothing is written, but for jumps to the library's own pages:
-        reads only show the new code. A patch by the bytes that are in memory ends that. While
-        threads take turns, a change of text may be put off.
+        reads only show `code`. A patch with the bytes that are in memory ends that. While threads
+        take turns, a change of text is kept in `deferred`. Everywhere else `code` is written.
 
         Args:
             addr: address of the first byte.
@@ -148,21 +150,31 @@ class RemoteMemory:
             block[addr] = (code, there[: len(code)])
 
     def _leads(self, addr: int, code: bytes) -> bool:
-        """Return True for a jump to pages of the library's."""
+        """Return True if `code`, placed at `addr`, is a jump to the library's own pages."""
         target = self._arch.decode(code.ljust(2 * self._arch.max_insn, b"\0"), addr).target
         return target is not None and self.ours(target)
 
     def _lay(self, addr: int, code: bytes) -> None:
-        """Write code into a whole machine's text."""
+        """Write code into a whole machine's text, where most patches are only shown.
+
+        Args:
+            addr: address of the first byte.
+            code: the bytes.
+        """
         self._reaching(addr, lambda: self._target.write(addr, code))
 
     def _near(self, addr: int, size: int) -> Iterator[tuple[int, tuple[bytes, bytes]]]:
-        """Yield the items of `_shown` in the blocks that [addr, addr + size) touches."""
+        """Yield the patches that are only shown, in the 4 KiB blocks that [addr, addr + size)
+        touches.
+
+        Yields:
+            (address, (bytes that reads see, bytes in memory)).
+        """
         for start in range(addr & -BLOCK, addr + size, BLOCK):
             yield from self._shown.get(start, {}).items()
 
     def _over(self, addr: int, data: bytes) -> bytes:
-        """Return `data`, read at `addr`, with the bytes that reads are to see."""
+        """Return `data`, read at `addr`, with the patches over it that reads are to see."""
         out = bytearray(data)
         for place, (shown, _) in self._near(addr, len(data)):
             lo, hi = max(place, addr), min(place + len(shown), addr + len(data))
@@ -171,11 +183,16 @@ class RemoteMemory:
         return bytes(out)
 
     def _reaching(self, addr: int, access: Callable[[], T]) -> T:
-        """Access memory at an address, and return what `access` returns.
+        """Access memory by calling `access`, in the CPU state in which that succeeds, and return
+        its result.
 
         A whole machine's stub goes by the current CPU's page tables, and by what that CPU may
-        access in its present state. Where that fails, the access is tried once more with the CPU
-        in the state (kernel's or program's) in which it may.
+        access in its present state. Where the access fails, it is tried once more with the CPU in
+        the state (kernel's or program's) in which it may access `addr`.
+
+        Args:
+            addr: address that is accessed.
+            access: () -> any value; raises GuestFault where it fails.
         """
         if self._system:
             self._target.choose(self._threads.name)
@@ -191,7 +208,8 @@ class RemoteMemory:
 
     @contextmanager
     def _standing(self, name: str, bits: int, value: int) -> Iterator[None]:
-        """Set bits of one of the current CPU's registers, inside a with block.
+        """Set bits of one of the current CPU's registers inside a with block, and put the register
+        back at its end.
 
         Args:
             name: the register, as the stub calls it.

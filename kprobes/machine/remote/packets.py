@@ -33,7 +33,7 @@ _ESCAPES = re.compile(rb"\}(.)", re.DOTALL)
 
 
 def checksum(payload: bytes) -> bytes:
-    """Return the sum of a payload's bytes modulo 256, in two hexadecimal digits.
+    """Return the checksum of a packet: the sum of its bytes modulo 256, in two hexadecimal digits.
 
     Adler-32's lower half is the sum of up to 256 bytes, in a quarter of sum()'s time.
     """
@@ -44,12 +44,14 @@ def checksum(payload: bytes) -> bytes:
 
 
 def frame(payload: bytes) -> bytes:
-    """Return a packet as it is sent; binary data in the payload is escaped already."""
+    """Return a payload framed as a packet: `$payload#checksum`. Binary data in it must be escaped
+    already.
+    """
     return b"$%s#%s" % (payload, checksum(payload))
 
 
 def escape(data: bytes) -> bytes:
-    """Return binary data as it stands in a payload."""
+    """Return binary data with the bytes escaped that may not stand in a payload."""
     return b"".join(b"}%c" % (byte ^ 0x20) if byte in ESCAPED else b"%c" % byte for byte in data)
 
 
@@ -86,6 +88,12 @@ class Connection:
     reads = 0
 
     def __init__(self, channel: socket.socket, timeout: float = 10.0) -> None:
+        """Take over a socket that is connected to the stub.
+
+        Args:
+            channel: the socket.
+            timeout: seconds that an answer may take.
+        """
         self.timeout = timeout
         self.busy = RLock()
         self.left = False
@@ -103,12 +111,12 @@ class Connection:
     def open(
         cls, address: str, timeout: float = 10.0, alive: Callable[[], bool] = lambda: True
     ) -> Connection:
-        """Connect to a stub, trying again while none listens yet.
+        """Connect to a stub, trying again while none listens yet, and return the connection.
 
         Args:
             address: "host:port", or a Unix socket's path.
-            timeout: seconds; also of the connection.
-            alive: returns False when none will listen.
+            timeout: seconds for connecting, and then for each answer.
+            alive: () -> False where no stub will listen any more.
 
         Raises:
             RemoteError: none listens in time, or `address` is no address.
@@ -130,7 +138,9 @@ class Connection:
         self._acknowledges = False
 
     def send(self, *payloads: bytes) -> None:
-        """Send packets without waiting for an answer."""
+        """Send packets with these payloads, without waiting for an answer. They are kept, to be
+        sent again if the stub asks for that.
+        """
         self._sent = b"".join(map(frame, payloads))
         self._write(self._sent)
 
@@ -195,7 +205,8 @@ class Connection:
             self.busy.release()
 
     def take(self) -> None:
-        """Take the channel for this thread, until busy.release().
+        """Take the channel's lock `busy` for this thread; the caller calls busy.release(). It may
+        be taken again within.
 
         Raises:
             MachineBusy: another thread has it.
@@ -207,11 +218,11 @@ class Connection:
             )
 
     def _ask_all(self, payloads: list[bytes]) -> list[bytes]:
-        """Send packets, and return their answers in order. Several go out together, up to TOGETHER
-        bytes.
+        """Send packets, and return the payloads of their answers in order. Several go out together,
+        up to 240 bytes (TOGETHER). The calling thread holds `busy`.
 
         Args:
-            payloads: what the packets hold.
+            payloads: of the packets.
         """
         answers: list[bytes] = []
         while len(answers) < len(payloads):
@@ -230,7 +241,7 @@ class Connection:
         return answers
 
     def answer(self) -> bytes:
-        """Return the payload of the answer to what was sent.
+        """Wait for the answer to a packet that was sent, and return its payload.
 
         Raises:
             RemoteError: a stop reply comes in its place, or nothing in time; the connection is then
@@ -246,7 +257,7 @@ class Connection:
         return answer
 
     def receive(self, wait: float | None = -1.0) -> bytes:
-        """Return the next packet's payload.
+        """Wait for the next packet, and return its payload, with run lengths expanded.
 
         Args:
             wait: seconds; None: no bound; less than 0: the connection's limit.
@@ -285,17 +296,17 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Return True when nothing can be sent any more."""
+        """Whether the channel is closed: nothing can be sent any more."""
         return self._socket is None
 
     def _packet(self) -> tuple[bytes, bool] | None:
-        """Take the first whole packet out of the buffer.
+        """Take the first whole packet out of the buffer of received bytes.
 
-        If the other end has asked for them in place of a packet (`-`), the last packets are sent
-        again.
+        If the stub asks for it (`-` in place of a packet), the last packets are sent again.
 
         Returns:
-            Its payload, and whether its checksum is right; None while there is none.
+            (the packet's payload, True if its checksum is right); None while there is no whole
+            packet.
         """
         start = self._buffer.find(b"$")
         if start < 0:
@@ -315,11 +326,11 @@ class Connection:
         return payload, told.lower() == checksum(payload)
 
     def _fill(self, deadline: float | None, own_limit: bool) -> None:
-        """Read what comes next into the buffer.
+        """Wait for bytes from the stub, and append them to the buffer.
 
         Args:
-            deadline: by the monotonic clock; None: no bound. It may return before, with nothing
-                read.
+            deadline: time.monotonic() at which the waiting ends; None: no bound. The method may
+                return before, with nothing read.
             own_limit: the deadline is the connection's, not the caller's.
 
         Raises:
@@ -352,7 +363,7 @@ class Connection:
         self._buffer += data
 
     def _write(self, data: bytes) -> None:
-        """Send acknowledgements that are due, and data behind them.
+        """Send acknowledgements that are due, and then `data`.
 
         Raises:
             RemoteError: the other end is gone, or takes no data in time; the connection is then
@@ -380,9 +391,16 @@ class Connection:
             channel.settimeout(limit)
 
     def _open(self) -> socket.socket:
+        """Return the socket. RemoteError: the connection is closed."""
         return self._fail("the connection is closed") if self._socket is None else self._socket
 
     def _fail(self, reason: str, hint: str = "the machine is gone: connect anew") -> NoReturn:
+        """Close the connection, and raise RemoteError.
+
+        Args:
+            reason: the error's message.
+            hint: what the user can do.
+        """
         self.close()
         raise RemoteError(reason, hint=hint)
 

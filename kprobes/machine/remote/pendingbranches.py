@@ -26,12 +26,18 @@ class PendingBranches:
     """
 
     def __init__(self, target: RemoteTarget, arch: Arch) -> None:
+        """Prepare; nothing is executed.
+
+        Args:
+            target: the stub.
+            arch: the guest's architecture, whose row says whether its stubs hide pending branches.
+        """
         self._target = target
         self._arch = arch
         self.nop = facts_of(arch).nop
 
     def at(self, pc: int, before: int | None = None) -> bool:
-        """Return True if the instruction at `pc` is in a delay slot.
+        """Return True if the instruction at `pc` is in a delay slot, so that a branch is pending.
 
         Args:
             pc: where the guest has stopped.
@@ -47,17 +53,18 @@ class PendingBranches:
             return False
 
     def leave(self, pc: int, step: Callable[[], object]) -> bool:
-        """Have the thread execute a pending branch, with a NOP in place of the instruction in its
+        """Have the thread take a pending branch, with a NOP in place of the instruction in the
         delay slot, which has failed.
 
         The NOP is written to guest memory for the step, and the instruction is put back.
 
         Args:
             pc: address of that instruction.
-            step: has the thread make one step.
+            step: () has the thread make one step.
 
         Returns:
-            False where no branch is pending. True: pc is now where the branch leads.
+            False where no branch is pending, and nothing was done. True: pc is now where the branch
+            leads.
         """
         if not self.at(pc):
             return False

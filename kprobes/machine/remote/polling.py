@@ -23,20 +23,23 @@ LEND: Callable[[], None] | None = getattr(os, "sched_yield", None)
 
 
 class Polling:
-    """Reads from one file descriptor, which does not block."""
+    """Reads from a file descriptor in non-blocking mode, with a short busy wait.
+
+    Busy waits that come to nothing several times in a row are left out for 3 seconds (REST).
+    """
 
     def __init__(self, lend: Callable[[], None] | None = LEND) -> None:
-        """Prepare.
+        """Prepare; nothing is read.
 
         Args:
-            lend: gives the processor to other processes; None: all waits are asleep.
+            lend: () offers the processor to other processes; None: there are no busy waits.
         """
         self._lend = lend
         self._failed = 0  # busy waits in a row without an answer
         self._asleep = 0.0  # time of the next busy wait, by the performance counter
 
     def read(self, channel: int, size: int, seconds: float) -> bytes | None:
-        """Return what comes soon.
+        """Read what comes within a busy wait of at most 250 us.
 
         Args:
             channel: the file descriptor.
@@ -45,7 +48,7 @@ class Polling:
 
         Returns:
             The bytes; b"" at the end of the stream. None: nothing has come, and the caller should
-            wait asleep.
+            wait in a system call.
 
         Raises:
             OSError: as os.read() does.

@@ -17,7 +17,10 @@ from .target import RemoteTarget
 
 
 class StubRegisterFile:
-    """A thread's registers.
+    """The registers of one CPU: of one thread of the guest, as its stub has them.
+
+    Values are read from the stub when they are first used after a stop; values that are set are
+    kept until flush().
 
     Attributes:
         thread: as the stub names it; None while this CPU has no thread. Everything reads as 0 then.
@@ -52,9 +55,10 @@ class StubRegisterFile:
         self._changed: set[str] = set()  # names of registers to be written
 
     def read(self, name: str) -> int:
-        """Return a register of the stub's, as it was set or read since the stop; else ask for it.
+        """Return a register of the stub's: the value that was set or read since the stop, else the
+        stub is asked.
 
-        0 while no thread is this CPU, or the thread runs.
+        The value is 0 while this CPU has no thread, or its thread runs.
 
         Args:
             name: of the register, as the stub has it.
@@ -75,7 +79,8 @@ class StubRegisterFile:
         return known
 
     def read_all(self, names: Iterable[str]) -> dict[str, int]:
-        """Return many registers, asked for at once: name -> value.
+        """Return the values of several registers, name -> value. Those to be read one by one are
+        asked for in one go.
 
         Args:
             names: of registers, as the stub has them.
@@ -92,22 +97,22 @@ class StubRegisterFile:
         return {name: self.read(name) for name in names}
 
     def write(self, name: str, value: int) -> None:
-        """Set a register, which is written before the guest runs on; do nothing while no thread is
-        this CPU.
+        """Keep a register's new value, which flush() writes before the guest runs on; do nothing
+        while this CPU has no thread.
 
         Args:
             name: of the register, as the stub has it.
-            value: cut to its width.
+            value: cut to the register's width.
         """
         if self.thread is not None:
             self._single[name] = value & (1 << 8 * self._slots[name].size) - 1
             self._changed.add(name)
 
     def check(self) -> None:
-        """Check that registers can be set.
+        """Check that this CPU's registers can be set.
 
         Raises:
-            RemoteError: no thread is this CPU, or one that runs: the value would be lost.
+            RemoteError: this CPU has no thread, or one that runs: the value would be lost.
         """
         if self.away:
             raise RemoteError(
@@ -121,25 +126,28 @@ class StubRegisterFile:
             )
 
     def put(self, name: str, value: int) -> None:
-        """Set a register, which is written before the guest runs on.
+        """Keep a register's new value, as write() does, after check().
 
         Args:
             name: of the register, as the stub has it.
-            value: cut to its width.
+            value: cut to the register's width.
 
         Raises:
-            RemoteError: no thread is this CPU, or one that runs.
+            RemoteError: this CPU has no thread, or one that runs.
         """
         self.check()
         self.write(name, value)
 
     def onward(self, pc: str) -> int | None:
-        """Return the address where the thread goes on, if the resuming packet can say it.
-
-        It can if nothing but pc has changed; pc is not written then. None: it cannot.
+        """Take the new pc out of the values to be written, if the packet that resumes the guest can
+        carry it.
 
         Args:
             pc: name of the pc register.
+
+        Returns:
+            The new pc; None: other registers have changed as well, or the stub takes no address
+            there, and nothing is taken out.
         """
         if self._changed == {pc} and self._target.goes_on(self.thread):
             self._changed.clear()
@@ -147,7 +155,8 @@ class StubRegisterFile:
         return None
 
     def flush(self) -> None:
-        """Write the registers that were set, and forget all values: the guest is about to run on.
+        """Write the registers that were set to the stub, and forget all values: the guest is about
+        to run on.
 
         Raises:
             RemoteError: the stub does not write one of them.
@@ -168,11 +177,10 @@ class StubRegisterFile:
         self.forget()
 
     def _look_again(self, names: Iterable[str]) -> None:
-        """Read registers back after they were written, and correct those that the stub shows
+        """Read registers back that were written, and write those once more that the stub shows
         otherwise.
 
-        Such a stub takes the register in another form (layouts, `taken`), in which it is written
-        then.
+        They are then written in the other form that such a stub takes (StubFacts.taken).
 
         Args:
             names: of registers that were written.
@@ -188,14 +196,14 @@ class StubRegisterFile:
         )
 
     def forget(self) -> None:
-        """Forget all values, and write none that were set."""
+        """Forget all values, those too that were set and not written."""
         self._together = b""
         self._single.clear()
         self._changed.clear()
 
     def _fetch(self) -> bytes:
-        """Return all registers in one piece, as the stub's answer to `g` has them; it is asked for
-        once at each stop.
+        """Return all registers in one piece, in the layout of the stub's answer to `g`. The stub is
+        asked once at each stop.
         """
         if not self._together:
             assert self.thread is not None
@@ -204,6 +212,7 @@ class StubRegisterFile:
         return self._together
 
     def _bytes(self, name: str) -> bytes:
+        """Return the known value of a register as bytes in the guest's byte order."""
         return self._single[name].to_bytes(self._slots[name].size, self._order)
 
     def _write_together(self, names: list[str]) -> None:
@@ -279,7 +288,7 @@ def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
 def accessors(
     file: StubRegisterFile, slots: Mapping[str, Slot], arch: Arch
 ) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
-    """Return functions that read and write an architecture's registers, for Regs.
+    """Make functions that read and write an architecture's registers, for Regs.
 
     Args:
         file: reads and writes the stub's registers.
@@ -287,7 +296,8 @@ def accessors(
         arch: the guest's architecture.
 
     Returns:
-        (name -> reader, name -> writer), of those registers that the stub shows.
+        (name -> function that reads, name -> function that writes), of those registers that the
+        stub shows.
     """
     parts = parts_of(arch, slots)
     readers: dict[str, Callable[[], int]] = {}
@@ -311,16 +321,24 @@ def _field(part: RegisterPart, size: int) -> int:
 
 
 def _read_part(file: StubRegisterFile, part: RegisterPart, size: int) -> int:
-    """Read an architecture's register that is a part of one of the stub's."""
+    """Return an architecture's register that is a part of one of the stub's.
+
+    Args:
+        file: the stub's registers.
+        part: which register of the stub, which of its bits, and how far they are shifted left in
+            the architecture's.
+        size: bytes of the stub's register.
+    """
     return (file.read(part.name) >> part.low & _field(part, size)) << part.place
 
 
 def _write_part(file: StubRegisterFile, part: RegisterPart, size: int, value: int) -> None:
-    """Write an architecture's register into its bits of one of the stub's; the others stay.
+    """Set an architecture's register, which is some bits of one of the stub's; the other bits stay.
 
     Args:
         file: the stub's registers.
-        part: which register of the stub, and which of its bits.
+        part: which register of the stub, which of its bits, and how far they are shifted left in
+            the architecture's.
         size: bytes of the stub's register.
         value: of the architecture's register.
     """

@@ -40,10 +40,11 @@ class ReturnAddresses:
     """Finds where the trampoline's address stands in a guest's stacks and registers."""
 
     def __init__(self, arch: Arch, read: Callable[[int, int], bytes]) -> None:
-        """Prepare.
+        """Prepare; nothing is read.
 
         Args:
-            read: reads guest memory: (address, size).
+            arch: the guest's architecture.
+            read: (address, size) -> guest memory.
         """
         self._arch = arch
         self._read = read
@@ -94,10 +95,14 @@ class ReturnAddresses:
         """Return the writes that make the calls of one task return to their callers.
 
         Args:
-            trampoline: where its calls return to, mode bits included.
-            followed: its calls, oldest first.
-            regs: registers of the thread that runs it; None: no thread does.
-            below: bytes that are searched below its youngest call then.
+            trampoline: where its calls return to now, mode bits included.
+            followed: its calls, oldest first; each has its stack pointer at entry (`frame`), its
+                true return address (`link`) and `aside`.
+            regs: registers of the thread that runs the task; None: no thread does.
+            below: where no thread does, bytes of stack that are searched below the youngest call.
+
+        Raises:
+            GuestFault: there is no stack.
         """
         arch = self._arch
         calls = [
@@ -131,12 +136,14 @@ class ReturnAddresses:
     def _targets(
         self, found: list[int], calls: list[tuple[int, int]], in_register: bool
     ) -> list[int]:
-        """Return the true return address for each place on the stack.
+        """Return the true return address that belongs in each place on the stack, in the order of
+        `found`.
 
         Args:
-            found: the places, those of the youngest frame first.
+            found: addresses where the trampoline's address stands, those of the youngest frame
+                first.
             calls: (stack pointer at entry, true return address), youngest first.
-            in_register: True where a register has the youngest call's.
+            in_register: True where a register has the youngest call's return address.
         """
         if len(found) == len(calls):
             return [link for _, link in calls]
@@ -157,16 +164,16 @@ class ReturnAddresses:
 
     @property
     def _room(self) -> int:
-        """Return how many bytes of its caller's frame a function may save its return address in."""
+        """How many bytes of its caller's frame a function may save its return address in."""
         return self._arch.bits // 8 + (0 if self._arch.abi is None else self._arch.abi.reserve)
 
     def _places_of(self, word: bytes, sp: int, last: int) -> Iterator[int]:
-        """Yield the addresses on the stack where a word stands, from the youngest frame to an older
-        one.
+        """Search a stack for a word, from the youngest frame to an older one, and yield its
+        addresses.
 
         Args:
             word: the bytes of the word.
-            sp: the stack pointer.
+            sp: the stack pointer, where the search begins.
             last: address of the oldest frame that is searched.
         """
         way, size = self._arch.callers, len(word)

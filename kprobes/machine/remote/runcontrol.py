@@ -185,7 +185,8 @@ class RunControl:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold `busy`: no other thread runs the guest, or changes probes, meanwhile.
+        """Hold `busy` inside a with block: no other thread runs the guest, or changes probes,
+        meanwhile.
 
         Raises:
             MachineBusy: another thread does.
@@ -202,7 +203,7 @@ class RunControl:
         """Check that no run is under way.
 
         Raises:
-            MachineBusy: one is.
+            MachineBusy: a run is.
         """
         if self.depth:
             raise MachineBusy(
@@ -211,7 +212,9 @@ class RunControl:
             )
 
     def stop(self) -> None:
-        """End the run after the report that is being served."""
+        """Have the innermost run end after the report that is being served. Any thread may call
+        this.
+        """
         self._stopping = True
 
     def _serve_until(self, end: int | None, deadline: float | None, max_insns: int | None) -> None:
@@ -262,13 +265,10 @@ class RunControl:
             self._answer(stop, stepping=max_insns is not None, slot=slot)
 
     def _in_slot(self, pc: int) -> bool:
-        """Return True where a step at `pc` leads out of a slot, in a whole machine.
+        """Return True where `pc` is in a slot, in a whole machine: the guest is then stepped.
 
-        The guest makes the step without interrupts. Else another task could come to a probe while
-        the hit of this task is under way.
-
-        Args:
-            pc: address.
+        A step is made without interrupts. Else another task could come to a probe while the hit of
+        this task is under way.
         """
         return (
             self._system
@@ -277,7 +277,8 @@ class RunControl:
         )
 
     def _progress(self, before: int, after: int) -> bool:
-        """Return True if a step has executed an instruction of the guest's own.
+        """Return True if a step has executed an instruction of the guest's own, which counts for
+        `max_insns`.
 
         A jump back from a slot is none.
 
@@ -289,15 +290,18 @@ class RunControl:
         return home != after if home is not None else not self._ours(before)
 
     def _advance(self, deadline: float | None, alone: str, step: bool) -> StopReply:
-        """Resume the guest, or one thread of it for a step, and return the next stop.
+        """Resume the guest, or one thread of it, and return the next stop.
+
+        What has to be written to the guest before it goes on is written here, in the order of the
+        module's docstring.
 
         Args:
-            deadline: when the run is over, by the monotonic clock.
-            alone: the thread that runs alone; "": all run.
-            step: the current thread makes one step.
+            deadline: time.monotonic() at which the run is over; None: no bound.
+            alone: name of the thread that runs alone; "": all run.
+            step: True: the current thread makes one step.
 
         Raises:
-            GuestTimeout: the deadline has come; the guest stands.
+            GuestTimeout: the deadline has come; the guest was stopped.
         """
         if self._lock.due:
             self._second(step)
@@ -331,13 +335,14 @@ class RunControl:
         return stop
 
     def errand(self, thread: str, *, step: bool = False) -> StopReply:
-        """Let one thread execute code for the library, to its next stop, outside of run().
+        """Let one thread execute code for the library, to its next stop, outside of run(); return
+        that stop.
 
         In a whole machine the other CPUs run as well: this one may wait for them.
 
         Args:
             thread: as the stub names it.
-            step: it makes one step.
+            step: True: it makes one step.
 
         Raises:
             RemoteError: it does not stop, or the program has ended.
@@ -357,7 +362,9 @@ class RunControl:
         return stop
 
     def finish_hits(self) -> None:
-        """Let every thread leave code of the core's: a slot, or a trap. Called between runs."""
+        """Have every thread that stands in a slot, or at a trap of the core's, finish its hit
+        there, by single steps. Called between runs.
+        """
         for regs in self._threads.known:
             for _ in range(STEPS):
                 self._threads.current = regs.cpu
@@ -372,11 +379,14 @@ class RunControl:
                     self._answer(stop, slot=True)
 
     def take_back_interrupts(self) -> None:
-        """Let the guest run until no interrupt is on its way to it. No probe may be left."""
+        """Let the guest run until no interrupt is on its way to it, before the library detaches. No
+        probe may be left.
+        """
         self._interrupts.take_back()
 
     def keep(self, stop: StopReply) -> bool:
-        """Take a stop that comes during errand() and may not be its end.
+        """Deal with a stop that comes while code of the library is executed (errand()), and that
+        may not be the end of that code.
 
         In a whole machine the stop is answered as in a run: it may be a hit of another task. In a
         process a signal is kept, and delivered when the guest goes on; an interrupt that arrives
@@ -386,7 +396,7 @@ class RunControl:
             stop: the stub's reply.
 
         Returns:
-            False where the stop may be the end of the errand's step.
+            False where the stop may be the end of the errand's step; True where it is not.
         """
         if self._system:
             self._answer(stop)
@@ -399,14 +409,15 @@ class RunControl:
         return True
 
     def _note(self, stop: StopReply, sure: bool = False) -> StopReply:
-        """Note a stop: the thread that has stopped is the current one from now on.
+        """Note a stop: its thread is the current one from now on; or the program has ended, and
+        `exit_status` is set.
 
         Args:
             stop: the stub's reply.
-            sure: the guest ran freely, and no interrupt was on its way (TrapsInText.told).
+            sure: True: the guest ran freely, and no interrupt was on its way (TrapsInText.told).
 
         Returns:
-            The stop; one at a trap of the core's own is the stop of a breakpoint.
+            The stop; one at a trap of the core's own in the form of a stop at a breakpoint.
         """
         if stop.kind == "signal":
             self._threads.stopped(stop.thread or self._threads.name)
@@ -417,13 +428,22 @@ class RunControl:
         return stop
 
     def _halt(self) -> None:
-        """Stop a running guest."""
+        """Stop the running guest; where its second thread is about to be made, make threads take
+        turns.
+        """
         self._interrupts.halt(self.breakpoints)
         if self._lock.due and self.exit_status is None:
             self._second(stepping=False)
 
     def _second(self, stepping: bool) -> None:
-        """Begin to have threads take turns: the current one is about to make the second."""
+        """Make threads take turns: the current one is about to make the second.
+
+        Args:
+            stepping: True in a run that counts instructions, which then cannot go on.
+
+        Raises:
+            Unsupported: `stepping` is True.
+        """
         self._lock.second(self.sink, lambda thread: self.errand(thread, step=True), self.keep)
         if stepping:
             self._lock.check_countable()
@@ -436,16 +456,17 @@ class RunControl:
         return self._threads.regs[self._threads.current]
 
     def _ours(self, pc: int) -> bool:
-        """Return True if `pc` is in code of the library's: in a slot, or in a detour's."""
+        """Return True if `pc` is in code of the library's: in a slot, or in a detour."""
         return self.sink is not None and (self.sink.ours(pc) or self._detours.inside(pc))
 
     def _answer(self, stop: StopReply, stepping: bool = False, slot: bool = False) -> None:
-        """Do what a stop asks for, in the order that the module's docstring has.
+        """Do what a stop asks for, in the order that the module's docstring gives.
 
         Args:
-            stop: the stop.
-            stepping: the run makes steps, so that a step may have ended at a breakpoint by itself.
-            slot: the stop is the end of a step out of a slot.
+            stop: the stop; its thread is the current one.
+            stepping: True: the run makes steps, so that a breakpoint at pc is reported before the
+                next step, not here.
+            slot: True: the stop is the end of a step out of a slot.
         """
         if stop.kind != "signal":
             self._ended(stop)
@@ -469,10 +490,11 @@ class RunControl:
             self._deliver(stop)
 
     def _trap(self, pc: int) -> None:
-        """Report a breakpoint of the core's at `pc`; a trap that the core does not know is handled
-        as a fault of the guest's.
+        """Report to the core that the current thread has come to its breakpoint at `pc`.
 
-        A nullified instruction is stepped over instead, and nothing is reported.
+        A trap that the core does not know is handled as a fault of the guest's. Where the
+        instruction there is nullified (PA-RISC), it is stepped over instead, and nothing is
+        reported.
         """
         if self._threads.nullifies and not self._ours(pc) and self._threads.pass_over():
             return  # nothing is executed there: no hit
@@ -480,11 +502,12 @@ class RunControl:
             self._fault(StopReply("signal", SIGTRAP, self._threads.name))  # the guest's own
 
     def _report(self, pc: int, ask: Callable[[Regs], bool]) -> bool:
-        """Ask the core about a stop, and send the guest where it says.
+        """Ask the core about a stop of the current thread, and move the thread to where the core
+        sends it.
 
         Args:
             pc: where the guest has stopped.
-            ask: the core's method, (registers) -> True if it has handled the stop.
+            ask: (registers) -> True if the core has handled the stop; a method of the core.
 
         Returns:
             What `ask` has returned.
@@ -531,7 +554,7 @@ class RunControl:
         self._deliver(stop)
 
     def _deliver(self, stop: StopReply) -> None:
-        """Deliver the signal of a stop when the guest goes on.
+        """Note the signal of a stop, to be delivered when the guest goes on.
 
         The program may end by it, so the maps of programs in the guest are read now.
         """
@@ -539,16 +562,21 @@ class RunControl:
         self._signals.append((stop.thread, stop.code))
 
     def _lose(self) -> None:
-        """Tell the core that the guest is gone, with all that was probed in it."""
+        """Forget the threads and breakpoints, and tell the core that all guest memory is gone, with
+        all its probes.
+        """
         self.breakpoints.clear()
         self._threads.forget()
         if self.sink is not None:
             self.sink.unloading(0, 1 << self._arch.bits)
 
     def _over(self) -> None:
-        """Note the end of a program that has ended together with its stub.
+        """Note that the program has ended, where the connection was lost by that.
 
         Called while a RemoteError is handled, which is raised again if the program has not ended.
+
+        Raises:
+            GuestFault: as _ended().
         """
         stop = self._target.end()
         if stop is None and self._target.link.left:
@@ -560,10 +588,13 @@ class RunControl:
         self._ended(stop)
 
     def _ended(self, stop: StopReply) -> None:
-        """Note the program's end.
+        """Tell the core that the guest is gone: the program has ended.
+
+        Args:
+            stop: the last stop: "exited" or "killed".
 
         Raises:
-            GuestFault: a signal has ended it, or it has ended in a call or a nested run.
+            GuestFault: a signal has ended the program, or it has ended in a call or a nested run.
         """
         self._lose()
         if stop.kind == "killed":

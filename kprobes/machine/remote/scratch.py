@@ -34,14 +34,17 @@ NOTHING = 4095  #: results of system calls from -4095 on are errors
 
 
 class ProcessPages:
-    """Pages of a process."""
+    """Executable pages of a Linux process: one of its threads is made to execute mmap() and
+    munmap().
+    """
 
     def __init__(
         self, arch: Arch, execute: Callable[[bytes, Mapping[str, int], bytes, str], int]
     ) -> None:
-        """Prepare.
+        """Prepare; nothing is mapped.
 
         Args:
+            arch: the guest's architecture.
             execute: (code, register -> value, bytes for the stack, name of a register) -> that
                 register when a thread has executed the code once (InjectedCode.execute).
 
@@ -60,8 +63,14 @@ class ProcessPages:
         self._execute = execute
 
     def map(self, hint: int, size: int) -> int:
-        """Map `size` bytes as near above `hint` as the system likes, and return their address.
-        NoMemory.
+        """Map executable pages in the process, and return their address.
+
+        Args:
+            hint: address to be near to, at best there; the guest's system decides.
+            size: bytes.
+
+        Raises:
+            NoMemory: the system maps none.
         """
         calls, word = self._calls, self._arch.bits // 8
         args = [hint, size, READ_WRITE_EXECUTE, PRIVATE | calls.anonymous, self._arch.mask, 0]
@@ -79,12 +88,18 @@ class ProcessPages:
         return found
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap memory."""
+        """Unmap pages of map(). Where the thread can execute nothing now, they stay.
+
+        Args:
+            addr: address of the first page.
+            size: bytes.
+        """
         with suppress(GuestFault):  # it stands where it can execute nothing: the page stays
             self._call(self._calls.unmap, [addr, size], b"")
 
     def _call(self, number: int, args: list[int], laid: bytes) -> int:
-        """Have a thread of the guest make a system call, and return its result.
+        """Have a thread of the guest make a system call, and return its result, as the register has
+        it.
 
         Args:
             number: of the call.
@@ -150,7 +165,10 @@ class AreaPages:
         return self._free.pop()
 
     def _try(self, page: int) -> None:
-        """Check that a page keeps what is written to it.
+        """Check that a page keeps what is written to it. Its first four bytes are changed.
+
+        Args:
+            page: its address.
 
         Raises:
             NoMemory: it does not.
@@ -166,7 +184,12 @@ class AreaPages:
         self._tried.add(page)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Take a page back."""
+        """Take back the page at `addr`; it can be handed out again.
+
+        Args:
+            addr: address of the page.
+            size: not used.
+        """
         self._free.append(addr)
 
 
@@ -205,7 +228,12 @@ class KernelPages:
         return self._free.pop()
 
     def unmap(self, addr: int, size: int) -> None:
-        """Take a page back."""
+        """Take back the page at `addr`; map() hands it out again, the kernel does not get it back.
+
+        Args:
+            addr: address of the page.
+            size: not used.
+        """
         self._free.append(addr)
 
     def _take(self, size: int) -> int:
@@ -241,15 +269,20 @@ class KernelPages:
         return start
 
     def _call(self, function: str, *args: int) -> int:
-        """Call a function of the kernel by its symbol."""
+        """Have the guest call a function of its kernel, and return its result.
+
+        Args:
+            function: its symbol.
+            args: integers.
+        """
         return self._injected.call(
             self._symbols[function].address, args, self._symbols[UNUSED].address
         )
 
 
 class RemotePages:
-    """Pages of the library's in the guest: for code, each by itself, and for what alloc() hands out
-    in pieces.
+    """The library's memory in the guest: pages for code, mapped one by one, and pages that alloc()
+    hands out in pieces.
     """
 
     def __init__(
@@ -259,7 +292,8 @@ class RemotePages:
 
         Args:
             source: where pages come from.
-            page: bytes.
+            page: bytes of a page.
+            arch: the guest's architecture, for the reach of its jumps.
         """
         self._source = source
         self._page = page
@@ -269,11 +303,11 @@ class RemotePages:
         self._taken: dict[int, int] = {}  # address of what it has handed out -> bytes
 
     def has(self, addr: int) -> bool:
-        """Return True for an address in a page for code."""
+        """Return True for an address in a page that map_near() has mapped for code."""
         return addr & -self._page in self._code
 
     def map_near(self, near: int, above: int, below: int = 0) -> int:
-        """Map a page for code, as near as possible.
+        """Map a page for code, as near as possible, and return its address.
 
         It is tried above pages that are near already; then a little above the image; then, if no
         jump reaches that, below the image, and below pages that are there already; at last the
@@ -281,7 +315,7 @@ class RemotePages:
 
         Args:
             near: address that jumps are to lead to.
-            above: end of the image that has that address.
+            above: address behind the image that has `near`.
             below: start of that image; 0: no image has it.
 
         Raises:
@@ -333,7 +367,12 @@ class RemotePages:
         return sorted(reached, key=lambda page: abs(page - near))[:2]
 
     def reaches(self, near: int, page: int) -> bool:
-        """Return True where jumps lead from all of the page to `near`, and back."""
+        """Return True where jumps lead from `near` to all of a page, and back.
+
+        Args:
+            near: a guest address.
+            page: address of the page.
+        """
         jump, end = self._arch.jump, page + self._page - 16
         if jump is None:
             return True
@@ -347,9 +386,10 @@ class RemotePages:
             return False
 
     def unmap(self, page: int, *, there: bool) -> None:
-        """Give a page for code back.
+        """Forget a page for code, and unmap it.
 
         Args:
+            page: its address.
             there: True where the guest still exists; else nothing is unmapped.
         """
         self._code.discard(page)
@@ -357,7 +397,12 @@ class RemotePages:
             self._source.unmap(page, self._page)
 
     def alloc(self, size: int) -> int:
-        """Hand out `size` bytes, aligned to 16, and return their address. NoMemory."""
+        """Hand out `size` bytes of guest memory, aligned to 16, and return their address. They are
+        not cleared.
+
+        Raises:
+            NoMemory: the source gives none.
+        """
         need = -(-max(size, 1) // 16) * 16
         place = next((piece for piece in self._spare if piece[1] >= need), None)
         if place is None:
@@ -371,11 +416,16 @@ class RemotePages:
         return place[0]
 
     def fresh(self, size: int) -> int:
-        """Map pages for `size` bytes that are never taken back; a process's are zeros. NoMemory."""
+        """Map whole pages for `size` bytes, which are never unmapped, and return their address. A
+        process's are zeros.
+
+        Raises:
+            NoMemory: the source gives none.
+        """
         return self._source.map(0, -(-size // self._page) * self._page)
 
     def free(self, addr: int) -> None:
-        """Take memory from alloc() back."""
+        """Take back memory that alloc() has handed out at `addr`; other addresses are ignored."""
         size = self._taken.pop(addr, 0)
         if size:
             self._spare.append((addr, size))

@@ -24,7 +24,7 @@ STEPS = 64  #: stops until the call is over: signals
 
 
 class SecondThread:
-    """Watches a process that has one thread."""
+    """Notices and catches the system call by which a process of one thread makes its second one."""
 
     def __init__(self, guest: Any, target: RemoteTarget, threads: RemoteThreads) -> None:
         """Prepare; watch() begins.
@@ -37,7 +37,7 @@ class SecondThread:
         self._threads = threads
 
     def watch(self) -> bool:
-        """Have the stub stop before clone(), exit() and exit_group().
+        """Have the stub stop before the system calls clone(), exit() and exit_group() from now on.
 
         Returns:
             False where the stub cannot report single system calls, or not clone(): nothing was
@@ -50,10 +50,11 @@ class SecondThread:
         return True
 
     def made_by(self, call: int | None) -> bool:
-        """Return True where the system call that the current thread stands before makes a thread.
+        """Return True where a system call makes a thread: clone() with the flag CLONE_VM, and not a
+        vfork().
 
         Args:
-            call: its number; None: it stands before none.
+            call: number of the call that the current thread is about to make; None: it makes none.
         """
         linux = row(self._arch, Linux)
         if linux is None or linux.memory is None or linux.clone is None or call != linux.clone:
@@ -64,16 +65,18 @@ class SecondThread:
     def catch(
         self, step: Callable[[str], StopReply], keep: Callable[[StopReply], bool]
     ) -> tuple[int, int, bytes]:
-        """Have the current thread make the call, and keep both threads at the instruction behind
-        it, where a jump to itself is written. The caller of this method puts the bytes back.
+        """Have the current thread make the system call, and keep both threads at the instruction
+        behind it.
+
+        A jump to itself is written there. The caller of this method puts the bytes back.
 
         Args:
-            step: has a thread make one step; returns why that ended.
-            keep: returns True for a stop that is something else, which it has dealt with or kept
+            step: (thread) has a thread make one step; returns the stop that ended it.
+            keep: (stop) -> True for a stop that is something else, which it has dealt with or kept
                 for later.
 
         Returns:
-            Address where both threads are, its mode bits, and the bytes that belong there.
+            (address where both threads are, its mode bits, the bytes that belong there).
 
         Raises:
             RemoteError: the call does not end.
@@ -98,4 +101,5 @@ class SecondThread:
 
     @property
     def _regs(self) -> Any:
+        """Registers of the current thread."""
         return self._threads.regs[self._threads.current]

@@ -28,14 +28,14 @@ STACK = 4 << 20  #: bytes below a process's first stack frame that certainly bel
 
 @frozen
 class DetourHooks:
-    """Callbacks of a run about detours that lead to programs in the guest.
+    """What a run asks and tells about detours, the code that leads to programs in the guest.
 
     Attributes:
         inside: (address) -> True in code of the library's that detours lead through.
-        going: called before the guest runs.
-        ending: called before the program ends, where the stub reports that.
+        going: () is called before the guest runs.
+        ending: () is called before the program ends, where the stub reports that.
         asks: (pc) -> True where a program asks the host to read memory.
-        answer: (registers) reads for it; returns the address where the guest goes on.
+        answer: (registers) makes that read; returns the address where the guest goes on.
     """
 
     inside: Callable[[int], bool] = lambda pc: False
@@ -46,13 +46,13 @@ class DetourHooks:
 
 
 class MapCopies(Protocol):
-    """Maps of programs, of which the guest has copies."""
+    """The guest's copies of programs' maps."""
 
     def push(self) -> None:
-        """Bring the guest's copies up to date: it is about to run."""
+        """Write the maps to the guest's copies: the guest is about to run."""
 
     def pull(self) -> None:
-        """Read the guest's copies: it has run."""
+        """Read the maps from the guest's copies: the guest has run."""
 
 
 class RemoteView:
@@ -60,10 +60,10 @@ class RemoteView:
 
     Attributes:
         arch: its architecture.
-        saving: how a detour saves registers.
+        saving: the code by which a detour saves and restores registers.
         reads: whether programs may read memory.
-        copies: the maps that the guest has copies of; None: it has none.
-        code: (start, end) of programs.
+        copies: the maps that the guest has copies of, set by the compiler; None: it has none.
+        code: (start, end) of functions that asked() has put into the guest.
         asking: (asks, answer) as of DetourHooks.
         read: (address, size) -> guest memory, the machine's method.
         write: (address, bytes) writes it, the machine's method.
@@ -111,16 +111,25 @@ class RemoteView:
         self._lock = 0  # address of the lock that programs hold; 0: there is none yet
 
     def take_turns(self, lock: int) -> None:
-        """Have programs hold the lock at address `lock` from now on."""
+        """Have detours made from now on take the threads' lock while programs run.
+
+        Args:
+            lock: address of the lock.
+        """
         self._lock = lock
 
     def detour(self, calls: list[Call], also: Iterable[str] = (), draft: bool = False) -> bytes:
-        """Return the code of a detour, which runs on one of a kernel's processors at a time.
+        """Return the machine code of a detour, which saves registers, runs programs, and restores
+        registers.
+
+        In a kernel of several processors it takes a lock, for which guest memory may be mapped
+        here. Nothing else is written to the guest.
 
         Args:
-            calls: (environment, entry, text) of each program.
-            also: registers that are saved besides.
-            draft: the code is not going to run, only its size is wanted.
+            calls: (address of the environment, address of the code, code that may be copied into
+                the detour or b"") of each program.
+            also: names of registers that are saved as well.
+            draft: True: only the code's size is wanted; no lock is made.
         """
         if self._locks and not self._lock and not draft:
             self._lock = self.fresh(16)
@@ -128,7 +137,9 @@ class RemoteView:
         return self.saving.code(calls, also, self._lock or self._locks)
 
     def fresh(self, size: int) -> int:
-        """Map pages of zeros that are never taken back, and return their address. NoMemory."""
+        """Map pages of zeros for `size` bytes, which are never unmapped, and return their address.
+        NoMemory: there is none.
+        """
         at = self._fresh(size)
         if not self.reads:  # a kernel gives what others have used
             self.write(at, bytes(size))
@@ -147,18 +158,20 @@ class RemoteView:
 
     @property
     def several(self) -> bool:
-        """Return True while there are several threads, or CPUs: a program is not told which one it
+        """Whether the guest has several threads, or CPUs, now: a program is not told which one it
         runs on.
         """
         return self._several()
 
     @property
     def there(self) -> bool:
-        """True while there is a guest."""
+        """Whether the guest still exists."""
         return self._there()
 
     def readable(self) -> list[tuple[int, int]]:
-        """Return (start, bytes) of memory that is mapped."""
+        """Return (start, bytes) of guest memory that programs may read without a fault: loaded
+        segments, and a process's stack.
+        """
         return [
             (start, end - start)
             for start, end in self._spans()
@@ -173,12 +186,12 @@ class RemoteView:
             return False
 
     def push(self) -> None:
-        """Bring maps up to date: the guest is about to run."""
+        """Write the maps of programs to the guest's copies: the guest is about to run."""
         if self.copies is not None:
             self.copies.push()
 
     def pull(self) -> None:
-        """Read maps: the guest has run, or is about to end."""
+        """Read the maps of programs from the guest's copies, if the guest still exists."""
         if self.copies is not None and self.there:
             self.copies.pull()
 
@@ -191,13 +204,13 @@ def view_of(
     loads: Loads,
     kernel: bool,
 ) -> RemoteView | None:
-    """Return the view of a process, or of a kernel; None where no detour is written for the
+    """Make the view of a guest for the compiler of programs; None where no detour is known for the
     architecture.
 
     Args:
         machine: the guest's.
         target: the stub.
-        there: () -> True while there is a guest.
+        there: () -> True while the guest exists.
         fresh: (size) -> address of new pages, which are never taken back.
         loads: knows where files are loaded, and so what is mapped.
         kernel: the guest is a whole machine.
@@ -224,13 +237,17 @@ def view_of(
 
 
 class CallSites:
-    """The call sites of one machine: the power of machine._base.CallsInPlace.
+    """The call sites of one machine, which run programs in the guest: the power of
+    machine._base.CallsInPlace.
+
+    A call site is a jump in a page of the library's (an area); it leads to a detour, or on to the
+    displaced instructions.
 
     Attributes:
         call_area: bytes of an area; 0: the machine has none.
         delays_in_calls: True: in an area an instruction may have a delay slot.
         can_run: True: the machine has these only where programs run in the guest.
-        unmap_calls: takes an area away.
+        unmap_calls: (address) unmaps an area.
     """
 
     delays_in_calls = can_run = True
@@ -248,10 +265,10 @@ class CallSites:
 
         Args:
             view: the guest; None: it runs no programs.
-            map_page: address -> a new page near it.
-            patch: (address, code) writes there.
-            page: bytes.
-            unmap_page: takes a page of map_page() away.
+            map_page: (address) -> address of a new page of code near it.
+            patch: (address, code) writes code.
+            page: bytes of a page.
+            unmap_page: (address) unmaps a page of map_page().
             reaches: (address, page) -> True where jumps lead from there to all of that page, and
                 back.
         """
@@ -275,7 +292,7 @@ class CallSites:
 
     @property
     def _view(self) -> RemoteView:
-        """The guest. Unsupported where it runs no programs."""
+        """The guest's view. Unsupported: the guest runs no programs."""
         if self._given is None:
             raise Unsupported(
                 "this remote machine runs no programs in the guest",
@@ -285,7 +302,7 @@ class CallSites:
 
     @contextmanager
     def running(self, depth: int) -> Iterator[None]:
-        """Read the maps of programs when an outermost run has ended, which is the with block.
+        """Wrap a run in a with block: when an outermost one has ended, read the maps of programs.
 
         Args:
             depth: number of runs that were under way before; not 0: nothing is read.
@@ -297,13 +314,13 @@ class CallSites:
                 self._given.pull()
 
     def jumps(self, programs: Sequence[GuestProgram] | None, mode: int) -> bool:
-        """Return True where a jump would be better than a breakpoint.
+        """Return True where a jump to a call site is better than a breakpoint.
 
-        It is for programs that run in the guest, if their detour is small enough for a call area;
-        and for a handler of Python's once threads take turns, as they stop by jumps then.
+        That is so for programs that run in the guest, if their detour is small enough for a call
+        area; and for a Python handler once threads take turns, as they stop by jumps then.
 
         Args:
-            programs: what would run there; None: a handler of Python's, which needs a stop.
+            programs: what would run there; None: a Python handler, which needs a stop.
             mode: mode bits of the text; not 0: no detour leads there.
         """
         if self._given is None or mode or not programs:
@@ -314,7 +331,7 @@ class CallSites:
         )
 
     def map_calls(self, near: int) -> int:
-        """Map a page for call sites near an address.
+        """Map a page for call sites near address `near`, and return its address.
 
         Raises:
             NoMemory: there is none.
@@ -323,20 +340,21 @@ class CallSites:
         return self._map_page(near) if self._view else 0
 
     def ran(self, addr: int) -> bool:
-        """Return False: a call site that runs programs calls nobody."""
+        """Return False: no service is called here behind programs that have run."""
         return False
 
     def serve_here(self, addr: int, programs: Sequence[object]) -> None:
-        """Return None: no instruction of the text can be a call site itself."""
+        """Return None: no instruction of the guest's text can be a call site itself."""
 
     def program_at(
         self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None
     ) -> None:
-        """Run programs at a call site from now on.
+        """Have the guest run programs at a call site from now on: write their detour, and a jump to
+        it.
 
         Args:
             addr: the call site.
-            programs: compiled for this guest.
+            programs: compiled for this guest; where there are none, nothing is done.
             last: not used: a program of the host's.
 
         Raises:
@@ -384,13 +402,14 @@ class CallSites:
             self._patch(addr, self._lead(addr, mode))
 
     def take_turns(self, lock: int, lead: Callable[[int, int], bytes]) -> None:
-        """Have threads take turns at call sites from now on. Called before the second thread runs.
+        """Have threads take the lock at call sites from now on. Called before the second thread
+        runs.
 
         Programs that run at call sites get a new detour, which takes the lock.
 
         Args:
-            lock: address of the lock that programs hold, too.
-            lead: (call site, its mode) -> the jump into the lock.
+            lock: address of the lock.
+            lead: (call site, mode) -> the jump to code that takes the lock and stops.
         """
         self._view.take_turns(lock)
         self._lead = lead
@@ -399,23 +418,26 @@ class CallSites:
 
     @property
     def runs_programs(self) -> bool:
-        """Return True while programs run at some call site."""
+        """Whether programs run at some call site."""
         return bool(self._running)
 
     @property
     def calls(self) -> bool:
-        """Return True where threads may stop at some call site."""
+        """Whether threads may stop at some call site."""
         return any(addr not in self._running for addr in self._onward)
 
     def onward(self, addr: int) -> int:
-        """Return where a call site leads, mode bits included."""
+        """Return the address where the guest goes on behind a call site at which it has stopped,
+        mode bits included.
+        """
         return self._onward[addr]
 
     def _leads_to(self, addr: int) -> tuple[int, int]:
         """Return (address, mode bits) of the code that a call site leads to.
 
-        Called before a jump to the lock is written there. A call site has a jump to displaced
-        instructions; the trampoline's has instructions that return, which are copied elsewhere.
+        Called before a jump to the lock's code is written there. A call site has a jump to
+        displaced instructions; the trampoline's has instructions that return, which are copied to
+        other memory here.
         """
         arch = self._view.arch
         jump = arch.jump
@@ -440,15 +462,18 @@ class CallSites:
         return before + programs[0].runs - elsewhere
 
     def inside(self, addr: int) -> bool:
-        """Return True for an address in code of the library's that a detour leads through."""
+        """Return True for an address in a detour, or in other code of the library's that programs
+        use.
+        """
         return any(
             start <= addr < end
             for start, end in (*self._code, *(self._given.code if self._given else ()))
         )
 
     def take(self, near: int, size: int) -> int:
-        """Take executable memory, within jumps' reach of a call site if there is such a page, and
-        return its address. It is never given back.
+        """Take executable memory that is never given back, and return its address.
+
+        It is within reach of jumps from a call site if there is such a page.
 
         Args:
             near: address of the call site.

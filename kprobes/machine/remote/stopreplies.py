@@ -29,7 +29,19 @@ KEPT_APART = (
 
 @frozen
 class StopReply:
-    """Why the guest stands: a signal (its number is the target system's), or the program's end."""
+    """Why the guest stands: a signal (its number is the target system's), or the program's end.
+
+    Attributes:
+        kind: "signal", "exited" or "killed".
+        code: number of the signal, or exit status.
+        thread: as the stub names it; "" where it names none.
+        call: number of the system call that the thread is about to enter, of those asked for; None:
+            it enters none.
+        child: a process that the thread has just forked; "": none.
+        borrows: the child runs in its parent's memory, and its parent waits: vfork().
+        returned: the thread has just made a system call: QEMU tells of that unasked.
+        alone: a child of vfork() has left its parent's memory, by exec() or its end.
+    """
 
     kind: str  #: "signal", "exited" or "killed"
     code: int  #: signal number, or exit status
@@ -43,12 +55,14 @@ class StopReply:
 
 
 def end_of(status: int) -> StopReply:
-    """Return the stop of a program that has ended with `status`; less than 0: by that signal."""
+    """Return the stop reply of a program that has ended with `status`; less than 0: by the signal
+    of that number.
+    """
     return StopReply("killed", -status) if status < 0 else StopReply("exited", status)
 
 
 def stop_of(answer: bytes) -> StopReply:
-    """Return what a stop reply says.
+    """Parse a stop reply.
 
     Args:
         answer: the packet, without its frame.

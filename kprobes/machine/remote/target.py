@@ -171,7 +171,7 @@ class RemoteTarget:
     # --- threads and registers
 
     def choose(self, thread: str) -> None:
-        """Have packets for registers mean this thread's; "": whichever the stub chooses."""
+        """Have packets for registers mean `thread` from now on; "": whichever the stub chooses."""
         if thread != self._thread:
             self._accepted(b"Hg%s" % thread.encode(), "choose a thread")
             if thread.partition(".")[0] != self._thread.partition(".")[0]:
@@ -179,7 +179,7 @@ class RemoteTarget:
             self._thread = thread
 
     def threads(self) -> list[str]:
-        """Return all threads, as the stub names them; [] where it has no list."""
+        """Ask for all threads, and return them as the stub names them; [] where it has no list."""
         out: list[str] = []
         answer = self.link.ask(b"qfThreadInfo")
         while answer[:1] == b"m" and len(out) < MOST_THREADS:
@@ -190,8 +190,8 @@ class RemoteTarget:
         return out
 
     def all_registers(self) -> bytes:
-        """Return the register file of the chosen thread: bytes as the stub's answer to `g` has
-        them. Registers whose value the stub does not know are 0.
+        """Return the register file of the chosen thread, in the layout of the stub's answer to `g`.
+        Registers whose value the stub does not know are 0.
         """
         known = self._file if self._thread == self._stopped_last else b""
         self._file = b""
@@ -199,7 +199,11 @@ class RemoteTarget:
         return self._bytes(answer.replace(b"x", b"0"), "registers")
 
     def set_all_registers(self, data: bytes) -> None:
-        """Write the register file."""
+        """Write the register file of the chosen thread by a G packet.
+
+        Args:
+            data: the file, as all_registers() gives it.
+        """
         self._file = b""
         self._accepted(b"G%s" % data.hex().encode(), "write registers")
 
@@ -210,8 +214,11 @@ class RemoteTarget:
         return self.registers([number])[0]
 
     def registers(self, numbers: list[int]) -> list[bytes]:
-        """Return the bytes of several registers, asked for at once; b"" for each that the stub does
-        not have.
+        """Return the bytes of several registers of the chosen thread, asked for at once; b"" for
+        each that the stub does not have.
+
+        Args:
+            numbers: of the registers.
         """
         answers = self.link.ask_all([b"p%x" % number for number in numbers])
         return [
@@ -220,13 +227,13 @@ class RemoteTarget:
         ]
 
     def set_registers(self, values: list[tuple[int, bytes]]) -> list[bool]:
-        """Write registers, all at once.
+        """Write registers of the chosen thread, all at once.
 
         Args:
             values: (number, bytes) of each.
 
         Returns:
-            False for each that the stub does not write.
+            For each whether the stub has written it.
         """
         self._file = b""
         answers = self.link.ask_all(
@@ -258,8 +265,10 @@ class RemoteTarget:
         return self.stops.over(addr, bytes(out[:size]))
 
     def code(self, addr: int, size: int) -> bytes:
-        """Return guest code as read() does. It is read by lines, which are kept until the guest
-        runs: code is read instruction by instruction, and each packet costs a turn.
+        """Return guest code, as read() does, from lines of 256 bytes that are kept until the guest
+        runs.
+
+        Code is read instruction by instruction, and each packet costs a turn.
 
         Args:
             addr: address of the first byte.
@@ -307,16 +316,19 @@ class RemoteTarget:
 
     @property
     def tells_calls(self) -> bool:
-        """Return True where report_calls() has an effect."""
+        """Whether the stub can stop the guest at system calls, so that report_calls() has an
+        effect.
+        """
         return self.features.get("QCatchSyscalls") == "+"
 
     def report_calls(self, numbers: Sequence[int], among_all: bool = False) -> None:
-        """Stop before these system calls, and no others, where the stub can do that.
+        """Have the stub stop the guest before these system calls, and no others; do nothing where
+        the stub cannot.
 
         Args:
             numbers: of the calls.
-            among_all: the stub tells of all calls or of none; the guest goes on at once after the
-                others.
+            among_all: True: the stub tells of all calls or of none; wait() resumes the guest at
+                once after the others.
         """
         wanted = frozenset(numbers) if among_all else None
         if not self.tells_calls or (among_all and wanted == self._among_all):
@@ -326,14 +338,16 @@ class RemoteTarget:
         self.link.ask(b"QCatchSyscalls:1" + which if numbers else b"QCatchSyscalls:0")
 
     def _is_other_call(self, stop: StopReply) -> bool:
-        """Return True at a system call that the stub tells of only because it tells of all."""
+        """Return True for a stop at a system call that the stub tells of only because it tells of
+        all.
+        """
         if self._among_all is None:
             return False
         return stop.returned or (stop.call is not None and stop.call not in self._among_all)
 
     @property
     def children_have_breakpoints(self) -> bool:
-        """Return True where a forked child has the stub's breakpoints.
+        """Whether a forked child has the stub's breakpoints in its memory.
 
         QEMU's user mode removes them itself, and tells of no vfork(): there a child never has its
         parent's memory.
@@ -348,9 +362,9 @@ class RemoteTarget:
         wait() then calls these functions and resumes the guest by itself: it returns no such stop.
 
         Args:
-            forked: called with the stop of a new child, which has not executed anything yet; it has
-                to let the child go.
-            rejoined: called when a child of vfork() has left its parent's memory.
+            forked: (stop) is called for a new child, which has not executed anything yet; it has to
+                let the child go.
+            rejoined: () is called when a child of vfork() has left its parent's memory.
         """
         events = [
             name for name in ("fork-events", "vfork-events") if self.features.get(name) == "+"
@@ -363,7 +377,9 @@ class RemoteTarget:
     # --- running
 
     def goes_on(self, thread: str | None) -> bool:
-        """Return True where resume() may be told where this thread goes on."""
+        """Return True where resume() may be given the address at which this thread goes on: it has
+        stopped last, and the stub allows it.
+        """
         return self._takes_pc and thread == self._stopped_last
 
     def resume(
@@ -404,11 +420,14 @@ class RemoteTarget:
             self._go(action, before)
 
     def _go(self, packet: bytes, before: Sequence[bytes] = ()) -> None:
-        """Send a packet that lets the guest run, and ask for its registers at the next stop.
+        """Send a packet that lets the guest run, behind packets that write memory.
+
+        Where it is known how much the stub reads at once, the registers at the next stop are asked
+        for as well.
 
         Args:
-            packet: its payload.
-            before: payloads of packets that write memory, served before that one.
+            packet: payload of the resuming packet.
+            before: payloads of the packets that write memory.
         """
         self._lines.clear()
         self._asked = bool(self.link.reads)
@@ -427,12 +446,12 @@ class RemoteTarget:
             self.link.answer()
 
     def wait(self, patience: float | None, console: Callable[[bytes], None]) -> StopReply:
-        """Return the next stop. Children are let go, and system calls that were not asked for
-        passed, meanwhile.
+        """Wait for the next stop, and return it. Children are let go, and system calls that were
+        not asked for passed, meanwhile.
 
         Args:
             patience: seconds; None: no bound; less than 0: none at all.
-            console: gets what the guest prints.
+            console: (bytes) gets what the guest prints.
 
         Raises:
             TimeoutError: the time is over. A stop that comes later is the next wait's.
@@ -467,13 +486,13 @@ class RemoteTarget:
         return stop
 
     def _part(self, stop: StopReply, forked: Callable[[StopReply], None]) -> None:
-        """Let a child that has begun go, and resume its parent.
+        """Let a new child go, and resume its parent.
 
-        The parent goes on alone while the child runs in its memory.
+        The parent goes on with only this thread while the child runs in its memory.
 
         Args:
             stop: the stop that tells of the child.
-            forked: is called with it before, to let the child go.
+            forked: (stop) is called before, to let the child go.
         """
         step, thread = self._resumed
         self._look_anew()
@@ -485,28 +504,37 @@ class RemoteTarget:
             self.resume(step=step, thread=thread)
 
     def _go_on(self) -> None:
-        """Resume the guest as it was resumed last, after a stop that is not reported."""
+        """Resume the guest in the same way as the last time, after a stop that wait() does not
+        return.
+        """
         step, thread = self._resumed
         self._look_anew()
         self.resume(step=step, thread=thread)
 
     def _rejoin(self, rejoined: Callable[[], None]) -> None:
-        """Go on as before a child of vfork() began: it has left its parent's memory."""
+        """Call `rejoined`, and resume the guest as it was resumed before a child of vfork() began,
+        which has left its parent's memory.
+        """
         step, thread = self._resumed
         self._look_anew()
         rejoined()
         self.resume(step=step, thread=thread)
 
     def _look_anew(self) -> None:
-        """Forget what was asked for before the stop, of the thread that stopped last."""
+        """Receive and drop the registers that were asked for in advance, and forget which thread is
+        chosen and which has stopped last. Called at a stop that wait() does not return.
+        """
         if self._asked:
             self.link.answer()
         self._thread = self._stopped_last = ""
         self._asked = False
 
     def _stopped(self, answer: bytes) -> StopReply:
-        """Return what a stop reply says. Any other answer closes the connection: it is out of
-        step.
+        """Parse a stop reply. Any other answer closes the connection, as it is out of step, and
+        raises RemoteError.
+
+        Args:
+            answer: the packet, without its frame.
         """
         said, stop = self._said
         if stop is not None and said == answer:
@@ -525,8 +553,8 @@ class RemoteTarget:
         return stop_of(self.link.receive())
 
     def end(self) -> StopReply | None:
-        """Return the program's end, where the stub has told of it in place of an answer; None: it
-        has not.
+        """Return the stop reply of the program's end, where the stub has sent it in place of an
+        answer; None: it has not.
         """
         return stop_of(self.link.end) if self.link.end else None
 
@@ -544,7 +572,7 @@ class RemoteTarget:
         self.link.ask(b"D;%s" % process.encode() if process else b"D")
 
     def kill(self) -> None:
-        """End the guest."""
+        """Have the stub end the guest's process. No answer is waited for."""
         self.link.send(b"k")
 
     def _bytes(self, answer: bytes, what: str) -> bytes:

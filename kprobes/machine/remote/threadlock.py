@@ -127,7 +127,11 @@ def after(state: LockState, event: LockEvent) -> LockState:
 
 
 class ThreadLock:
-    """The lock of one process, and where its threads stop with it.
+    """The lock by which a process's threads take turns at probes, and the places where its threads
+    stop.
+
+    While there is one thread, threads stop at the stub's breakpoints. From the second one on they
+    stop in trampolines, each with the lock, and give it back as they go on.
 
     Attributes:
         state: the state, as in the module's table.
@@ -136,8 +140,7 @@ class ThreadLock:
         exits: addresses of functions that end the process, where the maps of programs are read for
             the last time; empty where the stub reports system calls.
         onward: address where the current thread goes on, mode bits included, in the state HELD.
-        last: time of the last stop of a thread, or when the second was made, by the monotonic
-            clock.
+        last: time.monotonic() of the last stop of a thread, or when the second was made.
         place: address of memory for code that the process executes for the library; 0: any will do.
     """
 
@@ -200,39 +203,43 @@ class ThreadLock:
 
     @property
     def several(self) -> bool:
-        """True once threads take turns."""
+        """Whether the process has several threads, which take turns at probes."""
         return self.state not in (LockState.ALONE, LockState.CLONING)
 
     @property
     def due(self) -> bool:
-        """True where the current thread is about to make the second one."""
+        """Whether the current thread is about to make the second one, by a system call."""
         return self.state is LockState.CLONING
 
     @property
     def held(self) -> bool:
-        """True where the current thread has stopped with the lock."""
+        """Whether the current thread has stopped with the lock."""
         return self.state is LockState.HELD
 
     @property
     def stops(self) -> dict[int, int]:
-        """Pc of a thread that has stopped with the lock -> the address that it had come to."""
+        """Pc of a thread that has stopped with the lock -> the probed address it had come to."""
         return self.trampolines.stops
 
     @property
     def trap(self) -> bytes:
-        """The trap that ends code executed for the library; b"": a breakpoint of the stub's
-        does.
+        """The trap instruction that ends code executed for the library; b"": a breakpoint of the
+        stub's ends it.
         """
         return self.trampolines.trap if self.several else b""
 
     def _change(self, event: LockEvent) -> None:
-        """Take an event. ValueError where the table has no such event in this state."""
+        """Change `state` by the table. ValueError: the table has no such event in this state."""
         self.state = after(self.state, event)
 
     # --- the second thread
 
     def watch(self) -> None:
-        """Begin to watch for the making of the second thread."""
+        """Begin to watch for the making of the second thread: by system calls that the stub
+        reports, else by breakpoints at pthread_create().
+
+        Where no lock is written for the architecture, nothing is watched.
+        """
         view = self._guest.guest_view
         self._first = self._threads.name
         if view is None or view.saving.lock is None:
@@ -247,7 +254,7 @@ class ThreadLock:
             self._target.stops.add(addr)
 
     def leave_out(self) -> None:
-        """Have threads take no turns, since only one of them comes to probes.
+        """Have threads take no turns, since only one of them comes to probes (threads=1).
 
         From the call on that makes the second thread, the stub no longer reports that a thread
         ends, as two might stop there at once; it still reports the end of the process.
@@ -255,7 +262,12 @@ class ThreadLock:
         self._one_comes = self._second_thread.watch()
 
     def _entries(self, names: frozenset[str]) -> set[int]:
-        """Return the entries of functions of these names: addresses that every call comes to."""
+        """Return the addresses to which every call of some functions comes: where a function has
+        several entries, the last one.
+
+        Args:
+            names: of the functions' symbols; all functions of these names are included.
+        """
         entries = [
             self._arch.pointers.code_address(symbol.address, self._guest.read)
             for symbol in self._guest.symbols
@@ -264,10 +276,11 @@ class ThreadLock:
         return {entry.addr + max(entry.entries) for entry in entries}
 
     def begin(self, sink: Sink | None, stepping: bool) -> None:
-        """Make threads take turns: the current one stands at a function that makes the second.
+        """Make threads take turns from now on. Called where the current thread stops at a function
+        that makes the second.
 
         Args:
-            sink: receives reports from now on.
+            sink: the core, which receives reports from now on; None: nothing does.
             stepping: True in a run that counts instructions.
 
         Raises:
@@ -282,12 +295,13 @@ class ThreadLock:
     def second(
         self, sink: Sink | None, step: Callable[[str], StopReply], keep: Callable[[StopReply], bool]
     ) -> None:
-        """Make threads take turns: the current one stands before the call that makes the second.
+        """Make threads take turns from now on. Called where the current thread stands before the
+        system call that makes the second; the call is made here.
 
         After an exception the machine is gone: the threads wait where the call ends.
 
         Args:
-            sink: receives reports from now on.
+            sink: the core, which receives reports from now on; None: nothing does.
             step: (thread) -> the stop at the end of one step that the thread makes.
             keep: (stop) -> True for a stop that is not that step's end, which it has dealt with.
 
@@ -317,14 +331,21 @@ class ThreadLock:
         self._threads.move(out)
 
     def _remove_breakpoints(self) -> None:
-        """Take out all breakpoints of the stub's: other threads would come to them, too."""
+        """Remove all breakpoints of the stub's, as other threads would come to them, too; the state
+        is UNLOCKED from now on.
+        """
         for addr in (*self._breakpoints, *self.starts, *self._run_ends):
             self._target.stops.remove(addr)
         self.starts = frozenset()
         self._change(LockEvent.SECOND)
 
     def _take_turns(self, sink: Sink | None) -> None:
-        """Make the lock, and write jumps to the code that takes it where threads are to stop."""
+        """Map the lock, write its trampolines, and have jumps to them written where threads are to
+        stop.
+
+        Args:
+            sink: the core, which is told that threads take turns; None: there is none.
+        """
         self._lock = self._guest.guest_view.fresh(ROOM)
         self.place = self._lock + CODE_AT
         self._sink = sink
@@ -344,7 +365,7 @@ class ThreadLock:
             sink.in_turn()
 
     def check_countable(self) -> None:
-        """Check that instructions can be counted.
+        """Check that instructions can be counted in a run.
 
         Raises:
             Unsupported: there are several threads.
@@ -355,33 +376,39 @@ class ThreadLock:
     # --- where threads stop
 
     def add(self, addr: int) -> None:
-        """Stop at `addr`, and report it."""
+        """Have the guest stop at `addr`, a breakpoint of the core's, and report it. Nothing is done
+        where there is one already, or no guest.
+        """
         if self._there() and addr not in self._breakpoints:
             self._breakpoints.add(addr)
             if self.several or self._target.traps is None:
                 self._insert(addr)
 
     def drop(self, addr: int) -> None:
-        """Remove the breakpoint that add() put at an address."""
+        """Remove the core's breakpoint that add() put at `addr`, if there is one."""
         if addr in self._breakpoints:
             self._breakpoints.discard(addr)
             if self._there() and (self.several or self._target.traps is None):
                 self._remove(addr)
 
     def end_at(self, addr: int) -> None:
-        """Have a run end at `addr`."""
+        """Have the guest stop at `addr`, where a run is to end."""
         self._run_ends.append(addr)
         self._insert(addr)
 
     def end_at_no_more(self, addr: int) -> None:
-        """Remove the end of a run that end_at() set: that run has ended."""
+        """Undo end_at(addr): the run has ended."""
         self._run_ends.remove(addr)
         self._remove(addr)
 
     def _insert(self, addr: int) -> None:
-        """Make the guest stop at an address: by a breakpoint of the stub's, or by a jump.
+        """Make the guest stop at an address: by a breakpoint of the stub's, or by a jump where
+        threads take turns.
 
         A jump in the guest's text is written just before the guest goes on.
+
+        Args:
+            addr: the address.
         """
         if not self.several:
             self._target.stops.add(addr)
@@ -398,7 +425,7 @@ class ThreadLock:
             )
 
     def _remove(self, addr: int) -> None:
-        """Remove the breakpoint that _insert() put at an address."""
+        """Undo _insert(addr)."""
         if not self.several:
             self._target.stops.remove(addr)
         elif addr in self._slot_ends:
@@ -409,8 +436,8 @@ class ThreadLock:
     def arrived(self, pc: int, end: int) -> bool:
         """Return True if the current thread has come to the end of its run.
 
-        A thread that has stopped there with the lock is sent on to that address (again()), without
-        a report.
+        A thread that has stopped there with the lock is moved on to that address, without a report
+        (again()).
 
         Args:
             pc: where the thread has stopped, which may be in a trampoline.
@@ -422,7 +449,10 @@ class ThreadLock:
         return True
 
     def _jump_in_text(self, addr: int) -> bytes:
-        """Return the jump that is to stand at an address of the guest's text.
+        """Return the bytes of the jump that is to stand at an address of the guest's text.
+
+        Args:
+            addr: the address.
 
         Raises:
             Unsupported: the instruction there is shorter than a jump.
@@ -448,8 +478,8 @@ class ThreadLock:
     # --- stops
 
     def stopped(self, thread: str, call: int | None) -> None:
-        """Note that a thread has stopped, the current one, and change the state where that tells
-        something of the lock.
+        """Change the state for a stop of the current thread, where that stop tells something of the
+        lock.
 
         It does before a system call while there is one thread, and behind a slot. Where a second
         thread stops though threads take no turns, a warning says so, once (ThreadsUnseen).
@@ -475,7 +505,13 @@ class ThreadLock:
             self._change(LockEvent.ARRIVE)
 
     def serve(self, sink: Sink | None) -> None:
-        """Report what the current thread, which has the lock, has stopped for, and send it on."""
+        """Report the current thread's stop with the lock to the core, and move the thread to where
+        it goes on.
+
+        Args:
+            sink: the core; its service is called at a call site, else its trap(). None: nothing is
+                reported.
+        """
         threads = self._threads
         threads.check_cpu()
         cpu = threads.current
@@ -504,7 +540,7 @@ class ThreadLock:
             threads.move(self.way(target))
 
     def again(self) -> None:
-        """Send the current thread, which has stopped with the lock, to the address that it had come
+        """Move the current thread, which has stopped with the lock, to the address that it had come
         to, without a report.
         """
         self._change(LockEvent.ARRIVE)
@@ -513,10 +549,13 @@ class ThreadLock:
     # --- going on
 
     def way(self, target: int) -> int:
-        """Return the address to send the current thread to, so that it comes to `target`.
+        """Return the address to move the current thread to, so that it comes to `target`.
 
-        A thread that has the lock goes by a trampoline that gives it back. It keeps the lock where
-        it goes to a slot, at whose end it stops again. Both addresses have mode bits.
+        A thread that has the lock is led through a trampoline that gives the lock back. It keeps
+        the lock where `target` is a slot, at whose end it stops again.
+
+        Args:
+            target: address, mode bits included, as the result's.
         """
         if not self.held:
             return target
@@ -563,8 +602,10 @@ class ThreadLock:
         self._change(LockEvent.REST)
 
     def go_on(self) -> list[tuple[int, bytes]]:
-        """Change the state as the guest is about to run, and return what is to be written to its
-        memory then: the changes of text that were kept, and the lock where the library has it.
+        """Change the state, and return what has to be written to guest memory: the guest is about
+        to run.
+
+        That is the changes of text that were kept, and the lock where the library has it.
 
         Returns:
             (address, bytes) of each write, in the order in which they have to be made: after the

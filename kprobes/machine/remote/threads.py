@@ -20,7 +20,8 @@ CALLING = (("orig_rax", "rax", 64), ("orig_eax", "eax", 32))
 
 
 class RemoteThreads:
-    """As many CPUs as threads may stand in a hit at once, and one more for other stops.
+    """The guest's threads as the core's CPUs: one CPU for each thread that may stand in a hit at
+    once, and one more for other stops.
 
     A thread for which no CPU is left may stop for a signal or a system call. Its registers are then
     those of `regs[cpus]`, which the core does not know.
@@ -31,7 +32,7 @@ class RemoteThreads:
         current: index of the CPU whose thread stopped last.
         apart: True where the other threads run while one is looked at.
         slots: name -> register of the stub's.
-        nullifies: True where instructions may nullify the next one.
+        nullifies: True where instructions may nullify the next one (PA-RISC).
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class RemoteThreads:
 
     @property
     def known(self) -> list[Regs]:
-        """Registers of the CPUs that are a thread's: of threads that have come to a probe."""
+        """Registers of the CPUs that have a thread: of threads that have stopped."""
         return [
             regs
             for regs, file in zip(self.regs, self._files, strict=True)
@@ -95,13 +96,13 @@ class RemoteThreads:
         ]
 
     def turn_to(self, inside: Callable[[int], bool], every: bool) -> bool:
-        """Make a thread the current one that is at a certain place.
+        """Make a thread the current one whose pc is at a certain place.
 
         Repeated calls choose one after the other, as one may wait for another.
 
         Args:
             inside: (pc) -> True at that place.
-            every: look at all threads, not only at the current one.
+            every: True: look at all CPUs; False: only at the current one.
 
         Returns:
             False where no thread is there.
@@ -115,7 +116,10 @@ class RemoteThreads:
         return found is not None
 
     def stopped(self, thread: str) -> Regs:
-        """Note that a thread has stopped, make its CPU the current one, and return its registers.
+        """Note that a thread has stopped: forget all register values, make its CPU the current one,
+        and return its registers.
+
+        A thread that has no CPU yet gets a free one, or that of a thread that has ended.
 
         Args:
             thread: as the stub names it.
@@ -138,13 +142,14 @@ class RemoteThreads:
         return self.regs[known]
 
     def send(self, ours: Callable[[int], bool]) -> None:
-        """Move the CPUs whose pc was set by way of their registers.
+        """Move each CPU whose `regs.pc` was set to another address since its stop. Called before
+        the guest runs.
 
         Args:
             ours: (pc) -> True in code of the library's.
 
         Raises:
-            MachineBusy: a CPU is in a hit, and stays where it is.
+            MachineBusy: another CPU than the current one is in a hit, and stays where it is.
             RemoteError: no thread is that CPU.
         """
         for cpu, regs in enumerate(self.regs):
@@ -177,9 +182,13 @@ class RemoteThreads:
             file.write("npc", target + 4)
 
     def start(self, target: int) -> None:
-        """Send the current CPU to code that does not continue what it was doing.
+        """Set the current CPU's pc to code that has nothing to do with what the CPU was doing.
 
-        A pending nullification and an interrupted system call must not affect that code.
+        A pending nullification and an interrupted system call are cleared, as they must not affect
+        that code.
+
+        Args:
+            target: address of the code, mode bits included.
         """
         self._nullifies_next()
         self._leave_call(self._files[self.current])
@@ -187,7 +196,7 @@ class RemoteThreads:
 
     def _called(self, file: StubRegisterFile) -> str:
         """Return the name of the register by which Linux knows that a thread was interrupted in a
-        system call; "": the thread is in none.
+        system call; "": the thread is in none that would begin again.
 
         Args:
             file: registers of the thread.
@@ -198,12 +207,18 @@ class RemoteThreads:
         return name if -516 <= file.read(result) - (1 << bits) <= -512 else ""
 
     def _leave_call(self, file: StubRegisterFile) -> None:
-        """Keep a system call that was interrupted from beginning again."""
+        """Keep a system call that was interrupted from beginning again.
+
+        Args:
+            file: registers of the thread.
+        """
         if name := self._called(file):
             file.write(name, -1)
 
     def pass_over(self) -> bool:
-        """Step over the instruction of the current thread if it is nullified; return True then."""
+        """Move the current thread behind its instruction if that is nullified, and return True
+        then; else return False.
+        """
         if not self._nullifies_next():
             return False
         file = self._files[self.current]
@@ -213,8 +228,8 @@ class RemoteThreads:
         return True
 
     def _nullifies_next(self) -> bool:
-        """Return True where the next instruction of the current thread is nullified, and end
-        that.
+        """Return True where the current thread's next instruction is nullified, and clear that in
+        its registers.
         """
         if self._nullified is None:
             return False
@@ -225,11 +240,12 @@ class RemoteThreads:
         return bool(word & bits)
 
     def flush(self, going_on: bool = False) -> int | None:
-        """Write the registers that have changed: the guest is about to run.
+        """Write the registers that were set to the stub, and forget all values: the guest is about
+        to run.
 
         Args:
-            going_on: the guest is resumed by a packet that can say where the current thread goes
-                on.
+            going_on: True: the guest is resumed by a packet that can say where the current thread
+                goes on.
 
         Returns:
             Address where the current thread goes on, for RemoteTarget.resume(); None: at its pc.
@@ -248,11 +264,13 @@ class RemoteThreads:
         return file.read_all([*self._kept, called] if called else self._kept)
 
     def restore(self, saved: dict[str, int], moved: bool = False) -> None:
-        """Put the current thread's registers back.
+        """Put the current thread's registers back to saved values. Only those that differ are
+        written.
 
         Args:
             saved: what save() has returned.
-            moved: a kernel has moved the task to another processor meanwhile.
+            moved: a kernel has moved the task to another processor meanwhile: registers that are
+                the processor's stay.
         """
         file = self._files[self.current]
         stay = OF_PROCESSORS if moved else ()
@@ -261,12 +279,12 @@ class RemoteThreads:
                 file.write(name, saved[name])
 
     def forget_values(self) -> None:
-        """Read all registers anew, and write none that were set before."""
+        """Forget all register values, those too that were set and not written."""
         for file in self._used:
             file.forget()
 
     def forget(self) -> None:
-        """Forget all threads: the guest is gone."""
+        """Forget all threads and their registers: the guest is gone."""
         for file in self._used:
             file.forget()
             file.thread = None
@@ -274,11 +292,11 @@ class RemoteThreads:
 
     @property
     def is_cpu(self) -> bool:
-        """True where the current thread is a CPU to the core."""
+        """Whether the core knows the current thread as a CPU."""
         return self.current < self.cpus
 
     def check_cpu(self) -> None:
-        """Check that the current thread is a CPU to the core.
+        """Check that the core knows the current thread as a CPU.
 
         Raises:
             RemoteError: more threads are at probes than there are CPUs.
@@ -289,7 +307,9 @@ class RemoteThreads:
             )
 
     def _reclaim(self) -> int:
-        """Return the index of a CPU whose thread has ended, or that of no CPU where all live."""
+        """Return the index of a CPU whose thread has ended, as the stub says; where all live, that
+        of the CPU behind the last.
+        """
         for cpu, file in enumerate(self._files[: self.cpus]):
             if self._target.link.ask(b"T%s" % (file.thread or "").encode()) != b"OK":
                 return cpu

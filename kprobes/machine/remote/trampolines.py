@@ -30,8 +30,9 @@ class LockTrampolines:
         """Prepare; use_lock() comes before the first trampoline.
 
         Args:
-            take: (near, bytes) -> address of memory for code.
-            patch: (address, code) writes there.
+            arch: the guest's architecture.
+            take: (near, bytes) -> address of executable memory near an address.
+            patch: (address, code) writes code there.
         """
         self._arch = arch
         self._take = take
@@ -42,7 +43,7 @@ class LockTrampolines:
         self._exits: dict[int, int] = {}  # target -> its exit trampoline
 
     def use_lock(self, saving: Saving, lock: int) -> None:
-        """Set what trampolines are made of. Called before the first one is made.
+        """Set the lock and the code that new trampolines use. Called before the first one is made.
 
         Args:
             saving: saves and restores the architecture's registers.
@@ -52,9 +53,10 @@ class LockTrampolines:
         self._lock = lock
 
     def jump_in(self, addr: int, mode: int = 0) -> bytes:
-        """Return the jump that is to stand at an address, to an entry trampoline.
+        """Return the jump that is to stand at a probed address, to the entry trampoline of that
+        address.
 
-        The trampoline is made if there is none for that address.
+        The trampoline is written to guest memory if there is none; the jump is not written.
 
         Args:
             addr: the address.
@@ -76,15 +78,20 @@ class LockTrampolines:
         return ahead + jump.encode(addr + len(ahead), self._entries[addr])
 
     def add_stop(self, place: int, addr: int) -> None:
-        """Note that the trap at `place` stops threads that have come to `addr`.
+        """Note in `stops` that a trap stops threads that have come to a probed address.
 
-        A stub may show the pc of the trap or behind it.
+        A stub may show the pc of the trap or behind it: both are noted.
+
+        Args:
+            place: address of the trap.
+            addr: the probed address.
         """
         self.stops[place] = addr
         self.stops[place + len(self.trap)] = addr
 
     def way_out(self, target: int) -> int:
-        """Return the address of the exit trampoline that leads to `target`.
+        """Return the address of the exit trampoline that gives the lock back and leads to `target`.
+        It is written if there is none.
 
         Args:
             target: address, mode bits included.
@@ -101,7 +108,9 @@ class LockTrampolines:
         return self._exits[target]
 
     def _jump(self, place: int, target: int) -> bytes:
-        """Return a jump from `place` to `target`; a far one where the architecture has such."""
+        """Return the bytes of a jump from `place` to `target`; a far one where the architecture has
+        such.
+        """
         if self._saving.far is not None:
             return self._saving.far(target)
         assert self._arch.jump is not None

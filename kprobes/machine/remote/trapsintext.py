@@ -20,7 +20,9 @@ EXECUTED = 0x80
 
 
 class TrapsInText:
-    """Makes a stop at a trap look like one at the stub's breakpoint: SIGTRAP, pc at the address."""
+    """Makes a stop at one of the core's traps look like a stop at the stub's breakpoint: SIGTRAP,
+    pc at the trap's address.
+    """
 
     def __init__(self, target: RemoteTarget, threads: RemoteThreads, breakpoints: set[int]) -> None:
         """Prepare.
@@ -37,12 +39,15 @@ class TrapsInText:
         self._signal, self._behind = target.traps or (SIGTRAP, 0)
 
     def told(self, stop: StopReply, sure: bool) -> StopReply:
-        """Return a stop; if it is at a trap, as one at a breakpoint of the stub's.
+        """Return a stop as it would be at a breakpoint of the stub's, if it is at a trap of the
+        core's; else return it as it is.
+
+        The thread's pc is set back to the trap where the stub shows it behind.
 
         Args:
             stop: what the stub says.
-            sure: the guest ran freely, and no interrupt was on its way: then pc behind a trap means
-                that the trap was executed. Else the stop's siginfo is looked at.
+            sure: True: the guest ran freely, and no interrupt was on its way: then pc behind a trap
+                means that the trap was executed. Else the stop's siginfo is looked at.
         """
         if stop.code != self._signal or (not self._behind and stop.code == SIGTRAP):
             return stop
@@ -61,6 +66,6 @@ class TrapsInText:
         return stop if stop.code == SIGTRAP else evolve(stop, code=SIGTRAP)
 
     def _executed(self) -> bool:
-        """Return True where the stop is that of an INT3."""
+        """Ask for the stop's siginfo, and return True where it is that of an INT3."""
         info = self._target.transfer("siginfo", chunk=SIGINFO)
         return int.from_bytes(info[8:12], "little") == EXECUTED
