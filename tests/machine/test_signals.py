@@ -452,20 +452,9 @@ def test_simulated(scene: Scene) -> None:
         scene.m.call("spin", timeout=60)
 
 
-def exchanges(host: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """What holds signals, and what lets them go: host code's, or Python's."""
-    plain = signals._hold_plainly, signals._let_go_plainly
-    if not host:
-        return plain
-    hold, let_go = (signals._exchange(name, each) for name, each in zip(("signal_holder", "signal_releaser"), plain,
-                                                                        strict=True))
-    assert hold is not plain[0] and let_go is not plain[1]
-    return hold, let_go
-
-
-def seen() -> tuple[Any, ...]:
-    """The handlers of all signals."""
-    return (*map(signals._getsignal, signals.NUMBERS),)
+def exchange(host: bool) -> Any:
+    """What holds signals, and lets them go: host code's, or Python's."""
+    return signals.HostExchange() if host else signals.PlainExchange()
 
 
 HOSTS = pytest.mark.parametrize("host", [pytest.param(True, marks=pytest.mark.host_code), False], ids=["host", "plain"])
@@ -474,22 +463,24 @@ HOSTS = pytest.mark.parametrize("host", [pytest.param(True, marks=pytest.mark.ho
 @HOSTS
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM, signal.SIGRTMAX])
 def test_each_change_of_handlers_is_noticed(number: int, host: bool) -> None:
-    hold, _ = exchanges(host)
-    before = seen()
     held: list[int] = []
-    assert hold(before, (), held, raising)
+    one = exchange(host)
+    assert not one.hold((), held, raising), "before the first look nothing was seen"
+    assert one.look() == (*map(signals._getsignal, signals.NUMBERS),)
+    assert one.hold((), held, raising)
     with handling(lambda number, frame: None, number):
-        assert not hold(before, (int(signal.SIGUSR1),), held, raising)
+        assert not one.hold((int(signal.SIGUSR1),), held, raising)
         assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL and not held
-        assert hold(seen(), (), held, raising)
-    assert hold(before, (), held, raising)
-    assert not hold((), (), held, raising), "before the first run nothing was seen"
+        one.look()
+        assert one.hold((), held, raising)
+    assert not one.hold((), held, raising)
 
 
 @HOSTS
 def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
     """All but one that the program has set meanwhile; and where a handler raises on the way, the rest are known."""
-    hold, let_go = exchanges(host)
+    one = exchange(host)
+    hold, let_go = one.hold, one.let_go
     calls: list[int] = []
 
     def handler(number: int, frame: Any) -> None:
@@ -502,7 +493,8 @@ def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
     held: list[int] = []
     usual = dict.fromkeys(numbers, mine)
     with handling(mine, numbers[0]), handling(mine, numbers[1]), handling(mine, numbers[2]):
-        assert hold(seen(), numbers, held, handler) and held == [*numbers]
+        one.look()
+        assert hold(numbers, held, handler) and held == [*numbers]
         assert [signal.getsignal(number) for number in numbers] == [handler] * 3
         signal.raise_signal(numbers[1])
         signal.signal(numbers[2], raising)
@@ -510,7 +502,8 @@ def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
         assert [signal.getsignal(number) for number in numbers] == [mine, mine, raising]
         signal.signal(numbers[2], mine)
         assert calls == [numbers[1]]
-        assert hold(seen(), numbers, held, handler)
+        one.look()
+        assert hold(numbers, held, handler)
         del usual[numbers[1]]
         with pytest.raises(KeyError):
             let_go(held, handler, usual)
@@ -522,12 +515,12 @@ def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
 
 @pytest.mark.host_code
 def test_host_code_is_told_what_it_cannot_use() -> None:
-    hold, let_go = exchanges(True)
-    before = seen()
-    for wrong in ((), (before, (), []), ([], (), [], raising), (before, [2], [], raising), (before, (2,), (), raising)):
+    one = exchange(True)
+    before = one.look()
+    for wrong in ((), ((), []), ([2], [], raising), ((2,), (), raising)):
         with pytest.raises((TypeError, SystemError)):
-            hold(*wrong)
+            one.hold(*wrong)
     for wrong in ((), ((), raising, {})):
         with pytest.raises((TypeError, SystemError)):
-            let_go(*wrong)
-    assert seen() == before
+            one.let_go(*wrong)
+    assert one.look() == before

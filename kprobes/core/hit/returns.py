@@ -39,6 +39,7 @@ class Returns:
     Attributes:
         calls: the calls being followed.
         ceiling: the most instances of a probe whose maxactive is not set.
+        short: probes that had no instance, of which warn() has yet to warn.
     """
 
     def __init__(self, rooms: Rooms) -> None:
@@ -47,7 +48,7 @@ class Returns:
         self.calls = CallsUnderWay(rooms.machine)
         self.ceiling = CEILING
         self._stops = range(0)  # breakpoints of the trampoline, where it is no call site
-        self._short: list[Kretprobe] = []  # probes that had no instance, not warned of yet
+        self.short: list[Kretprobe] = []
 
     # --- registration
 
@@ -87,8 +88,8 @@ class Returns:
 
     def warn(self) -> None:
         """Warn, once for each probe, that calls were missed. Nothing may be running."""
-        while self._short:
-            rp = self._short.pop()
+        while self.short:
+            rp = self.short.pop()
             most = rp._most or rp._maxactive
             own = rp._maxactive > 0
             how = (
@@ -295,7 +296,7 @@ class Returns:
         if rp._pool or (not loops and self._grow(rp)):
             return True
         if not rp.nmissed:
-            self._short.append(rp)
+            self.short.append(rp)
         rp.nmissed += 1
         return False
 

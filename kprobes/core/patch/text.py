@@ -76,6 +76,10 @@ class Text:
         writes: reports the guest's own writes to patched text, before they happen.
         doubtful: addresses of patches with a `tail` that the guest may write without a report.
         version: a number that changes whenever a patch comes or goes.
+        warns: warn() has something to warn of.
+        suspects: patches that the guest may write: address -> the bytes there.
+        suspected: Writes.changes when `suspects` were looked for. While it is still that, and there
+            are none, lost() has nothing to do.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -96,11 +100,10 @@ class Text:
         # when somebody else has changed them)
         self._compared: dict[int, tuple[bytes, int]] = {}
         self._turn = 0  # which of the pages is compared first, where there are many
-        # patches that the guest may write: address -> the bytes there; their pages; Writes.changes
-        # when they were looked for
-        self._suspects: dict[int, bytes] = {}
+        self.suspects: dict[int, bytes] = {}
         self._suspect_pages: Pages = Pages(machine.page_size)
-        self._suspected = 0
+        self.suspected = 0
+        self.warns = False
         self._all: list[int] = []  # the pages of _on
         self._writable: list[int] = []  # those that the guest may write
         # (pages in _on, Writes.changes) when they were looked for
@@ -257,6 +260,7 @@ class Text:
             return patch
         if self._outlived(patch):
             self._outdated.append(patch.addr)
+            self.warns = True
         # [lo, hi) is written, [addr, end) with the new patch
         lo = min(addr, patch.addr)
         end = addr + len(new)
@@ -290,8 +294,10 @@ class Text:
             self._lay(patch, now, patch.old)
             if self._outlived(patch):
                 self._outdated.append(patch.addr)
+                self.warns = True
         elif only(now, patch.mask) != patch.old or patch.old == patch.new or self._outlived(patch):
             self._overwritten.append(patch.addr)
+            self.warns = True
         self._was_here(patch)
 
     def _outlived(self, patch: Patch) -> bool:
@@ -316,7 +322,7 @@ class Text:
     def _drop(self, patch: Patch) -> None:
         """Note that a patch is not in memory any more."""
         del self._patches[patch.addr]
-        if self._suspects.pop(patch.addr, None) is not None:
+        if self.suspects.pop(patch.addr, None) is not None:
             self._suspect_pages.drop(patch.addr)
         self.doubtful.discard(patch.addr)
         self.version = next(_VERSIONS)
@@ -387,27 +393,27 @@ class Text:
         """Have lost() look at a patch, if the guest may write it."""
         was = patch.new + patch.tail
         if self.writes.may_write(patch.addr, patch.addr + len(was)):
-            if patch.addr not in self._suspects:
+            if patch.addr not in self.suspects:
                 self._suspect_pages.keep(patch.addr)
-            self._suspects[patch.addr] = was
+            self.suspects[patch.addr] = was
 
     def lost(self) -> list[int]:
         """Return the addresses of patches that the guest has overwritten without a report.
 
         Stores since the last check() are found.
         """
-        if self._suspected != self.writes.changes:
-            self._suspected = self.writes.changes
-            self._suspects = {}
+        if self.suspected != self.writes.changes:
+            self.suspected = self.writes.changes
+            self.suspects = {}
             self._suspect_pages = Pages(self._machine.page_size)
             for patch in self._patches.values():
                 self._suspect(patch)
-        if not self._suspects:
+        if not self.suspects:
             return []
-        if len(self._suspects) <= AT_A_TIME:
+        if len(self.suspects) <= AT_A_TIME:
             return [
                 addr
-                for addr, was in self._suspects.items()
+                for addr, was in self.suspects.items()
                 if self._machine.read(addr, len(was)) != was
                 and self._differs(addr)
                 and self.outlived(addr)
@@ -539,11 +545,6 @@ class Text:
             text += patch.old[at : at + unit] if piece == patch.new[at : at + unit] else piece
         return text
 
-    @property
-    def warns(self) -> bool:
-        """True while warn() has something to warn of."""
-        return bool(self._overwritten or self._outdated)
-
     def warn(self) -> None:
         """Warn of patches that somebody has overwritten.
 
@@ -552,6 +553,7 @@ class Text:
         if self._overwritten:
             where = ", ".join(f"{addr:#x}" for addr in self._overwritten)
             self._overwritten = []
+            self.warns = bool(self._outdated)
             warnings.warn(
                 f"text at {where} was overwritten while probed; it is left as it is",
                 TextOverwritten,
@@ -560,6 +562,7 @@ class Text:
         if self._outdated:
             where = ", ".join(f"{addr:#x}" for addr in self._outdated)
             self._outdated = []
+            self.warns = False
             warnings.warn(
                 f"the guest has changed the instruction at {where} behind the probe's breakpoint: "
                 "hits have executed it as it was when the probe was registered",

@@ -10,12 +10,15 @@ from weakref import WeakValueDictionary
 
 from ...errors import AlreadyRegistered
 from ...machine._base import Machine, Patched
+from ..hit.ctlblk import HitState
 from ..hit.returns import Returns
 from ..hit.underway import UnderWay, cannot_resume, resume, under_way
 from ..patch.copies import copied_patch
 from ..patch.rooms import Rooms
 from .alone import alone
 from .registry import Registry
+
+_IDLE = HitState.IDLE  # looked up through its class it costs a descriptor call
 
 #: id of a machine -> its listener that is closed, but is still needed for calls that have yet to
 #: return. An entry lasts as long as the machine reports to the listener.
@@ -71,15 +74,18 @@ class Listener:
             target: address where the run starts, mode bits included.
         """
         # before each run: what is looked at here saves a call for most of them
-        if not self._driver.idle:
-            self._driver.give_up(target)
+        for block in self._driver.blocks:
+            if block.state is not _IDLE:
+                self._driver.give_up(target)
+                break
         self.registry.safe_point()
         if self.closing:
             self.finish()
-        if self.rooms.displaced:
+        rooms = self.rooms
+        if rooms.displaced:
             self.sent(target)
-        if self.rooms.text.warns:
-            self.rooms.text.warn()
+        if rooms.text.warns:
+            rooms.text.warn()
 
     def sent(self, target: int) -> None:
         """Take out a jump that has `target` in its middle, as the guest was sent there.
@@ -92,10 +98,13 @@ class Listener:
 
     def ended(self) -> None:
         """Notice overwritten text and missed returns after a run, and finish closing."""
-        self.registry.look()
+        text = self.rooms.text
+        if text.suspects or text.suspected != text.writes.changes:
+            self.registry.look()
         if self.closing:
             self.finish()
-        self.returns.warn()
+        if self.returns.short:
+            self.returns.warn()
 
     def exact(self, on: bool) -> None:
         """Allow only jumps that cover one instruction, while a run counts instructions.

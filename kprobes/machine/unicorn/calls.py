@@ -40,6 +40,9 @@ class FunctionCalls:
         self._furniture = furniture
         self._abandoned: Any = None  # the registers before a call that failed
         self._nothing = Passing(cpu.memory, ())
+        self._mask = cpu.arch.mask
+        self._pointers: dict[str, int] = {}  # name -> pointer, of the functions called so far
+        self._pointers_at = -1  # Symbols.changes when they were looked up
         self._make_room = room_maker(cpu.memory, cpu.regs)
         abi, linkage = cpu.arch.abi, cpu.arch.linkage
         self._callable = abi is not None and linkage is not None
@@ -48,11 +51,12 @@ class FunctionCalls:
         self._host = HostCalls(cpu) if HostCalls.possible(cpu) else None
         #: of the registers that have arguments
         self._writers = [] if abi is None else [cpu.regs.accessors(name)[1] for name in abi.args]
+        self._in_registers = len(self._writers)
 
     def call(
         self,
         function: str | int,
-        args: Sequence[Argument],
+        args: tuple[Argument, ...],
         timeout: float | None,
         max_insns: int | None,
     ) -> int:
@@ -67,19 +71,19 @@ class FunctionCalls:
         if timeout is not None or max_insns is not None:
             check_bounds(timeout, max_insns)
         passing = self._nothing
-        numbers: Sequence[Any] = args
-        in_registers = len(args) <= len(self._writers)
-        if args and not (in_registers and are_numbers(args, self._cpu.arch.mask)):
+        numbers: tuple[Any, ...] = args
+        if args and (len(args) > self._in_registers or not are_numbers(args, self._mask)):
             passing = Passing(self._cpu.memory, args)
             numbers = ()
-        if not self._runner.begin():
+        runner = self._runner
+        if not runner.begin():
             return self._call(function, passing, numbers, timeout, max_insns)
         try:
             if self._host is None or passing is not self._nothing:
                 return self._call(function, passing, numbers, timeout, max_insns)
             return self._call_by_host(self._host, function, numbers, timeout, max_insns)
         finally:
-            self._runner.finish()
+            runner.finish()
 
     def _target(self, pointer: int) -> int:
         """Return the address where a function starts, mode bits included, before it is called.
@@ -109,7 +113,7 @@ class FunctionCalls:
         self,
         host: HostCalls,
         function: str | int,
-        numbers: Sequence[Any],
+        numbers: tuple[Any, ...],
         timeout: float | None,
         max_insns: int | None,
     ) -> int:
@@ -126,11 +130,13 @@ class FunctionCalls:
         """
         state, regs = self._state, self._cpu.regs
         pointer = self._pointer(function)
-        target = self._target(pointer)
+        target = pointer
+        if self._abandoned is not None or not state.exit or not self._functions.plain:
+            target = self._target(pointer)
         reported, sent = regs.reported, regs.target
         if self._settles and self._delay_slots.waits(reported):
             return self._call(function, self._nothing, numbers, timeout, max_insns)
-        if not host.set_up(state.exit, tuple(numbers)):
+        if not host.set_up(state.exit, numbers):
             return self._call(function, self._nothing, numbers, timeout, max_insns)
         regs.reported = regs.target = None
         failed = True
@@ -366,4 +372,15 @@ class FunctionCalls:
         """
         if not isinstance(function, str):
             return code_pointer(function, self._cpu.arch.bits)
-        return self._stubs.resolved(self._functions.symbols[function])
+        symbols = self._functions.symbols
+        if self._pointers_at != symbols.changes:
+            self._pointers = {}
+            self._pointers_at = symbols.changes
+        known = self._pointers.get(function)
+        if known is not None:
+            return known
+        symbol = symbols[function]
+        pointer = self._stubs.resolved(symbol)
+        if symbol.kind != "ifunc":
+            self._pointers[function] = pointer
+        return pointer

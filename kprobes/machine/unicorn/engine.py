@@ -93,7 +93,8 @@ class Engine:
         #: a stop has come since the last start: it ends this run and those it is nested in. A start
         #: makes the engine forget it
         self.stopped = False
-        self._invalid = False  # the run that ended last did so at an invalid instruction
+        #: the run that ended last did so at an invalid instruction
+        self.invalid = False
         #: a translation that ends in an undefined instruction is recorded without it: look for one
         #: that ends where that starts
         self.undefined_unrecorded = False
@@ -287,12 +288,12 @@ class Engine:
             begin: address where it starts, mode bits included.
             until: address where it ends.
         """
-        self.stopped = self._invalid = False
+        self.stopped = self.invalid = False
         return self.run(begin, until)
 
     def starts(self) -> None:
         """Note that a run begins that start() has not started."""
-        self.stopped = self._invalid = False
+        self.stopped = self.invalid = False
 
     def ended(self, error: int) -> bool:
         """Note that a run has ended, and tell whether its error is one of a run that was nested in
@@ -308,7 +309,7 @@ class Engine:
             True where the error is that of the nested run: the run is to go on at its pc.
         """
         invalid = error == const.UC_ERR_INSN_INVALID
-        nested, self._invalid = invalid and self._invalid, invalid
+        nested, self.invalid = invalid and self.invalid, invalid
         return nested
 
     def stop(self) -> None:

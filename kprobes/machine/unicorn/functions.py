@@ -14,6 +14,7 @@ class Functions:
     Attributes:
         symbols: the machine's symbol table.
         regs: its CPU's registers.
+        plain: target() is a function's pointer itself.
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState, symbols: Symbols) -> None:
@@ -21,11 +22,11 @@ class Functions:
         self._state = state
         self.symbols = symbols
         self.regs = cpu.regs
-        self._plain = cpu.arch.pointers.direct or cpu.arch.pointers.code_address is plain_address
+        self.plain = cpu.arch.pointers.direct or cpu.arch.pointers.code_address is plain_address
 
     def target(self, pointer: int) -> int:
         """Return where the function of a pointer starts, mode bits included."""
-        if self._plain:
+        if self.plain:
             return pointer
         entry = self._cpu.arch.pointers.code_address(pointer, self._cpu.memory.read)
         return entry.addr | entry.mode

@@ -91,9 +91,9 @@ class HostCalls:
             self._set(kept=self._kept.value or 0, until=exit_address | self._mode)
         if self._engine.beside:
             self._engine.save_beside(self._kept)
-        if self._set_up(arguments):
-            return True
-        return self._find_stack() and bool(self._set_up(arguments))
+        return bool(self._set_up(arguments)) or (
+            self._find_stack() and bool(self._set_up(arguments))
+        )
 
     def _end_beside(self) -> int:
         """Do what `end` does where the engine's contexts lack registers."""

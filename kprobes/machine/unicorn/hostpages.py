@@ -333,6 +333,26 @@ class WayBack:
         """
         return self._mappings == self._pages.mappings and self._forks == _forks
 
+    def has_gone_back(self) -> bool:
+        """Put registers and blocks of data back, if that is all there is to do.
+
+        Returns:
+            False where go_back() has to do it, or the blocks are not what they were (fits()).
+        """
+        turn = self._returns + 1
+        if (
+            self._mappings != self._pages.mappings
+            or self._forks != _forks
+            or not self._plain_registers
+            or turn % _ALL_DROPPED == 0
+            or turn & turn - 1 == 0
+        ):
+            return False
+        if self._by_host():
+            return False
+        self._returns = turn
+        return True
+
     def go_back(self) -> list[KeptBlock] | None:
         """Put registers and blocks of data back, and find out which blocks of code were written.
 

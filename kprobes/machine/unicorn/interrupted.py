@@ -48,10 +48,16 @@ class InterruptedRunner(Runner):
         Returns:
             True where stop() has ended it; False at `until`.
         """
+        stopped: bool | None = None
+        unbounded = timeout is None and max_insns is None
+        if unbounded and self.usual is not None and not self._interrupts.active:
+            stopped = self.usual(target, until)
+            if stopped is False:
+                return False
         deadline = None if timeout is None else monotonic() + min(timeout, TIMEOUT_MAX)
         left = max_insns
-        if not self._interrupts.active:
-            stopped = super().run(target, until, timeout, max_insns)
+        if stopped or not self._interrupts.active:
+            stopped = stopped or super().run(target, until, timeout, max_insns)
             if self._state.depth or not stopped or self.stopped_by != "interrupt":
                 return stopped
             target = self._cpu.arch.pointers.same_mode(self._cpu.regs, self._cpu.read_pc())

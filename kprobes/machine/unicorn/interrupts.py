@@ -116,6 +116,7 @@ class InterruptDelivery:
 
     Attributes:
         cpu: what the rules change.
+        active: True where runs have to look at interrupts.
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
@@ -125,6 +126,7 @@ class InterruptDelivery:
         self._bounds = bounds
         self._numbers = cpu.guest.interrupts
         self._controller: InterruptController | None = None
+        self.active = False
         self._events: list[Event] = []
         self._order = itertools.count()
         self._past = 0  # instructions until the present stretch of a run
@@ -259,6 +261,7 @@ class InterruptDelivery:
                     hint="set registers, and run() from its handler",
                 )
             self._controller = make(self.cpu)
+            self.active = True
             if self._state.depth == 1:  # this run goes on in stretches
                 self._state.stop_for("interrupt")
         return self._controller
@@ -275,11 +278,6 @@ class InterruptDelivery:
         self.cpu.vectors = address
 
     # --- for runs
-
-    @property
-    def active(self) -> bool:
-        """True where runs have to look at interrupts."""
-        return self._controller is not None
 
     def _ask(self) -> None:
         """Have the run stop at the next instruction of the guest's own, which its counting hook
@@ -452,6 +450,8 @@ class InterruptDelivery:
         state, self._past, events = then
         if state is None:
             self._controller = None
+            self.active = False
         else:
             self.controller.state = state
-        self._events = list(events)
+        if self._events != events:
+            self._events = list(events)

@@ -634,8 +634,10 @@ class UnicornMachine(Described):
             Unsupported: return probes followed calls at the time, and their Kprobes is closed.
             NoMemory: the library's own pages lie where the snapshot has memory.
         """
-        self.parts.snapshots.restore(snapshot)
-        self.parts.stubs.after_restore()
+        parts = self.parts
+        parts.snapshots.restore(snapshot)
+        if parts.stubs.stale:
+            parts.stubs.after_restore()
 
     def mmio(
         self, start: int, size: int, read: Read | None = None, write: Write | None = None

@@ -150,17 +150,21 @@ class GuestMemory:
             GuestFault: it is not mapped.
             BadArgument: `addr` is no integer, or `data` no bytes.
         """
+        block: HostBlock | None = self.blocks.last
         try:
             size = len(data)
-            block = self.blocks.find(addr, size)
+            if block is None or addr < block.start or block.end < addr + size:
+                block = self.blocks.find(addr, size)
             if block is not None:
-                block.view[addr - block.start : addr - block.start + size] = data
+                at = addr - block.start
+                block.view[at : at + size] = data
         except (TypeError, ValueError):
             raise BadArgument(
                 f"cannot write a {type(data).__name__} at {addr!r}",
                 hint="pass an integer and bytes",
             ) from None
-        look("addr", addr)
+        if type(addr) is not int:
+            look("addr", addr)
         if block is None and not self.devices.write(addr, data):
             self._check_mapped(addr, size, "write")
             self.engine.write(addr, bytes(data))

@@ -72,6 +72,7 @@ class MmioDevices:
 
     Attributes:
         accessed: True while a device's function is at work.
+        at: where a device begins, as the engine has it -> the device.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class MmioDevices:
         self._page_size = page_size
         self._order = order
         self._swapped = swapped
-        self._at: dict[int, MmioDevice] = {}
+        self.at: dict[int, MmioDevice] = {}
         self.accessed = False
 
     # --- which there are
@@ -140,7 +141,7 @@ class MmioDevices:
                 address=device.place,
                 hint="choose another place",
             ) from None
-        self._at[device.place] = device
+        self.at[device.place] = device
 
     def remove(self, place: int, end: int) -> None:
         """Forget the devices in [place, end), which is being unmapped.
@@ -152,13 +153,13 @@ class MmioDevices:
         Raises:
             BadArgument: the range has only a part of a device.
         """
-        for device in [d for d in self._at.values() if d.place < end and place < d.place + d.size]:
+        for device in [d for d in self.at.values() if d.place < end and place < d.place + d.size]:
             if device.place < place or end < device.place + device.size:
                 raise BadArgument(
                     "that is a part of a device",
                     hint=f"unmap all of its {device.size:#x} bytes at {device.place:#x}",
                 )
-            del self._at[device.place]
+            del self.at[device.place]
 
     def check_free(self, place: int, size: int) -> None:
         """Check that no device is in a range whose permissions are to change.
@@ -170,27 +171,27 @@ class MmioDevices:
         Raises:
             BadArgument: one is.
         """
-        if any(d.place < place + size and place < d.place + d.size for d in self._at.values()):
+        if any(d.place < place + size and place < d.place + d.size for d in self.at.values()):
             raise BadArgument("a device has no permissions", hint="leave it out")
 
     def places(self) -> set[int]:
         """Return where devices begin, those of an attached engine's owner included."""
-        return {*self._at, *(start for start, _ in getattr(self._engine.uc, "_mmio_callbacks", ()))}
+        return {*self.at, *(start for start, _ in getattr(self._engine.uc, "_mmio_callbacks", ()))}
 
     @property
     def there(self) -> tuple[MmioDevice, ...]:
         """All devices, but for those of an attached engine's owner."""
-        return tuple(self._at.values())
+        return tuple(self.at.values())
 
     def remove_all_but(self, these: tuple[MmioDevice, ...]) -> None:
         """Remove all devices but these."""
-        for device in [d for d in self._at.values() if d not in these]:
+        for device in [d for d in self.at.values() if d not in these]:
             self._engine.uc.mem_unmap(device.place, device.size)
-            del self._at[device.place]
+            del self.at[device.place]
 
     def add_again(self, these: tuple[MmioDevice, ...]) -> None:
         """Put those of these devices back that are not there."""
-        for device in [d for d in these if d.place not in self._at]:
+        for device in [d for d in these if d.place not in self.at]:
             self._map(device)
 
     # --- accesses
@@ -217,7 +218,7 @@ class MmioDevices:
             place: address of the first byte, as the engine has it.
             size: bytes.
         """
-        for device in self._at.values():
+        for device in self.at.values():
             if device.place <= place and place + size <= device.place + device.size:
                 return device
         return None

@@ -107,13 +107,15 @@ class Runner:
         """
         if self._devices.accessed:
             self._refuse_devices()
-        if self._state.runs_in == get_ident():
+        state = self._state
+        thread = get_ident()
+        if state.runs_in == thread:
             return False
-        self.signals.begin()
+        self.signals.begin(thread)
         if not self.busy.acquire(False):
             self.signals.end()
             self._refuse()
-        self._state.begin()
+        state.begin(thread)
         return True
 
     def hold(self) -> None:
@@ -156,8 +158,7 @@ class Runner:
 
         What one of them raises is raised.
         """
-        state = self._state
-        state.finish()
+        self._state.finish()
         self.busy.release()
         self.signals.end()
 

@@ -241,15 +241,18 @@ class RunState:
         """Return True for an address in the core's own pages: slots, call sites."""
         return self.sink is not None and self.sink.ours(addr)
 
-    def begin(self) -> None:
+    def begin(self, thread: int) -> None:
         """Note that the calling thread uses the CPU from now on.
 
         A stop that was asked for before is forgotten here, and nowhere later: one that comes
         between here and the first instruction, or between two stretches of a run, ends the run.
+
+        Args:
+            thread: the calling thread's identity.
         """
         if self.why_stopped:
             self.take_stop()
-        self.runs_in = thread = get_ident()
+        self.runs_in = thread
         if self.in_place and thread != self._clocked:
             self._clocked = thread
             self._clock = _processor_time()

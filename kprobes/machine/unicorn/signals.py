@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from types import FrameType
 from typing import Any
@@ -35,6 +35,7 @@ Handler = Callable[[int, FrameType | None], Any]
 _plain: Any = sys.modules.get("_signal", signal)
 _getsignal, _signal, _set_wakeup_fd = _plain.getsignal, _plain.signal, _plain.set_wakeup_fd
 NUMBERS = sorted(map(int, signal.valid_signals()))
+BUFFER = 1 << 20  #: bytes; the system may allow less
 PATIENCE = 1.0  # seconds that a signal waits in a handler of the user's before it comes again
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
@@ -59,6 +60,8 @@ class _Watcher:
 
         self._read, self._write = socket.socketpair()
         self._write.setblocking(False)
+        # a signal that finds it full would be told of on standard error
+        self._write.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
         self.write = self._write.fileno()
         self.runs: list[HeldSignals] = []
         self.lock = threading.Lock()
@@ -112,54 +115,99 @@ def _in_child() -> None:
 at_fork(_in_child)
 
 
-def _hold_plainly(
-    seen: tuple[Any, ...], numbers: tuple[int, ...], held: list[int], handler: Handler
-) -> bool | None:
-    """Set one handler for some signals, if all signals have the handlers that were seen last.
+class PlainExchange:
+    """Exchanges the handlers of signals."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[Any, ...] = ()  # the handlers of all signals at the last look
+
+    def look(self) -> tuple[Any, ...]:
+        """Return the handlers of all signals as they are now, in the order of NUMBERS."""
+        self._seen = (*map(_getsignal, NUMBERS),)
+        return self._seen
+
+    def hold(self, numbers: tuple[int, ...], held: list[int], handler: Handler) -> bool | None:
+        """Set one handler for some signals, if all signals have the handlers that look() saw last.
+
+        Args:
+            numbers: of the signals that get `handler`.
+            held: each number is appended before that signal's handler is set.
+            handler: what is set.
+
+        Returns:
+            True; None: a signal has another handler, or nothing has looked yet; nothing has
+            changed.
+        """
+        if (*map(_getsignal, NUMBERS),) != self._seen:
+            return None
+        for number in numbers:
+            held.append(number)
+            _signal(number, handler)
+        return True
+
+    def let_go(self, held: list[int], handler: Handler, usual: dict[int, Handler]) -> None:
+        """Put back the handlers of signals.
+
+        Args:
+            held: numbers of the signals; each is removed when its handler is back.
+            handler: what was set in their place. A signal that has another one now keeps that: the
+                program has set it meanwhile.
+            usual: number -> the handler to put back.
+        """
+        while held:
+            if _getsignal(number := held[-1]) == handler:
+                _signal(number, usual[number])
+            held.pop()
+
+
+class HostExchange:
+    """Does what PlainExchange does, by host code, in a quarter of the time.
+
+    Attributes:
+        hold: as PlainExchange.hold().
+        let_go: as PlainExchange.let_go().
+    """
+
+    def __init__(self) -> None:
+        names = native.words("hold")
+        self._numbers = _pointers(NUMBERS)
+        self._handlers: tuple[Any, ...] = ()
+        self._seen = (ctypes.c_uint64 * len(NUMBERS))()  # no handler has address 0
+        self._words = (ctypes.c_uint64 * len(names))()
+        for name, value in {
+            "getsignal": id(_getsignal),
+            "setsignal": id(_signal),
+            "count": len(NUMBERS),
+            "numbers": ctypes.addressof(self._numbers),
+            "seen": ctypes.addressof(self._seen),
+            "done": id(True),
+        }.items():
+            self._words[names[name]] = value
+        address = ctypes.addressof(self._words)
+        self.hold: Callable[..., bool | None] = _made("signal_holder", address)
+        self.let_go: Callable[..., None] = _made("signal_releaser", address)
+
+    def look(self) -> tuple[Any, ...]:
+        """Do what PlainExchange.look() does."""
+        handlers = (*map(_getsignal, NUMBERS),)
+        self._seen[:] = [*map(id, handlers)]
+        self._handlers = handlers  # keeps them as long as their addresses are compared
+        return handlers
+
+
+def _made(maker: str, address: int) -> Any:
+    """Return a function of the library's that works on words.
 
     Args:
-        seen: the handlers of all signals, in the order of NUMBERS.
-        numbers: of the signals that get `handler`.
-        held: each number is appended before that signal's handler is set.
-        handler: what is set.
-
-    Returns:
-        True; None: a signal has another handler than in `seen`, and nothing has changed.
+        maker: function that makes it.
+        address: of the words.
     """
-    if (*map(_getsignal, NUMBERS),) != seen:
-        return None
-    for number in numbers:
-        held.append(number)
-        _signal(number, handler)
-    return True
+    return native.function(maker, ctypes.py_object, ctypes.py_object)(address)
 
 
-def _let_go_plainly(held: list[int], handler: Handler, usual: dict[int, Handler]) -> None:
-    """Put back the handlers of signals.
-
-    Args:
-        held: numbers of the signals; each is removed when its handler is back.
-        handler: what was set in their place. A signal that has another one now keeps that: the
-            program has set it meanwhile.
-        usual: number -> the handler to put back.
-    """
-    while held:
-        if _getsignal(number := held[-1]) == handler:
-            _signal(number, usual[number])
-        held.pop()
-
-
-def _exchange(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return host code that exchanges handlers, which takes a third of the time.
-
-    Args:
-        name: of the function of the library that makes it.
-        plain: does the same in Python, and is returned where there is no host code.
-    """
-    if not native.available():
-        return plain
-    make = native.function(name, ctypes.py_object, ctypes.py_object)
-    return make((_getsignal, _signal, (*NUMBERS,), True))  # type: ignore[no-any-return]
+def _pointers(objects: Sequence[object]) -> Any:
+    """Return an array of the addresses of objects, which the caller keeps."""
+    return (ctypes.c_uint64 * len(objects))(*map(id, objects))
 
 
 class HeldSignals:
@@ -181,9 +229,8 @@ class HeldSignals:
             stop: stops the machine's run.
         """
         self._end_run = stop
-        self._exchange = _exchange("signal_holder", _hold_plainly)
-        self._put_back = _exchange("signal_releaser", _let_go_plainly)
-        self._seen: tuple[Any, ...] = ()  # the handlers of all signals as the last run found them
+        exchange = HostExchange() if native.available() else PlainExchange()
+        self._exchange: HostExchange | PlainExchange = exchange
         self._to_hold: tuple[int, ...] = ()  # numbers of the signals whose handler can be called
         # number -> handler, of runs before as well: for programs that have kept _hold()
         self._usual: dict[int, Handler] = {}
@@ -194,38 +241,37 @@ class HeldSignals:
         self.hasty = True
         self.unheard = False
 
-    def begin(self) -> None:
-        """Hold all handlers from now on, if this is the main thread."""
-        if get_ident() != _main:
+    def begin(self, thread: int) -> None:
+        """Hold all handlers from now on, if this is the main thread.
+
+        Args:
+            thread: identity of the calling thread.
+        """
+        if thread != _main:
             return
         held = self.held
         self.unheard = False
         try:
-            while not self._exchange(self._seen, self._to_hold, held, self._hold):
-                self._look((*map(_getsignal, NUMBERS),))
+            while not self._exchange.hold(self._to_hold, held, self._hold):
+                self._look()
             if not held:
                 return
             watcher = _watcher or _watch()
             watcher.runs.append(self)
-            self._fd = there = _set_wakeup_fd(watcher.write, warn_on_full_buffer=False)
+            self._fd = there = _set_wakeup_fd(watcher.write)
             if there != watcher.write:
                 watcher.others = there
         except BaseException:  # one that was not held yet
             self._let_go()
             raise
 
-    def _look(self, handlers: tuple[Any, ...]) -> None:
-        """Note the handlers of all signals as they are now.
-
-        Args:
-            handlers: of all signals, in the order of NUMBERS.
-        """
+    def _look(self) -> None:
+        """Note the handlers of all signals as they are now."""
         hold = self._hold
-        there = zip(NUMBERS, handlers, strict=True)
+        there = zip(NUMBERS, self._exchange.look(), strict=True)
         found = {number: each for number, each in there if callable(each) and each != hold}
         self._to_hold = (*found,)
         self._usual |= found
-        self._seen = handlers
 
     def end(self) -> None:
         """Stop holding signals, after begin(). Raises what a handler has raised in this run, or
@@ -260,9 +306,11 @@ class HeldSignals:
                     _set_wakeup_fd(-1)
                 else:
                     _set_wakeup_fd(self._fd, warn_on_full_buffer=False)
-                with watcher.lock:
-                    watcher.runs.remove(self)
-            self._put_back(self.held, self._hold, self._usual)
+                watcher.runs.remove(self)
+                if watcher.lock.locked():  # it stops this run: wait until it has done so
+                    with watcher.lock:
+                        pass
+            self._exchange.let_go(self.held, self._hold, self._usual)
         except BaseException:
             self._let_go()
             raise

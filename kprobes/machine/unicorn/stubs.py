@@ -55,7 +55,7 @@ class Stubs:
         #: trap -> the function that a jump has led to from there, and the jump
         self._jumps: dict[int, tuple[int, bytes]] = {}
         #: trap -> the jump that must not be there any more; a restored snapshot may bring it back
-        self._stale: dict[int, bytes] = {}
+        self.stale: dict[int, bytes] = {}
 
     def stand_for(self, stub: int, name: str) -> None:
         """Make a stub stand for an import.
@@ -160,7 +160,7 @@ class Stubs:
             if memory.read(trap, len(code)) == self._trap_bytes(len(code)):
                 memory.patch(trap, code)
                 self._jumps[trap] = pointer, code
-                self._stale.pop(trap, None)
+                self.stale.pop(trap, None)
         except (OutOfReach, GuestFault):
             return
 
@@ -178,7 +178,7 @@ class Stubs:
         for trap, (pointer, code) in list(self._jumps.items()):
             if stale(trap, pointer):
                 del self._jumps[trap]
-                self._stale[trap] = code
+                self.stale[trap] = code
         self.after_restore()
 
     def after_restore(self) -> None:
@@ -186,7 +186,7 @@ class Stubs:
         more.
         """
         memory = self._cpu.memory
-        for trap, code in self._stale.items():
+        for trap, code in self.stale.items():
             with suppress(GuestFault):  # its module is gone as well
                 if memory.read(trap, len(code)) == code:
                     memory.patch(trap, self._trap_bytes(len(code)))

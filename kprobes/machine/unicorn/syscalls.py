@@ -298,9 +298,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         ) = then
         if self._maps != maps:
             self._maps = maps.copy()
-        for stream, text in ((self.output[1], out), (self.output[2], errors)):
-            if stream != text:
-                stream[:] = text
+        stream = self.output[1]
+        if (stream or out) and stream != out:
+            stream[:] = out
+        stream = self.output[2]
+        if (stream or errors) and stream != errors:
+            stream[:] = errors
 
     # --- calls
 

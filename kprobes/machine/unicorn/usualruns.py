@@ -104,7 +104,8 @@ def usual_runs(
             state.failed = None
             state.unfinished = -1
             state.end = end
-            engine.starts()
+            engine.stopped = False
+            engine.invalid = False
             error = start(target, end)
             if (
                 error
