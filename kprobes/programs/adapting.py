@@ -27,17 +27,20 @@ _LISTED: Final = WORDS - ARGUMENT  # arguments that a list may have
 
 
 def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], listed: bool) -> Program:
-    """Return the program for a guest; it shares maps and variables with the one given, and may be
-    that one.
+    """Return a program adapted to a guest: its reads of types' members, registers and arguments.
+
+    The result shares maps and variables with `program`, and is `program` itself where nothing
+    changes.
 
     Args:
         program: one program.
         arch: the guest's architecture.
-        types: returns the guest's types; called only where they are needed.
-        listed: True where the program is at a function's entry and finds a list of arguments.
+        types: returns the guest's types; called only where the program has relocations (CO-RE).
+        listed: True where the program is at a function's entry, and takes its context for fentry's
+            list of arguments.
 
     Raises:
-        ProgramError: it reads what this guest has not.
+        ProgramError: the program reads a register or an argument that the context does not have.
     """
     code = program.code
     if code.relocations:
@@ -58,15 +61,15 @@ def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], liste
 
 
 def _argument(code: Code, pc: int, at: int) -> int:
-    """Return the offset in the context of an argument that fentry's list has at another offset.
+    """Return where in the context an argument of fentry's list is: its offset in bytes.
 
     Args:
         code: the program, for the error.
         pc: slot of the instruction that reads it.
-        at: bytes from the beginning of fentry's list.
+        at: offset of the argument in fentry's list, in bytes.
 
     Raises:
-        ProgramError: a list has not so many arguments.
+        ProgramError: the context has no argument of that number.
     """
     if at // 8 >= _LISTED:
         raise code.error(f"reads argument {at // 8 + 1}, and {_LISTED} are the most", pc)
@@ -105,7 +108,7 @@ def _own_registers(code: Code, arch: Arch) -> Code:
 
 
 def _word(arch: Arch, name: str) -> int | None:
-    """Return the number of the context's word that has a register.
+    """Return the number of the context's word that holds a register.
 
     Args:
         arch: the guest's architecture.
@@ -125,11 +128,12 @@ def _word(arch: Arch, name: str) -> int | None:
 
 
 def _moved(code: Code, to: Callable[[int, int], int]) -> Code:
-    """Return a program whose reads of the context are elsewhere in it.
+    """Return a program with the offset of each of its reads of the context replaced.
 
     Args:
         code: the program.
-        to: (slot of the read, offset in the context) -> the offset where it is to read.
+        to: (slot of the instruction that reads, offset in the context that it reads at) -> offset
+            in the context that it is to read at; all in bytes but the slot.
 
     Raises:
         ProgramError: the program is not safe, or reads the context at an offset that varies.

@@ -89,7 +89,7 @@ class Assembler:
         Args:
             register: its number.
             bits: how many lower bits are kept: 8, 16, 32 or 64.
-            signed: True to extend by the sign, False by zeros.
+            signed: True to copy the highest of these bits upwards, False to fill with zeros.
         """
         if bits == 64:
             return
@@ -165,7 +165,7 @@ class Assembler:
 
         Args:
             register: number of the register that is loaded.
-            index: number of the map among the program's.
+            index: index of the map in the program's maps.
         """
         self._code += lddw(register, index, isa.MAP, 0)
 
@@ -174,7 +174,7 @@ class Assembler:
 
         Args:
             register: number of the register that is loaded.
-            index: number of the map among the program's.
+            index: index of the map in the program's maps.
             offset: bytes from the value's beginning.
         """
         self._code += lddw(register, index, isa.MAP_VALUE, offset)
@@ -196,7 +196,7 @@ class Assembler:
         self._put(isa.JA | isa.JMP32)
 
     def jump_if(self, condition: str, register: int, source: int, label: str) -> None:
-        """Jump to a label if a comparison of two registers holds."""
+        """Jump to `label` if `register condition source` holds; both operands are registers."""
         self._branch(_CONDITIONS[condition] | isa.X, label, register, source, 0)
 
     def jump_if_number(self, condition: str, register: int, number: int, label: str) -> None:
@@ -309,8 +309,8 @@ class Assembler:
         """Insert empty instructions, and move labels, jumps and lines that are behind them.
 
         Args:
-            at: slot where the first goes.
-            count: how many.
+            at: slot of the first inserted instruction.
+            count: how many are inserted.
         """
         self._code[at:at] = [Instruction(0)] * count
         self._labels = {name: pc + count * (pc >= at) for name, pc in self._labels.items()}

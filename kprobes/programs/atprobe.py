@@ -152,8 +152,11 @@ class AtProbe:
         return self.returns
 
     def symbol(self, addr: int) -> tuple[str, int, int, str] | None:
-        """Return (name, bytes behind it, size or 0, module or "") of the symbol at an address;
-        None: none is.
+        """Return the symbol that covers a guest address.
+
+        Returns:
+            (name, bytes from the symbol to the address, size of the symbol or 0, module or "");
+            None: no symbol covers it.
         """
         symbols = self._kprobes.machine.symbols
         found = symbols.covering(addr)
@@ -164,7 +167,7 @@ class AtProbe:
 
 
 class ContextReader:
-    """Makes contexts: the words that a program reads, and zeros for all others."""
+    """Makes contexts of hits: 128 words, of which only those are read that a program needs."""
 
     def __init__(self, arch: Arch, words: Iterable[int]) -> None:
         """Make a reader of each word.
@@ -210,8 +213,8 @@ class ArgumentList:
         """Return the context of a call, in the host's byte order.
 
         Args:
-            arguments: their values at the entry.
-            regs: registers at the return; None: it has not returned, and the result is 0.
+            arguments: the values that arguments() gave at the call's entry.
+            regs: registers at the return; None: the call has not returned, and the result is 0.
         """
         words = [*arguments, self._result(regs)] if regs is not None else [*arguments, 0]
         return struct.pack(f"={len(words)}Q", *words)

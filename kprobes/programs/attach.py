@@ -64,8 +64,10 @@ class ProgramOwner(Protocol):
         """Return True where an address is a function's entry."""
 
     def program_calls(self, begins: bool) -> None:
-        """Note that a helper in Python begins (True), or has ended (False), in a compiled
-        program.
+        """Record whether a compiled program is calling Python at the moment, so a hit goes on.
+
+        Args:
+            begins: True just before a helper in Python runs, False just after.
         """
 
 
@@ -74,13 +76,14 @@ class Where:
     """The address or function that a program's probe is for.
 
     Attributes:
-        symbol: a name, or an address.
-        offset: bytes behind it.
+        symbol: a function's name, or a guest address.
+        offset: bytes that are added to the symbol's address.
         retprobe: True where the program runs when the function returns.
         maxactive: calls that a return probe follows at once at most; 0: the default.
         session: True where it runs at the entry, and at the return unless it returned 1 at the
             entry.
-        listed: True where its context is a list of arguments, see sections.SectionTarget.
+        listed: True where its context is fentry's list, 64 bits each: the function's arguments,
+            then its result.
         operands: arguments of a static tracepoint, as the compiler wrote them.
         semaphore: address of a static tracepoint's semaphore; 0: it has none.
     """
@@ -131,11 +134,13 @@ class Attachment:
     def __init__(
         self, owner: ProgramOwner, program: Program, printed: Callable[[str], None] | None = None
     ) -> None:
-        """
+        """Make an attachment without probes; attach() makes and registers these.
+
         Args:
             owner: the Kprobes.
             program: what is attached.
-            printed: called with each line of trace_printk; None: they are kept in `printed`.
+            printed: called with each line of trace_printk; None: the last 10,000 lines are kept
+                in the attribute `printed`.
         """
         self._owner = owner
         self.program = program
@@ -254,9 +259,9 @@ def attach(
         owner: the Kprobes.
         program: the program, whose entry functions are attached.
         where: a symbol's name or an address; None: each function's section says where.
-        offset: bytes behind `where`.
+        offset: bytes that are added to the address of `where`.
         retprobe: True to run the program when the function at `where` returns.
-        cookie: returned by get_attach_cookie.
+        cookie: a number that the program gets from the helper get_attach_cookie.
         clock: what ktime_get_ns returns: "host", "instructions", or a function that gives ns.
         engine: name of the engine that runs the program; None: the best.
         maxactive: calls that are followed at once at most, of a return probe; 0: the default.
@@ -316,7 +321,7 @@ def _places(
         owner: the Kprobes.
         program: the program.
         where: a symbol's name or an address for its one entry function; None: the sections say it.
-        offset: bytes behind `where`.
+        offset: bytes that are added to the address of `where`.
         retprobe: True to run the program at the return of the function at `where`.
         maxactive: calls that are followed at once at most, of a return probe; 0: the default.
         attachment: has the guest's debug information, which names static tracepoints.
@@ -367,8 +372,8 @@ def _places(
 def _section_target(code: Code) -> SectionTarget | None:
     """Return where a program's section says that the program belongs.
 
-    Asked for a program that is attached by hand: of its section only the kind of context counts
-    then.
+    Called for a program whose place the caller of attach() gives: then only the kind of context is
+    taken from the section.
 
     Args:
         code: the program.

@@ -192,8 +192,9 @@ class Helper:
         maps: types that a MAP argument may have; None: all.
         bounds: smallest and largest result as signed numbers; None: any 64 bits.
         run: called with the run and five registers; returns r0.
-        formats: True where `run` takes `texts=`, too: which arguments of its format are addresses
-            of the program's own (verifier.facts.HelperCall). None: they are told by their values.
+        formats: True for a helper that formats text: its `run` also takes `texts=`, which says
+            which arguments are addresses in the program's own memory (facts.HelperCall.texts);
+            None: their values tell.
     """
 
     number: int

@@ -70,7 +70,7 @@ class TypeRelocation:
         index: element of an array that this type is taken for; usually 0.
         path: the way from that type on: names of members, numbers of elements.
         local: the number by the object's own types; None: it has none.
-        size: bytes of what the path leads to, by the object's own types.
+        size: bytes of what the path leads to, in the object's own types.
     """
 
     kind: Asked
@@ -100,8 +100,7 @@ class Code:
         functions: first slot -> name, of each function; 0 is the entry. A function ends
             where the next begins.
         lines: slot -> source line from there on, where the object has them.
-        names: registers that it names, as "arm64_x19"; the context's words are others on
-            other guests.
+        names: registers that the program names, as "arm64_x19": it is for that architecture.
         foreign: what it takes its context for, where that is a kernel's registers: "x86's
             struct pt_regs"; or "".
         members: offset -> member of that structure, as `di` or `regs[3]`.
@@ -109,8 +108,8 @@ class Code:
             programs.relocations.
         numbers_read: True where members are read as numbers of the guest's, by
             <kprobes/bpf.h>; else as bytes.
-        unknown: slots of those where what is called is not there on any guest.
-        missing: slot -> why the guest has not what the instruction there would read.
+        unknown: slots of calls of something that does not exist on any guest.
+        missing: slot -> why the guest does not have what the instruction there would read or call.
         license: the license that the object names.
         order: byte order of the memory that its instructions access.
     """

@@ -42,8 +42,9 @@ class WordSource:
 
     Attributes:
         register: name of a register.
-        argument: number of an argument that is on the stack, from 0.
-        value: a constant.
+        argument: number of an argument that is on the stack, counted from 0 among all arguments;
+            -1: it is no argument.
+        value: a constant; -1: it is none.
         linkage: True for the return address, read by the architecture's linkage.
     """
 
@@ -112,9 +113,12 @@ def reader(arch: Arch, word: int) -> Callable[[Regs], int]:
 
 
 def _quietly(read: Callable[[Regs], int]) -> Callable[[Regs], int]:
-    """Return a function that gives what `read` gives, cut to 64 bits, and 0 where that fails.
+    """Return a function that calls `read` and cuts the result to 64 bits; 0 where `read` fails.
 
     A guest whose stack pointer is bad has no arguments there; that is not the program's failure.
+
+    Args:
+        read: (registers) -> a number; may raise KprobeError.
     """
 
     def quiet(regs: Regs) -> int:
@@ -128,5 +132,10 @@ def _quietly(read: Callable[[Regs], int]) -> Callable[[Regs], int]:
 
 
 def absent(arch: Arch, words: Iterable[int]) -> list[int]:
-    """Return those of the words that this architecture has not."""
+    """Return, sorted, the numbers of those context words that an architecture does not have.
+
+    Args:
+        arch: the architecture.
+        words: numbers of words of the context, 0 to 127.
+    """
     return [word for word in sorted(words) if source(arch, word) is None]

@@ -40,7 +40,7 @@ class CopiedMemory(Protocol):
 
 
 class Whole:
-    """A copy of a map that is compared, and copied, as a whole."""
+    """A map's copy in a guest whose whole memory is compared and copied: for all maps but rings."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Map) -> None:
         """Prepare for a copy that is all zeros.
@@ -80,7 +80,7 @@ class Whole:
 
 
 class Records:
-    """A copy of a ring: its header, and the records that are new are copied."""
+    """A ring's copy in a guest, of which only the header and new records are copied."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Ring) -> None:
         """Prepare for a copy that is all zeros.
@@ -128,7 +128,9 @@ class Records:
         self._both = theirs
 
     def _sound(self, theirs: list[int]) -> bool:
-        """Return True where programs may have left such a header.
+        """Return True where a header that was read from the guest is one that programs can write.
+
+        False: the guest has written over it.
 
         Args:
             theirs: the words of the guest's header.
@@ -141,11 +143,15 @@ class Records:
         )
 
     def _between(self, old: list[int], new: list[int]) -> list[tuple[int, int]]:
-        """Return (start, end) of the bytes of records that are between two headers.
+        """Return which bytes of the ring's memory have records that were added between two headers.
 
         Args:
-            old: words of the header before.
-            new: words of the header after.
+            old: words of the earlier header.
+            new: words of the later header.
+
+        Returns:
+            (start, end) of each range, in bytes from the ring's address: two where the records
+            wrap around, none where nothing was added.
         """
         start = max(old[PRODUCER], new[CONSUMER])
         size = self._map.size

@@ -71,7 +71,7 @@ def _arithmetic(i: Instruction) -> str:
 
 
 def _second(i: Instruction) -> str:
-    """Return the second operand: a register, or a constant."""
+    """Return the second operand as text: a register, or a constant."""
     return f"r{i.src}" if i.by_register else str(i.imm)
 
 
@@ -109,7 +109,7 @@ def _access(i: Instruction) -> str:
 
 
 def _loaded(i: Instruction) -> str:
-    """Return what LDDW loads."""
+    """Return what an LDDW loads, as text: `map[0]`, `0x10`."""
     if i.src in (isa.MAP_VALUE, isa.MAP_VALUE_FD):
         return f"{'map' if i.src == isa.MAP_VALUE else 'map_fd'}[{i.imm}].value{i.high:+}"
     names = {

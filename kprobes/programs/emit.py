@@ -48,10 +48,10 @@ _ATOMICS: Final = {
 
 
 def instruction(w: IrWriter, pc: int, i: Instruction) -> None:
-    """Write one instruction; of a jump, the branch to its target, too.
+    """Emit IR for one eBPF instruction, the branches of a jump included.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the instruction.
         i: the instruction.
     """
@@ -74,10 +74,10 @@ def instruction(w: IrWriter, pc: int, i: Instruction) -> None:
 
 
 def _arithmetic(w: IrWriter, i: Instruction) -> None:
-    """Write an ALU or ALU64 instruction, but for byte swaps.
+    """Emit IR for an ALU or ALU64 instruction, but for byte swaps.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         i: the instruction.
     """
     bits = 64 if i.cls == isa.ALU64 else 32
@@ -103,16 +103,18 @@ def _arithmetic(w: IrWriter, i: Instruction) -> None:
 
 
 def _shifted(w: IrWriter, op: str, value: str, by: str) -> str:
-    """Write a shift of 64 bits by a register, in halves of 32 bits.
+    """Emit IR for a shift of 64 bits by a variable distance, out of 32-bit shifts; return its name.
+
+    Used where the target has no instruction for that.
 
     Bits that cross the halves are shifted by 31 less the distance modulo 32, and by 1: a shift of a
     half by 32 has no meaning.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         op: "shl", "lshr" or "ashr".
-        value: what is shifted.
-        by: the distance.
+        value: IR name of the i64 that is shifted.
+        by: IR name of the distance, an i64 below 64.
     """
 
     def half(bits: str) -> str:
@@ -141,10 +143,10 @@ def _shifted(w: IrWriter, op: str, value: str, by: str) -> str:
 
 
 def _moved(w: IrWriter, i: Instruction, bits: int) -> str:
-    """Write what MOV or MOVSX moves, and return the value.
+    """Emit IR for the value that MOV or MOVSX moves; return its IR name, or a constant as text.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         i: the instruction.
         bits: 32 or 64, the width of the result.
     """
@@ -156,17 +158,17 @@ def _moved(w: IrWriter, i: Instruction, bits: int) -> str:
 
 
 def _divided(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
-    """Write a division as RFC 9669 has it.
+    """Emit IR for a division or remainder as RFC 9669 has it; return the result's IR name.
 
     By zero the quotient is 0 and the remainder the dividend; the least number divided by -1 wraps.
 
     Args:
-        w: writes the function.
-        bits: bits of the numbers.
-        sign: "s" or "u".
+        w: writer of the IR of the current function.
+        bits: 32 or 64, the width of both numbers.
+        sign: "s" for signed numbers, "u" for unsigned ones.
         remainder: True for the remainder instead of the quotient.
-        old: the dividend.
-        by: the divisor.
+        old: IR name of the dividend.
+        by: IR name of the divisor, or a constant as text.
     """
     name = f"{sign}{'rem' if remainder else 'div'}"
     zero = w.emit(f"icmp eq i{bits} {by}, 0")
@@ -187,20 +189,21 @@ def _divided(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: s
 
 
 def _by_hand(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
-    """Write a division by a function of support.c, where the target has no instruction for it.
+    """Emit IR for a division that calls a function of support.c.
 
-    LLVM would call a function of a library there.
+    Used where the target has no instruction to divide numbers of that width: LLVM would call a
+    function of a library.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         bits: 32 or 64, the width of both numbers.
         sign: "s" for signed numbers, "u" for unsigned ones.
         remainder: True for the remainder instead of the quotient.
-        old: the dividend.
-        by: the divisor, which is not 0.
+        old: IR name of the dividend.
+        by: IR name of the divisor, which is not 0.
 
     Returns:
-        The result's name.
+        The result's IR name.
     """
     support.need(w.module, "rest" if remainder else "quotient")
     wide = []
@@ -223,10 +226,10 @@ def _by_hand(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: s
 
 
 def _swaps(w: IrWriter, i: Instruction) -> None:
-    """Write a byte swap; where the byte order needs none, the value is only cut to its bits.
+    """Emit IR for a byte swap; where the byte order needs none, the value is only cut to its bits.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         i: the instruction.
     """
     value = w.get(i.dst, i.imm)
@@ -237,10 +240,10 @@ def _swaps(w: IrWriter, i: Instruction) -> None:
 
 
 def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
-    """Write what LDDW loads, and return the value.
+    """Emit IR for the value that LDDW loads; return its IR name, or a constant as text.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the instruction.
         i: the instruction.
 
@@ -263,10 +266,10 @@ def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
 
 
 def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
-    """Write a jump (to both targets of a conditional one), a call, or the function's end.
+    """Emit IR for a jump, a conditional jump, a call, or the function's end (EXIT).
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the instruction.
         i: the instruction.
     """
@@ -289,10 +292,10 @@ def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
 
 
 def _called(w: IrWriter, pc: int, i: Instruction) -> str:
-    """Write a call of a function or helper, and return the name of its result.
+    """Emit IR for a call of a local function or of a helper; return the result's IR name.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the instruction.
         i: the instruction.
 
@@ -308,15 +311,15 @@ def _called(w: IrWriter, pc: int, i: Instruction) -> str:
 
 
 def call_local(w: IrWriter, entry: int, arguments: list[str]) -> str:
-    """Write a call of another function of the program's.
+    """Emit IR for a call of another function of the program's.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         entry: slot where the called function begins.
-        arguments: values of r1 to r5.
+        arguments: IR names of the values of r1 to r5.
 
     Returns:
-        The result.
+        The result's IR name.
     """
     value = w.emit(f"call i64 @f{entry}({', '.join(f'i64 {a}' for a in arguments)}, ptr %env)")
     if not w.module.target.alone:  # where there is nobody to call that could fail
@@ -325,12 +328,17 @@ def call_local(w: IrWriter, entry: int, arguments: list[str]) -> str:
 
 
 def call_helper(w: IrWriter, number: int, what: str = "call") -> str:
-    """Write a call of a helper through the environment, with r1 to r5; return its result.
+    """Emit IR for a call of the function whose address is in a word of the environment.
+
+    Its arguments are r1 to r5. Behind the call, a branch ends the run where the helper has failed.
 
     Args:
-        w: writes the function.
-        number: number of the helper, or of what else the word has.
-        what: kind of the environment's word with its address.
+        w: writer of the IR of the current function.
+        number: number of the helper; for "format", slot of the call.
+        what: kind of the environment's word: "call", or "format" for a helper with a format.
+
+    Returns:
+        The IR name of the result, an i64.
     """
     function = w.pointer(w.word((what, number)))
     value = w.emit(f"call i64 {function}({', '.join(f'i64 {w.get(n)}' for n in range(1, 6))})")
@@ -339,12 +347,12 @@ def call_helper(w: IrWriter, number: int, what: str = "call") -> str:
 
 
 def end_if_failed(w: IrWriter) -> None:
-    """Write a branch that ends the run where a helper in Python has raised something.
+    """Emit IR for a branch that ends the run where a helper in Python has raised something.
 
-    It stands behind each call of a helper, and of functions that may call one.
+    Called behind each call of a helper, and of a function that may call one.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
     """
     failed = w.label()
     onward = w.label()
@@ -363,10 +371,10 @@ def end_if_failed(w: IrWriter) -> None:
 
 
 def _loads(w: IrWriter, pc: int, i: Instruction) -> None:
-    """Write a load: of a word of the context by the module's `context`, else of memory.
+    """Emit IR for a load (LDX) from memory, or from the context by the module's `context`.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the instruction.
         i: the instruction.
     """
@@ -387,10 +395,10 @@ def _loads(w: IrWriter, pc: int, i: Instruction) -> None:
 
 
 def _atomic(w: IrWriter, pc: int, i: Instruction) -> None:
-    """Write an atomic operation, and put the old value where the instruction wants it.
+    """Emit IR for an atomic operation; with FETCH the old value goes into a register, too.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the instruction.
         i: the instruction.
     """
@@ -404,14 +412,17 @@ def _atomic(w: IrWriter, pc: int, i: Instruction) -> None:
 
 
 def _at_once(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str) -> str:
-    """Write an atomic operation by the target's own instruction; return the name of the old value.
+    """Emit IR for an atomic operation as one atomic instruction of the target's.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         i: the instruction.
         bits: 32 or 64.
-        pointer: where it operates.
-        operand: value of the source register.
+        pointer: IR name of the pointer to the memory.
+        operand: IR name of the source register's value.
+
+    Returns:
+        The IR name of the memory's old value.
     """
     if i.imm == isa.CMPXCHG:
         pair = w.emit(
@@ -425,16 +436,19 @@ def _at_once(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str)
 
 
 def _in_steps(w: IrWriter, i: Instruction, bits: int, pointer: str, operand: str) -> str:
-    """Write an atomic operation as a load and a store; return the name of the old value.
+    """Emit IR for an atomic operation as a load, a computation and a store, which is not atomic.
 
     That is right only where a single thread runs.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         i: the instruction.
         bits: 32 or 64.
-        pointer: where it operates.
-        operand: value of the source register.
+        pointer: IR name of the pointer to the memory.
+        operand: IR name of the source register's value.
+
+    Returns:
+        The IR name of the memory's old value.
     """
     old = w.load(pointer, bits)
     if i.imm == isa.CMPXCHG:

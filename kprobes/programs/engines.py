@@ -29,7 +29,7 @@ class ProgramEngine(Protocol):
         Args:
             context: the context; a bytearray is written back.
             place: where it runs, for helpers.
-            printed: takes lines of trace_printk.
+            printed: called with each line of trace_printk.
 
         Returns:
             r0 at the end, unsigned.
@@ -54,7 +54,7 @@ def named(name: str, code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) 
 
     Raises:
         ProgramError: there is no engine of this name.
-        Unsupported: not on this host.
+        Unsupported: the engine does not run on this host, or not this program.
     """
     check(name, code)
     return ENGINES[name](code, facts, size)
@@ -87,7 +87,7 @@ def best(code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) -> tuple[Pro
         size: bytes of the largest context.
 
     Returns:
-        The engine, and why it is not the first one of all, as one clause; "" if it is.
+        (the engine, why it is the interpreter and not host code, as one clause; "" for host code).
     """
     why = ""
     for make in ENGINES.values():

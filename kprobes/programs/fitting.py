@@ -40,7 +40,7 @@ def fits(code: Code, machine: FittedGuest) -> None:
         machine: the guest's machine.
 
     Raises:
-        ProgramError: they are not.
+        ProgramError: one of them is wrong.
     """
     if code.order != sys.byteorder:
         mine = "el" if sys.byteorder == "little" else "eb"
@@ -65,7 +65,7 @@ def fits(code: Code, machine: FittedGuest) -> None:
 
 
 def words(program: Program, machine: FittedGuest) -> list[int]:
-    """Verify a program, and return the numbers of the context's words that it reads, sorted.
+    """Verify a program, and return the numbers (0 to 127) of the context's words that it reads.
 
     A program that uses the context's address at an offset that varies counts as reading every word
     but the registers that the machine does not show.
@@ -74,8 +74,12 @@ def words(program: Program, machine: FittedGuest) -> list[int]:
         program: the program.
         machine: the guest's machine.
 
+    Returns:
+        The numbers, sorted, each once.
+
     Raises:
-        ProgramError: the program is refused, or a word is no register that the machine shows.
+        ProgramError: the program is refused, or reads a word that this architecture does not have,
+            or a register that the machine does not show.
     """
     facts = program.verify()
     code = program.code

@@ -25,14 +25,14 @@ PC = ("pc", 0)
 
 
 class DetourFrame(Protocol):
-    """The frame of a detour."""
+    """The frame that a detour makes on the guest's stack: where it saves registers."""
 
     @property
     def above(self) -> int:
         """Bytes from the frame to where the stack pointer was."""
 
     def offset(self, name: str) -> int | None:
-        """Return the offset of a register in the frame; None: it is not saved."""
+        """Return the offset in bytes of a register in the frame; None: it is not saved."""
 
 
 class DetourGuest(Protocol):
@@ -52,33 +52,34 @@ class DetourGuest(Protocol):
 
 
 class FrameContext:
-    """The context of a program in a detour, for the generator of IR.
+    """Emits IR by which a program in a detour reads its context from the detour's frame.
 
     Attributes:
         reads: names of the registers that the program reads, once the IR is made.
     """
 
     def __init__(self, arch: Arch, frame: DetourFrame) -> None:
-        """Prepare.
+        """Prepare; nothing is emitted yet.
 
         Args:
-            arch: the guest's.
-            frame: the frame of its detours.
+            arch: the guest's architecture.
+            frame: layout of the frame of the guest's detours.
         """
         self._arch = arch
         self._frame = frame
         self.reads: set[str] = set()
 
     def load(self, w: IrWriter, offset: int, size: int) -> str:
-        """Write a read of the context, and return the name of the value, an i64.
+        """Emit IR for a read of the context, and return the name of the value, an i64.
 
         Args:
-            w: writes the function.
+            w: writer of the IR of the current function.
             offset: bytes from the context's beginning.
             size: bytes; the verifier lets no read pass that crosses words.
 
         Raises:
-            Unsupported: it is read in a function that the program calls, or detours do not save it.
+            Unsupported: the read is in a function that the program calls, or is of a register that
+                detours do not save.
         """
         if w.entry:
             raise Unsupported(
@@ -88,10 +89,12 @@ class FrameContext:
         return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
     def address(self, w: IrWriter) -> str:
-        """Return the name of r1's value, the frame's address; the program may not read there.
+        """Return the IR name of the value of r1 at the program's start: the frame's address.
+
+        The program may copy this value, but not read memory by it.
 
         Args:
-            w: writes the function.
+            w: writer of the IR of the current function.
 
         Raises:
             Unsupported: the program uses the context as memory.
@@ -104,14 +107,18 @@ class FrameContext:
         return "%a1"
 
     def sp(self, w: IrWriter) -> str:
-        """Return the stack pointer as it was before the detour."""
+        """Emit IR that computes the stack pointer as it was before the detour; return its name.
+
+        Args:
+            w: writer of the function's IR.
+        """
         return w.emit(f"and i64 {w.emit(f'add i64 %a1, {self._frame.above}')}, {self._arch.mask}")
 
     def linkage(self, w: IrWriter, index: int) -> str:
-        """Write a read of the return address, and return the name of the value, an i64.
+        """Emit IR for a read of the return address, and return the name of the value, an i64.
 
         Args:
-            w: writes the function.
+            w: writer of the IR of the current function.
             index: number of the context's word, which is not used.
         """
         linkage = self._arch.linkage
@@ -123,10 +130,10 @@ class FrameContext:
         )
 
     def register(self, w: IrWriter, name: str, index: int) -> str:
-        """Write a read of a register as it was before the detour; return the value's name, an i64.
+        """Emit IR for a read of a register as it was before the detour; return the i64's name.
 
         Args:
-            w: writes the function.
+            w: writer of the IR of the current function.
             name: the register.
             index: number of the context's word, which is not used.
         """
@@ -136,10 +143,10 @@ class FrameContext:
         return self.sp(w) if name == self._arch.regs.sp else self._saved(w, name)
 
     def _saved(self, w: IrWriter, name: str) -> str:
-        """Write a read of a register from the frame, and return the name of the value, an i64.
+        """Emit IR for a read of a register from the frame, and return the name of the i64.
 
         Args:
-            w: writes the function.
+            w: writer of the IR of the current function.
             name: the register; added to `reads`.
 
         Raises:
@@ -159,12 +166,12 @@ class FrameContext:
 
 @frozen
 class Framed:
-    """A program for detours.
+    """A program that was compiled to run in a guest's detours.
 
     Attributes:
         text: machine code of a function of (environment, frame).
-        slots: what the environment's words after the header are.
-        reads: registers that must be in the frame.
+        slots: what each word of the environment behind the header is: (kind, number).
+        reads: names of the registers that it reads from the frame.
     """
 
     text: bytes
@@ -177,11 +184,12 @@ def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Fram
 
     Args:
         code: the program.
-        guest: where it runs.
-        cleared: first slot of a function -> bytes of its stack that are zero as it begins.
+        guest: the guest in whose detours it runs.
+        cleared: first slot of a function -> bytes of its stack that are zeroed as it begins.
 
     Raises:
-        Unsupported: only the host can do it, or LLVM has no such target.
+        Unsupported: the program does what only the host can do, reads guest memory where `guest`
+            does not allow it, or LLVM has no such target.
     """
     around = FrameContext(guest.arch, guest.saving)
     text, slots = _compiled(code, guest.arch, cleared, around, asks=True)
@@ -194,13 +202,14 @@ def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Fram
 
 
 def asked(arch: Arch) -> bytes:
-    """Return the machine code of a function that does nothing.
+    """Return the machine code of an empty function, by which programs ask the host for memory.
 
-    The machine stops the guest where it is called, and reads guest memory for the program.
+    The machine stops the guest where this function is called, and reads guest memory for the
+    program.
     """
     return machine_code(NOTHING, arch)
 
 
 def counting(arch: Arch) -> Framed:
-    """Return a program that counts itself, and does nothing else."""
+    """Return a program that adds 1 to its environment's count of runs, and does nothing else."""
     return Framed(machine_code(COUNT, arch), (), frozenset())

@@ -47,34 +47,43 @@ class ProgramMachine(Protocol):
         """Return the address of `size` new bytes of guest memory."""
 
     def free(self, addr: int) -> None:
-        """Give back what alloc() gave."""
+        """Free the memory at an address that alloc() has returned."""
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory."""
+        """Return `size` bytes of guest memory."""
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory."""
+        """Write bytes to guest memory."""
 
     def map(self, addr: int, size: int, perms: str = ...) -> None:
-        """Map guest memory at an address."""
+        """Map `size` bytes of new guest memory at an address; `perms` is such as "rwx".
+
+        Raises:
+            NoMemory: something is mapped there.
+        """
 
     def call(self, function: int, *args: int) -> int:
-        """Call a guest function; return its result."""
+        """Run a guest function until it returns; return its result.
+
+        Args:
+            function: the function's address, with bits that select a mode.
+            args: its integer arguments.
+        """
 
 
 def compiled(
     code: Code, arch: Arch, facts: Facts | None = None
 ) -> tuple[bytes, tuple[tuple[str, int], ...]]:
-    """Compile a program for guests of an architecture.
+    """Compile a program to machine code that runs in guests of an architecture.
 
     Args:
         code: the program.
         arch: the architecture.
-        facts: findings of the verifier; None: it is asked.
+        facts: findings of the verifier; None: the program is verified here.
 
     Returns:
-        (machine code, what the environment's words after the header are). The code is called with
-        the address of the environment.
+        (machine code, what each word of the environment behind the header is: (kind, number)). The
+        code is a function whose only argument is the address of the environment.
 
     Raises:
         ProgramError: the program is not safe.
@@ -95,19 +104,19 @@ def _compiled(
     parameters: Sequence[Slot] = (),
     asks: bool = False,
 ) -> tuple[bytes, tuple[Slot, ...]]:
-    """Compile a program for a guest.
+    """Compile a verified program to machine code of a guest.
 
     Args:
         code: the program.
-        arch: the guest's.
-        cleared: first slot of a function -> bytes of its stack that are zero as it begins.
-        context: where the context's words are; None: it is memory.
-        parameters: words of the environment with the context, its size and the result; none for
-            detours.
-        asks: True where the code calls the host for memory that may not be mapped.
+        arch: the guest's architecture.
+        cleared: first slot of a function -> bytes of its stack that are zeroed as it begins.
+        context: emits reads of the context's words; None: the context is in guest memory.
+        parameters: the environment's words that hold the address of the context, its size, and
+            afterwards the result; none for detours.
+        asks: True where the code asks the host for guest memory that may not be mapped.
 
     Returns:
-        (machine code, what the environment's words after the header are).
+        (machine code, what each word of the environment behind the header is: (kind, number)).
 
     Raises:
         Unsupported: LLVM has no such target, or only the host can do what the program does.
@@ -144,6 +153,9 @@ def _compiled(
 def known(arch: Arch) -> Compiling:
     """Return how programs for an architecture are compiled: LLVM's target, and what it can do.
 
+    Args:
+        arch: the guest's architecture.
+
     Raises:
         Unsupported: LLVM has no such target.
     """
@@ -156,10 +168,10 @@ def known(arch: Arch) -> Compiling:
 
 
 def machine_code(text: str, arch: Arch) -> bytes:
-    """Compile IR to a guest's code.
+    """Compile LLVM IR to machine code of a guest's architecture.
 
     Args:
-        text: the IR.
+        text: the IR of a whole module, whose function is `@run`.
         arch: the guest's architecture.
 
     Raises:
@@ -172,7 +184,7 @@ def machine_code(text: str, arch: Arch) -> bytes:
 
 
 class PlacedProgram:
-    """A program in a guest's memory, that is called there.
+    """A program in a guest's memory, which run() calls there as a function.
 
     Attributes:
         entry: guest address of its code.
@@ -187,12 +199,12 @@ class PlacedProgram:
         facts: Facts | None = None,
         readable: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Compile a program, and put it into the guest.
+        """Compile a program, and write code, maps and environment into guest memory.
 
         Args:
             code: the program.
-            machine: the guest.
-            facts: findings of the verifier; None: it is asked.
+            machine: the guest's machine.
+            facts: findings of the verifier; None: the program is verified here.
             readable: (first address, bytes) of guest memory that the program may read by
                 probe_read.
 
@@ -237,33 +249,37 @@ class PlacedProgram:
         raise NoMemory(f"no room for {len(text)} bytes of code", hint="unmap something")
 
     def _value(self, slot: tuple[str, int]) -> int:
-        """Return the first value of a word of the environment, given by what the word is."""
+        """Return the value that a word of the environment has at first.
+
+        Args:
+            slot: what the word is: (kind, number), such as ("map", 0).
+        """
         kind, number = slot
         known = {"context": self._context, "size": CONTEXT_SIZE, "blocks": self._table}
         return self.maps[number] if kind in ("map", "value") else known.get(kind, 0)
 
     def _words(self, values: Sequence[int]) -> bytes:
-        """Return the bytes of words in the guest's byte order."""
+        """Return numbers as bytes: 8 for each, in the guest's byte order."""
         return b"".join(value.to_bytes(8, self._order) for value in values)
 
     def push(self) -> None:
-        """Copy Python's maps into the guest."""
+        """Copy the contents of Python's maps over the guest's copies of them."""
         for address, m in zip(self.maps, self._code.maps, strict=True):
             self._machine.write(address, bytes(m.block.view))
 
     def pull(self) -> None:
-        """Copy the guest's copies of the maps into Python's maps."""
+        """Copy the contents of the guest's copies over Python's maps."""
         for address, m in zip(self.maps, self._code.maps, strict=True):
             m.block.view[:] = self._machine.read(address, m.block.size)
 
     def run(self, context: bytes | bytearray = b"") -> int:
-        """Run the program in the guest.
+        """Run the program in the guest, on its copies of the maps.
 
         Args:
-            context: the context; a bytearray is written back.
+            context: bytes at r1, zeros behind them; a bytearray gets what the program has written.
 
         Returns:
-            r0 at the end.
+            r0 at the end, unsigned.
         """
         machine = self._machine
         words = self.environment + 8 * HEADER

@@ -14,13 +14,14 @@ REGISTERS_H: Final = INCLUDE / "kprobes" / "registers.h"
 
 
 def bpf_header() -> str:
-    """Return the text of <kprobes/bpf.h>, in one piece."""
+    """Return the text of <kprobes/bpf.h>, with <kprobes/registers.h> put in for its #include."""
     return BPF_H.read_text().replace("#include <kprobes/registers.h>\n", REGISTERS_H.read_text())
 
 
 def registers() -> str:
-    """Return the text of <kprobes/registers.h>: each register's number in struct pt_regs, for each
-    architecture.
+    """Make the text of <kprobes/registers.h> from the architectures.
+
+    It is an enum: for each register of each architecture the number of its word in the context.
     """
     out = ["enum {"]
     for name in arch.names():
@@ -31,11 +32,11 @@ def registers() -> str:
 
 
 def has(names: Sequence[str], register: str) -> bool:
-    """Return True where a register, as KPROBES_REG() names it, is the guest's.
+    """Return True where the name of a register is one of the guest's architecture.
 
     Args:
-        names: names of the guest's registers.
-        register: `ARCH_NAME`.
+        names: names of all registers of the guest's architecture, in order.
+        register: the name as KPROBES_REG() has it, `<arch>_<register>`: `arm64_x19`.
     """
     owner = max(
         (name for name in arch.names() if register.startswith(f"{name}_")), key=len, default=None

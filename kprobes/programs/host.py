@@ -64,10 +64,10 @@ class HostCode:
 
 
 def triple() -> Triple:
-    """Return LLVM's words for this process's machine.
+    """Return LLVM's target triple for this process's machine.
 
     Raises:
-        Unsupported: compiled programs cannot run on it.
+        Unsupported: there are no compiled programs for it, or KPROBES_HOST_CODE=0 forbids them.
     """
     if os.environ.get(_SWITCH) == "0":
         raise Unsupported(
@@ -83,14 +83,15 @@ def triple() -> Triple:
 
 
 def compiled(code: Code, facts: Facts) -> HostCode:
-    """Compile a program to code of this computer whose context is memory.
+    """Compile a program to machine code of this computer, which finds its context in memory at r1.
 
     Args:
         code: the program.
         facts: what the verifier has found out about it.
 
     Raises:
-        Unsupported: it cannot be compiled, or not on this computer.
+        Unsupported: the program is of the other byte order, LLVM is not installed, or compiled
+            programs do not run on this computer.
     """
     # Python's side of a map, which this code shares, is in the host's
     if code.order != sys.byteorder:
@@ -134,13 +135,14 @@ def load(code: bytes) -> int:
 
 
 def address_of(function: Any) -> int:
-    """Return the address of a function of ctypes."""
+    """Return the address of the machine code of a ctypes function, by which C calls it."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 class HostCall:
-    """A run of compiled code, as helpers see it (a ProgramRun). The verifier has checked its
-    accesses.
+    """A run of compiled code on this computer, as helpers see it (a call.ProgramRun).
+
+    Nothing is checked: the verifier has checked all accesses of the program.
     """
 
     def __init__(self, code: Code, place: RunPlace, printed: Callable[[str], None]) -> None:
@@ -149,7 +151,7 @@ class HostCall:
         Args:
             code: the program.
             place: the guest, as helpers see it.
-            printed: takes lines of trace_printk.
+            printed: called with each line of trace_printk.
         """
         self.maps: Mapping[int, Map] = ByAddress(code.maps)
         self.order = code.order
@@ -157,27 +159,30 @@ class HostCall:
         self.printed = printed
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return memory of this process."""
+        """Return `size` bytes of this process's memory; `addr` is not checked."""
         return ctypes.string_at(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write memory of this process."""
+        """Write bytes to this process's memory; `addr` is not checked."""
         ctypes.memmove(addr, data, len(data))
 
     def own(self, addr: int, size: int) -> None:
-        """Return None: the verifier has told which addresses are the program's, see Inlined."""
+        """Return None, which says that an address is none of the program's.
+
+        Helpers with a format get from the verifier which arguments are the program's addresses.
+        """
 
     def check(self, addr: int, size: int) -> None:
-        """Do nothing: the verifier has checked it."""
+        """Do nothing: the verifier has checked that the program may write there."""
 
     grant = check
 
     def revoke(self, addr: int) -> None:
-        """Do nothing: the verifier has checked it."""
+        """Do nothing: the verifier has checked how records are used."""
 
 
 class HostEngine:
-    """Runs one program as host code. See engines.ProgramEngine."""
+    """Runs one program as machine code of this computer (an engines.ProgramEngine)."""
 
     def __init__(self, code: Code, facts: Facts | None = None, size: int = CONTEXT_SIZE) -> None:
         """Compile a program.
@@ -189,7 +194,7 @@ class HostEngine:
 
         Raises:
             ProgramError: the program is not safe.
-            Unsupported: it cannot be compiled, or not here.
+            Unsupported: the program, or this computer, has no compiled programs.
         """
         if facts is None:
             from .verifier import verify
@@ -240,7 +245,9 @@ class HostEngine:
 
 
 class Environment:
-    """The environment of one program: words that its code reads. environment[slot] gives one.
+    """The environment of one program: 64-bit words in memory by which its code finds the rest.
+
+    `environment[slot]` gives the word that is `slot`, such as ("map", 0).
 
     Attributes:
         call: the run, as helpers see it; set before each run.
@@ -266,7 +273,7 @@ class Environment:
             words: words whose values are known already; the others are made here.
             call: the run, as helpers see it; None: it is set later.
             failed: called with what a helper raises outside of run(); None: `error` has it.
-            report: called with True before each helper in Python, and with False behind it.
+            report: called with True just before each helper in Python runs, with False just after.
         """
         self.call: Any = call
         self.error: BaseException | None = None
@@ -284,7 +291,7 @@ class Environment:
         self.address = ctypes.addressof(self.words)
 
     def _value(self, code: Code, host: HostCode, slot: Slot) -> int:
-        """Return the value of a word: a map's address, a new callback's, or 0.
+        """Make the value of a word: the address of a map, or of a new callback for a helper; or 0.
 
         Args:
             code: the program.
@@ -307,12 +314,12 @@ class Environment:
         return 0
 
     def _helper(self, run: Callable[..., int]) -> Callable[..., int]:
-        """Return a callback for a helper, which raises nothing: ctypes would forget it.
+        """Return a function that C calls for a helper.
 
-        What the helper raises goes to fail().
+        It raises nothing, as ctypes would drop the error: what the helper raises goes to fail().
 
         Args:
-            run: the helper.
+            run: the helper: (run of the program, r1 .. r5) -> r0.
         """
 
         def helper(*arguments: int) -> int:
@@ -340,19 +347,20 @@ class Environment:
         return int(self.words[HEADER + self._slots.index(slot)])
 
     def set(self, slot: Slot, value: int) -> None:
-        """Set a word of the environment, if the code has it.
+        """Set a word of the environment; nothing happens where the code uses no such word.
 
         Args:
-            slot: what the word is.
+            slot: what the word is, such as ("cpu", 0).
             value: its value.
         """
         if slot in self._slots:
             self.words[HEADER + self._slots.index(slot)] = value
 
     def fail(self, error: BaseException) -> None:
-        """Have the code end its run once it goes on, and discard the records that are reserved.
+        """Make the present run fail: its code ends as soon as it goes on.
 
-        Called where a helper has raised something.
+        Called where a helper in Python has raised something. Records that the run has reserved are
+        discarded.
 
         Args:
             error: what was raised; run() raises it, and outside of run() `failed` is called with
@@ -374,7 +382,10 @@ class Environment:
             size: bytes of it.
 
         Returns:
-            r0 at the end. What a helper has raised is raised.
+            r0 at the end, unsigned.
+
+        Raises:
+            BaseException: whatever a helper in Python has raised.
         """
         outer = self._running
         self._running = True

@@ -14,7 +14,9 @@ _FIELDS: Final = ("gettime", "counter", "ticks", "ns", "rate", "last")
 
 
 class HostClock:
-    """A struct clock. Threads must not read one at the same time: each machine has its own.
+    """A struct clock in this process's memory, which compiled programs read and update.
+
+    Threads must not read one at the same time: each machine has its own.
 
     Attributes:
         address: address of the structure.
@@ -31,15 +33,15 @@ class HostClock:
 
 
 def _clock_gettime() -> int:
-    """Return the address of the C library's function."""
+    """Return the address of the C library's clock_gettime() in this process."""
     return ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value or 0
 
 
 @cache
 def even_counter() -> bool:
-    """Return True if the CPU's counter goes evenly, and is the same on all CPUs.
+    """Return True if this computer's CPU counter has a constant rate, the same on all CPUs.
 
-    So it is where the kernel itself takes it for its clock.
+    Assumed on x86-64 where Linux itself uses that counter (tsc) for its clock.
     """
     try:
         return platform.machine() == "x86_64" and _SOURCE.read_text().strip() == "tsc"
@@ -51,11 +53,10 @@ _clocks: Final[WeakKeyDictionary[Any, HostClock]] = WeakKeyDictionary()
 
 
 def clock_of(view: object) -> HostClock:
-    """Return the clock of a machine's programs. They share one, so that their times can be
-    compared.
+    """Return the clock that all programs of one machine share; made at the first call.
 
     Args:
-        view: the machine's, see site.View.
+        view: the machine's view for host code, by which the clock is found again.
     """
     clock = _clocks.get(view)
     if clock is None:

@@ -28,7 +28,7 @@ class GuestMaps:
     """The copies of maps in one guest, and the code of the programs that use them.
 
     Attributes:
-        environments: the programs.
+        environments: the programs that add() has entered.
         running: True from push() to pull(): the guest's copies are valid, Python's maps are not.
         table: guest address of the table of memory that programs may read.
     """
@@ -56,7 +56,7 @@ class GuestMaps:
         view.write(self.table, b"".join(self.word(word) for word in words))
 
     def word(self, value: int) -> bytes:
-        """Return the bytes of a word in the guest's byte order."""
+        """Return a number as 8 bytes in the guest's byte order."""
         return value.to_bytes(8, self._view.arch.order.value)
 
     def at(self, m: Map) -> int:
@@ -94,21 +94,23 @@ class GuestMaps:
         return self._codes[text]
 
     def add(self, one: InGuest, maps: Sequence[Map]) -> None:
-        """Enter a program, whose maps push() and pull() copy from now on.
+        """Have push() and pull() copy the maps of a program from now on.
+
+        Called when the program's probe is registered.
 
         Args:
-            one: the program; its `copies` are set.
-            maps: those that it uses, each of which has a copy.
+            one: the program; its attribute `copies` is set.
+            maps: the maps that it uses, for each of which at() was called.
         """
         self.environments.append(one)
         one.copies = [self._maps[m.address] for m in maps]
         self._used = list(dict.fromkeys(self._used + one.copies))
 
     def push(self) -> None:
-        """Copy Python's maps into the guest, as the guest goes on.
+        """Copy Python's maps into the guest; called just before the guest goes on.
 
         From then until pull() the guest's copies are valid. Only maps of programs whose code a
-        thread may be in are copied.
+        thread of the guest may be in are copied.
         """
         if not self.running:
             self._used = list(
@@ -119,10 +121,11 @@ class GuestMaps:
             copy.push()
 
     def pull(self) -> None:
-        """Copy the guest's copies into Python's maps, as the guest has stopped.
+        """Copy the guest's copies into Python's maps; called when the guest has stopped.
 
-        The counts of runs are read, too. Nothing happens where push() was not called before, or the
-        guest exists no more.
+        Also reads how often each program has run, and counts `idle` of programs whose probe was
+        unregistered. Nothing happens where push() was not called before, or the guest exists no
+        more.
         """
         running = self.running
         self.running = False
@@ -141,8 +144,8 @@ class InGuest:
 
     Attributes:
         probe: the probe that runs it, once that is made.
-        idle: runs of the guest that have ended since the probe was unregistered.
-        copies: the copies of its maps.
+        idle: how many runs of the guest have ended since the probe was unregistered.
+        copies: the copies of its maps, once GuestMaps.add() was called.
         text: its machine code.
         reads: names of registers that must be in the detour's frame.
     """
@@ -177,7 +180,7 @@ class InGuest:
         view.write(self.environment, b"".join(map(guest.word, (self.entry, 0, *values))))
 
     def _values(self, guest: GuestMaps, maps: list[int]) -> Iterator[int]:
-        """Yield the environment's words behind the header.
+        """Yield the first values of the environment's words behind the header.
 
         Args:
             guest: the copies in the guest.
@@ -206,14 +209,14 @@ class InGuest:
         return self.idle < RUNS or self.placed
 
     def at(self, address: int, function: int, cookie: int) -> None:
-        """Write the probe's address, and what helpers return, into the environment.
+        """Tell the program where its probe is: write it into the environment in guest memory.
 
         Called when the probe is registered. From then on the program's maps are copied to and fro.
 
         Args:
             address: the probe's address.
-            function: returned by get_func_ip.
-            cookie: returned by get_attach_cookie.
+            function: what the helper get_func_ip returns.
+            cookie: what the helper get_attach_cookie returns.
         """
         for name, value in (("pc", address), ("func_ip", function), ("cookie", cookie)):
             if (name, 0) in self._slots:
@@ -223,17 +226,23 @@ class InGuest:
 
     @property
     def runs(self) -> int:
-        """How often it has run in the guest, read from there."""
+        """How often the program has run in the guest; read from guest memory at each access."""
         self.settle()
         return self._runs
 
     def settle(self) -> None:
-        """Read the count of runs from the guest, if that still exists."""
+        """Read from guest memory how often the program has run, for `runs`.
+
+        Nothing is read, and the count stays, where the guest exists no more.
+        """
         if self._view.there:
             raw = self._view.read(self.environment + COUNT, 8)
             self._runs = int.from_bytes(raw, self._view.arch.order.value)
 
     def look(self) -> None:
-        """Copy what the guest has written into Python's maps, valid until the guest goes on."""
+        """Copy what programs in the guest have written to this program's maps into Python's maps.
+
+        Python's maps are valid then until the guest goes on.
+        """
         for m in self._maps:
             m.settle()

@@ -46,7 +46,7 @@ _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 
 
 class Inlined:
-    """The helpers that are put into the code of one program."""
+    """Emits IR for helpers in place of calls, for one program. See writer.Inline."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class Inlined:
         """Prepare.
 
         Args:
-            maps: the program's.
-            guest: True where the environment tells where the guest's memory is: the code reads it
-                then.
-            clock: what ktime_get_ns is: HOST_CLOCK: the environment tells where the host's clock
-                is, see hostclock; INSTRUCTION_CLOCK: where the number of instructions is; "":
-                Python is called.
-            calls: what the verifier has found out about helpers' calls; helpers with formats are
-                then called by the slot of their call.
+            maps: the program's maps, by the index that LDDW has.
+            guest: True where the code can read guest memory by itself: the environment has the
+                table of that memory.
+            clock: what ktime_get_ns reads: HOST_CLOCK: the struct clock whose address is in the
+                environment (hostclock); INSTRUCTION_CLOCK: the count of instructions whose address
+                is there; "": Python is called.
+            calls: slot of a helper's call -> what the verifier has found out about it; None: not
+                known. With it, each call of a helper with a format has an own function.
         """
         self._maps = maps
         self._guest = guest
@@ -73,15 +73,16 @@ class Inlined:
         self._calls = calls
 
     def __call__(self, w: IrWriter, pc: int, number: int, /) -> str | None:
-        """Write a helper's code.
+        """Emit IR for a helper's code.
 
         Args:
-            w: writes the function.
+            w: writer of the IR of the current function.
             pc: slot of the call.
             number: number of the helper.
 
         Returns:
-            The result; None: nothing is written, and the helper is to be called.
+            IR name of the result; None, with nothing written: the caller has to emit a call of the
+            helper.
         """
         if number in _WORDS:
             return w.word((_WORDS[number], 0))
@@ -109,10 +110,13 @@ class Inlined:
 
 
 def _may_loop(w: IrWriter) -> str:
-    """Write a count of rounds, for all loops of one function together.
+    """Emit IR for the helper may_loop(), which counts rounds of all loops of one function together.
+
+    Args:
+        w: writer of the IR of the current function.
 
     Returns:
-        Name of an i64: 1 for the first ROUNDS rounds, then 0.
+        IR name of its result, an i64: 1 for the first ROUNDS rounds, then 0.
     """
     counter = w.counter(ROUNDS)
     left = w.emit(f"load i64, ptr {counter}")
@@ -121,10 +125,15 @@ def _may_loop(w: IrWriter) -> str:
 
 
 def _call_slot(w: IrWriter) -> str:
-    """Write the number of calls that are being followed, from the end of their stack in memory.
+    """Emit IR for the helper call_slot(): how many calls the machine is following at the moment.
+
+    The IR computes it from the end of the machine's stack of followed calls.
+
+    Args:
+        w: writer of the IR of the current function.
 
     Returns:
-        Name of that number, an i64.
+        IR name of that number, an i64.
     """
     top = w.emit(f"load i64, ptr {w.pointer(w.word(('followed_top', 0)))}")
     bytes_used = w.emit(f"sub i64 {top}, {w.word(('followed_base', 0))}")
@@ -132,12 +141,13 @@ def _call_slot(w: IrWriter) -> str:
 
 
 def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
-    """Emit a call of a helper that has a format, by the environment's function for this call.
+    """Emit IR for a call of a helper that has a format, such as bpf_trace_printk().
 
-    That function knows which arguments are addresses of the program's own.
+    What is called is the environment's function for this one call: it knows which arguments are
+    addresses of the program's own.
 
     Args:
-        w: writes the IR.
+        w: writer of the IR of the current function.
         pc: slot of the call in the program.
         call: what the verifier knows of the call.
 
@@ -164,7 +174,7 @@ def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
     """Write bpf_map_lookup_elem() on an array or a hash table, and return the name of its result.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the call.
         m: the map.
 
@@ -189,7 +199,7 @@ def _update(w: IrWriter, pc: int, m: Map) -> str | None:
     """Write bpf_map_update_elem() on an array or a hash table, and return the name of its result.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the call.
         m: the map.
 
@@ -205,7 +215,7 @@ def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
     """Emit bpf_map_delete_elem() on a hash table.
 
     Args:
-        w: writes the IR.
+        w: writer of the IR of the current function.
         pc: slot of the call in the program.
         m: the map.
 
@@ -224,15 +234,15 @@ def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
 
 
 def _index(w: IrWriter, pc: int, m: Map) -> tuple[str, str]:
-    """Write a read of an array's key, and a test whether the array has it.
+    """Emit IR that reads an array's index from where r2 points, and compares it with the length.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the call.
         m: the array.
 
     Returns:
-        (name of the key as an i64, name of an i1: true where the array has it).
+        (IR name of the index, an i64; IR name of an i1: true where the array has that index).
     """
     key = w.load(w.address(pc, 2), 32)
     inside = w.emit(f"icmp ult i32 {key}, {m.max_entries}")
@@ -240,10 +250,10 @@ def _index(w: IrWriter, pc: int, m: Map) -> tuple[str, str]:
 
 
 def _value(w: IrWriter, m: Map, index: str) -> str:
-    """Write the address of an array's value, and return its name, an i64.
+    """Emit IR that computes the address of an array's value; return its name, an i64.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         m: the array, whose address is in r1.
         index: name of the index, an i64.
     """
@@ -257,7 +267,7 @@ def _update_array(w: IrWriter, pc: int, m: Map) -> str:
     """Write bpf_map_update_elem() on an array, and return the name of its result.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the call.
         m: the array.
     """
@@ -277,7 +287,7 @@ def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
     Where an LRU table is full, Python's helper is called, which evicts an entry.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the call.
         m: the table.
     """
@@ -307,24 +317,28 @@ def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
 
 
 class Result:
-    """A value to which several paths of the IR lead; they meet where end() is called."""
+    """Emits the result of a helper that several paths of the IR set; they meet at end()."""
 
     def __init__(self, w: IrWriter) -> None:
-        """Allocate the value's memory, and a label where the paths meet."""
+        """Emit room on the function's stack for the result, and make the label where paths meet.
+
+        Args:
+            w: writer of the IR of the current function.
+        """
         self._w = w
         self._room = w.room(8)
         self._done = w.label()
 
     def unless(self, condition: str, value: int, onward: str = "") -> str:
-        """End a path with a result if a condition is true.
+        """Emit a branch that ends this path with a result if a condition is true.
 
         Args:
-            condition: an i1.
-            value: the result then.
-            onward: label where the code goes on otherwise; "": a new one.
+            condition: IR name of the condition, an i1.
+            value: the helper's result then, a constant.
+            onward: label where the code goes on if the condition is false; "": a new label.
 
         Returns:
-            That label, at which nothing stands yet.
+            That label; the caller has to begin a block there.
         """
         onward = onward or self._w.label()
         leave = self._w.label()
@@ -334,22 +348,22 @@ class Result:
         return onward
 
     def leave(self, value: str) -> None:
-        """Write a store of the result, and a jump to where the paths meet.
+        """Emit IR for a store of the result, and a jump to where the paths meet.
 
         Args:
-            value: the result on this path.
+            value: IR name of the result on this path, or a constant as text.
         """
         self._w.do(f"store i64 {value}, ptr {self._room}")
         self._w.do(f"br label %{self._done}")
 
     def end(self, value: str) -> str:
-        """End the last path with a result, and begin the code where all paths meet.
+        """End the last path with a result, and begin the block where all paths meet.
 
         Args:
-            value: the result on this path.
+            value: IR name of the result on the last path, or a constant as text.
 
         Returns:
-            Name of the value, whichever path was taken.
+            IR name of the result of whichever path is taken, an i64.
         """
         self.leave(value)
         self._w.begin(self._done)
@@ -363,7 +377,7 @@ def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
     """Write bpf_ringbuf_reserve(), and return the name of its result.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the call.
         m: the map.
 
@@ -378,15 +392,15 @@ def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
 
 
 def _reserved(w: IrWriter, m: Ring, size: str) -> str:
-    """Write the reservation of a record in a ring, whose address is in r1.
+    """Emit IR for the reservation of a record in a ring, whose address is in r1.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         m: the ring.
-        size: name of the number of bytes.
+        size: IR name of the number of bytes of the record's data, an i64.
 
     Returns:
-        Name of the address of the record's data; that is 0 where there is no room.
+        IR name of the address of the record's data; that is 0 where the ring has no room.
     """
     support.need(w.module, "reserve")
     name = f"reserve_{m.size}_{int(m.overwrites)}"
@@ -404,7 +418,7 @@ def _output(w: IrWriter, pc: int, m: Map) -> str | None:
     """Write bpf_ringbuf_output(), and return the name of its result.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the call.
         m: the map.
 
@@ -438,10 +452,10 @@ _ON_MAPS: Final[Mapping[int, Callable[[IrWriter, int, Map], str | None]]] = {
 
 
 def _read(w: IrWriter, pc: int, function: str) -> str:
-    """Write a helper that copies guest memory to the program's, and return the name of its result.
+    """Emit IR for a helper that copies guest memory to program memory; return its result's name.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         pc: slot of the call.
         function: "read" or "read_string", of support.c.
     """
@@ -454,13 +468,13 @@ def _read(w: IrWriter, pc: int, function: str) -> str:
 
 
 def copy(w: IrWriter, to: str, source: str, size: int) -> None:
-    """Write a copy of bytes, in pieces of up to 8.
+    """Emit IR for a copy of a known number of bytes, in pieces of up to 8 bytes.
 
     Args:
-        w: writes the function.
-        to: the pointer that they are written to.
-        source: the pointer that they are read from; both must not overlap.
-        size: bytes.
+        w: writer of the IR of the current function.
+        to: IR name of the pointer that they are written to.
+        source: IR name of the pointer that they are read from; both must not overlap.
+        size: how many bytes.
     """
     at = 0
     for width in (8, 4, 2, 1):

@@ -39,7 +39,7 @@ class Run(ProgramMemory):
         r: the registers, r0 to r10.
         frames: (slot to return to, r6 to r10) of each caller.
         tail: the Interpreter of the program that the run goes on with (bpf_tail_call); None: none.
-        tails: how many programs were gone on with.
+        tails: how many tail calls have led to this program.
     """
 
     tail: Interpreter | None
@@ -66,10 +66,10 @@ Step = Callable[[Run], "int | None"]
 
 
 class Interpreter:
-    """Runs one program."""
+    """Runs one program by a Python function for each instruction (an engines.ProgramEngine)."""
 
     def __init__(self, code: Code, facts: Facts | None = None) -> None:
-        """Make the function of each instruction.
+        """Make the function (step) of each instruction.
 
         Args:
             code: the program.
@@ -88,21 +88,21 @@ class Interpreter:
         limit: int = LIMIT,
         tails: int = 0,
     ) -> int:
-        """Run the program, as ProgramEngine.run() does.
+        """Run the program, and those that it tail-calls.
 
         Args:
-            context: the context; a bytearray is written back.
-            place: where it runs.
-            printed: takes lines of trace_printk.
-            limit: instructions at most.
-            tails: how many programs have gone on with others before this one.
+            context: bytes at r1, zeros behind them; a bytearray gets what the program has written.
+            place: the guest at the probe, as helpers see it.
+            printed: called with each line of trace_printk.
+            limit: the most instructions to run.
+            tails: how many tail calls have led to this program.
 
         Returns:
             r0 at the end, unsigned.
 
         Raises:
-            ProgramError: it did what a program may not do, or more than `limit` instructions; maps
-                keep what it has done.
+            ProgramError: the program did what it may not do, or did not end within `limit`
+                instructions; maps keep what it has done.
         """
         size = max(len(context), CONTEXT_SIZE)
         run = self._idle.pop() if self._idle and size <= CONTEXT_SIZE else Run(self._code, size)
@@ -128,11 +128,11 @@ class Interpreter:
         return following.run(context, place, printed, left, tails + 1)
 
     def _go(self, run: Run, limit: int) -> int:
-        """Run to the end of one program.
+        """Run this program from its first slot to its end, or to a tail call.
 
         Args:
-            run: the run.
-            limit: instructions at most.
+            run: the run, whose registers and memory are set up.
+            limit: the most instructions to run.
 
         Returns:
             How many instructions are left.
@@ -159,7 +159,11 @@ class Interpreter:
 
 
 def _refuse(reason: str) -> Step:
-    """Return a step that ends the run with Invalid, for a reason."""
+    """Return a step that, when it is run, raises Invalid.
+
+    Args:
+        reason: why, as a clause about the instruction.
+    """
 
     def step(run: Run) -> None:
         raise Invalid(reason)
@@ -168,7 +172,9 @@ def _refuse(reason: str) -> Step:
 
 
 def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
-    """Return the function that does one instruction.
+    """Return a function that does one instruction on a run's registers and memory.
+
+    It returns the slot to go on at; None: the next one.
 
     Args:
         code: the program.
@@ -251,7 +257,9 @@ def _unary(code: Code, i: Instruction) -> Step:
 
 
 def _wide(code: Code, pc: int, i: Instruction) -> Step:
-    """Return the step of LDDW; one that refuses the run, where it loads what is not there.
+    """Return the step of LDDW.
+
+    Where LDDW loads something that does not exist here, the step raises Invalid.
 
     Args:
         code: the program.
@@ -311,7 +319,7 @@ def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
 
 def _exit(run: Run) -> int:
-    """Return to the caller's frame; in the entry function, end the run.
+    """Do EXIT: return to the caller's frame; in the entry function, end the run. A step.
 
     Returns:
         The slot to go on at; _END: the run has ended.
@@ -325,7 +333,9 @@ def _exit(run: Run) -> int:
 
 
 def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
-    """Return the step of a call of a helper or function; of another call, one that refuses the run.
+    """Return the step of a call of a helper, or of one of the program's functions.
+
+    For a call of anything else the step raises Invalid.
 
     Args:
         code: the program.
@@ -366,10 +376,11 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
 
 def _tail_call(run: Run) -> int | None:
-    """Choose the program that the run goes on with, and end this one (bpf_tail_call).
+    """Do bpf_tail_call: set `run.tail` to the program at index r3 of array r2. A step.
 
     Returns:
-        _END; None, with ENOENT in r0: there is no such program, or too many have gone on.
+        _END: this program ends, and run() goes on with that one. None, with ENOENT in r0: the
+        array has no such program, or there were too many tail calls.
 
     Raises:
         Invalid: r2 is no program array.
@@ -386,14 +397,14 @@ def _tail_call(run: Run) -> int | None:
 
 
 def _fenced(run: Callable[..., int], rings: Sequence[Ring | UserRing]) -> Callable[..., int]:
-    """Return a helper during which the records that this run has reserved stay.
+    """Return a function that calls a helper with this run's reserved records protected.
 
-    Other programs may run in the helper, and fail: then records that are not complete are
-    discarded.
+    Another program may run within the helper and fail, which discards records that are not
+    complete: those of this run must stay.
 
     Args:
-        run: the helper.
-        rings: the rings of the program.
+        run: the helper: (run of the program, r1 .. r5) -> r0.
+        rings: the rings that the program uses.
     """
 
     def fenced(*arguments: object, **more: object) -> int:
@@ -407,7 +418,11 @@ def _fenced(run: Callable[..., int], rings: Sequence[Ring | UserRing]) -> Callab
 
 
 def _map_argument(number: int) -> int:
-    """Return the register in which a helper gets a map; -1: none."""
+    """Return the number of the register (1 to 5) in which a helper gets a map; -1: none.
+
+    Args:
+        number: Linux's number of the helper.
+    """
     return next((n for n, arg in enumerate(HELPERS[number].args, 1) if arg.name == "MAP"), -1)
 
 

@@ -288,7 +288,11 @@ def lddw(
 
 
 def steps(instructions: Iterable[Instruction]) -> Iterator[tuple[int, Instruction]]:
-    """Yield (slot, instruction), without the second slots of LDDW."""
+    """Yield (slot, instruction) of each instruction; the second slots of LDDW are left out.
+
+    Args:
+        instructions: one for each slot.
+    """
     tail = False
     for pc, instruction in enumerate(instructions):
         if not tail:
@@ -297,7 +301,7 @@ def steps(instructions: Iterable[Instruction]) -> Iterator[tuple[int, Instructio
 
 
 def signed(value: int, bits: int) -> int:
-    """Return the lower `bits` of a number, as two's complement."""
+    """Return the lower `bits` of a number as a signed number (two's complement)."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> bits - 1 else value
 
@@ -358,7 +362,10 @@ def _why_illegal(i: Instruction) -> str:
 
 
 def _offsets(i: Instruction) -> tuple[int, ...]:
-    """Return the offsets by which an arithmetic instruction means another operation."""
+    """Return the offsets other than 0 that an arithmetic instruction may have.
+
+    They select a variant: 1 a signed division, 8, 16 and 32 the bits that MOV sign-extends.
+    """
     if i.cls not in (ALU, ALU64):
         return ()
     if i.op in (DIV, MOD):
@@ -369,8 +376,10 @@ def _offsets(i: Instruction) -> tuple[int, ...]:
 
 
 def _why_operand(i: Instruction) -> str:
-    """Return what is wrong with the operands of an instruction whose fields are all in use; "":
-    nothing.
+    """Return what is wrong with the operands of an instruction, as one clause; "": nothing is.
+
+    Args:
+        i: the instruction; its opcode is legal, and fields that it does not use are 0.
     """
     if i.cls in (ALU, ALU64) and i.offset and i.offset not in _offsets(i):
         return f"offset {i.offset} means nothing for operation {i.op:#04x}"

@@ -24,19 +24,19 @@ _TOP: Final = "followed_top"
 
 
 class Keeping:
-    """The program at one function's entry.
+    """The program at one function's entry that keeps values for the program at its return.
 
     Attributes:
-        program: runs there.
+        program: the program at the entry.
     """
 
     def __init__(self, program: SiteProgram, kept: Map, view: HostCodeView) -> None:
         """Prepare.
 
         Args:
-            program: runs at the entry.
-            kept: the array that it writes.
-            view: the machine's.
+            program: the program at the entry.
+            kept: the array that it writes: a value for each call that is being followed.
+            view: the machine's view for host code, which tells how many calls are being followed.
 
         Raises:
             Unsupported: the machine does not tell which calls it follows.
@@ -49,23 +49,23 @@ class Keeping:
         self._base = view.words["followed_base"]
 
     def kept(self, slot: int) -> bytes:
-        """Return what was kept of a followed call.
+        """Return the bytes that the program has kept at the entry of a followed call.
 
         Args:
-            slot: how many calls were being followed when the call began.
+            slot: the call's index in the array: how many calls were being followed when it began.
         """
         start = slot * self._array.stride
         return bytes(self._array.block.view[start : start + self._array.value_size])
 
     def begin(self, address: int) -> bytes:
-        """Run the program at an entry that the core serves.
+        """Run the program at a function's entry that the core serves in Python.
 
         Args:
             address: address of the function.
 
         Returns:
-            What the program has kept, for give(); b"": SLOTS calls are being followed, and nothing
-            was kept.
+            The bytes that the program has kept, for give(); b"": SLOTS calls are being followed
+            already, and there is no place for this one.
         """
         self.program.run(address)
         slot = self._slot
@@ -75,11 +75,11 @@ class Keeping:
         """Write the values that were kept at an entry into the array, where the program at the
         return reads them.
 
-        Called at a return that the core serves. Nothing is written where SLOTS calls are being
-        followed.
+        Called at a return that the core serves in Python, before the program there runs. Nothing
+        is written where SLOTS calls are being followed.
 
         Args:
-            kept: what begin() or kept() gave at the entry.
+            kept: the bytes that begin() or kept() gave.
         """
         slot = self._slot
         if slot < SLOTS:

@@ -22,7 +22,7 @@ _PARAMETERS: Final = {
 
 
 def fits(m: object) -> bool:
-    """Return True for a hash table whose keys and values are small enough for this code."""
+    """Return True for a hash table whose key, and values of all CPUs, have up to 64 bytes each."""
     return isinstance(m, Hash) and m.key_size <= COPIED and m.stride * m.cpus <= COPIED
 
 
@@ -33,12 +33,12 @@ class KeyedTable:
     """
 
     def __init__(self, w: IrWriter, pc: int, m: Hash) -> None:
-        """Write what reads the key.
+        """Emit IR that reads the key into the function's stack, for the operations that follow.
 
         Args:
-            w: writes the function.
+            w: writer of the IR of the current function.
             pc: slot of the helper's call.
-            m: the table.
+            m: the table, whose shape becomes constants in the IR.
         """
         self._w = w
         self._m = m
@@ -52,11 +52,13 @@ class KeyedTable:
         self._count = len(words)
 
     def _specialised(self, operation: str) -> str:
-        """Add a function to the module that calls support.c's with this table's shape as constants,
-        unless it is there; return its name.
+        """Return the name of an IR function that does an operation on tables of this shape.
+
+        It calls support.c's function with the shape as constants; it is added to the module where
+        the module does not have it yet.
 
         Args:
-            operation: the function's name without `table_`.
+            operation: "find", "insert" or "remove".
         """
         w, m = self._w, self._m
         result = "void" if operation == "remove" else "i64"
@@ -81,10 +83,10 @@ class KeyedTable:
         return name
 
     def _words(self, pointer: str) -> list[str]:
-        """Write reads of the key, and return the names of its 64-bit words, zeros behind it.
+        """Emit IR that reads the key; return the names of its 64-bit words, padded with zeros.
 
         Args:
-            pointer: where the key is.
+            pointer: IR name of the pointer to the key.
         """
         w, words = self._w, []
         for start in range(0, self._m.key_size, 8):
@@ -104,8 +106,9 @@ class KeyedTable:
         return words
 
     def find(self) -> str:
-        """Write a search for the key; return the name of its entry's address, 0 where it has
-        none.
+        """Emit IR that searches the table for the key; return the name of its entry's address.
+
+        That is an i64; 0 where the table does not have the key.
         """
         w = self._w
         place = w.pointer(w.emit(f"add i64 {self._map}, {8 * SEED}"))
@@ -116,23 +119,26 @@ class KeyedTable:
         return w.emit(f"call i64 @{self._specialised('find')}({arguments})")
 
     def insert(self) -> str:
-        """Write a new entry for the key; return the name of its address, 0 where there is no room.
+        """Emit IR that adds an entry for the key; return the name of its address, an i64.
 
-        find() must have found none before.
+        The address is 0 where the table has no room. The IR of find() must stand before, and must
+        have found no entry when this IR runs.
         """
         arguments = f"i64 {self._map}, ptr {self._key}, ptr {self._found}"
         return self._w.emit(f"call i64 @{self._specialised('insert')}({arguments})")
 
     def remove(self) -> None:
-        """Write the removal of the entry that find() has found."""
+        """Emit IR that removes the entry that find()'s IR has found."""
         arguments = f"i64 {self._map}, ptr {self._found}"
         self._w.do(f"call void @{self._specialised('remove')}({arguments})")
 
     def value(self, entry: str) -> str:
-        """Write the address of an entry's value, in a per-CPU table for this CPU; return its name.
+        """Emit IR that computes the address of an entry's value; return its name, an i64.
+
+        In a per-CPU table it is the value of the CPU on which the program runs.
 
         Args:
-            entry: name of the entry's address.
+            entry: IR name of the entry's address, an i64.
         """
         w, m = self._w, self._m
         address = w.emit(f"add nuw i64 {entry}, {m.value_at}")
@@ -142,10 +148,12 @@ class KeyedTable:
         return w.emit(f"add i64 {address}, {w.emit(f'mul i64 {cpu}, {m.stride}')}")
 
     def seen(self, entry: str) -> None:
-        """Write a mark that the entry was looked up: an LRU table does not evict it soon.
+        """Emit IR that marks an entry as looked up, so that an LRU table does not evict it soon.
+
+        Emits nothing for other tables.
 
         Args:
-            entry: name of the entry's address.
+            entry: IR name of the entry's address, an i64.
         """
         if self._m.lru:
             w = self._w

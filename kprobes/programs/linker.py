@@ -16,17 +16,17 @@ from .maps import Map
 def link(
     raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map], name: str, order: Order
 ) -> Code:
-    """Return the code of instructions.
+    """Make a program of instructions that no compiler has made: find functions, put in maps.
 
     Args:
-        raw: the instructions, or their bytes.
-        maps: by name, or by the number that LDDW has (MAP_FD); LDDW of kind MAP has an index among
-            them.
+        raw: the instructions, one for each slot, or their bytes.
+        maps: file descriptor that LDDW of kind MAP_FD has, or any name -> map. LDDW of kind MAP has
+            an index into these maps, in their order.
         name: name of the program.
         order: byte order of the bytes, and of the program's memory.
 
     Raises:
-        ProgramError: they are not whole instructions, or a map is not there.
+        ProgramError: `raw` is empty, or not whole instructions, or a map is not in `maps`.
     """
     try:
         instructions = list(

@@ -128,15 +128,15 @@ def generate(
 
 
 def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: int = 0) -> int:
-    """Return how many instructions a function has with all its calls replaced by the functions.
+    """Return how many instructions a function has once all its local calls are inlined.
 
-    More than MOST means too many: the sum is not exact then.
+    Above MOST the result is not exact: it only says that there are too many.
 
     Args:
         found: the program's functions.
         code: its instructions.
         entry: slot where the function begins.
-        depth: how many calls are around it.
+        depth: how many calls lead from the entry function to this one.
     """
     size = len(found.functions[entry])
     for pc in found.functions[entry]:
@@ -153,8 +153,8 @@ def _function(w: IrWriter, cleared: int) -> str:
     """Return the IR of one function.
 
     Args:
-        w: writes it; its `entry` says which function it is.
-        cleared: bytes below r10 that must be zero as it begins.
+        w: a new writer; its `entry` says which function it is. Its lines are filled.
+        cleared: bytes below r10 that the function zeroes as it begins.
     """
     code, slots = w.module.code, w.module.places.functions[w.entry]
     leaders = {
@@ -186,11 +186,11 @@ def _function(w: IrWriter, cleared: int) -> str:
 
 
 def _prologue(w: IrWriter, cleared: int) -> None:
-    """Write the beginning of a function: its registers, its stack, its arguments.
+    """Emit IR for the beginning of a function: its registers, its stack, its arguments.
 
     Args:
-        w: writes the function.
-        cleared: bytes below r10 that must be zero.
+        w: writer of the IR of the current function.
+        cleared: bytes below r10 that are zeroed; a multiple of 8.
     """
     for n in range(11):
         w.do(f"%r{n} = alloca i64")

@@ -153,7 +153,17 @@ def peek(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
 
 
 def _given(call: ProgramRun, to: int, value: bytes | None, size: int) -> int:
-    """Write a value to `to`, or zeros where it is None; return 0, or ENOENT."""
+    """Write the value that a helper gives to program memory.
+
+    Args:
+        call: the run.
+        to: address that it is written to.
+        value: the value's bytes; None: there is none, and zeros are written.
+        size: bytes of a value.
+
+    Returns:
+        0; ENOENT: `value` is None.
+    """
     call.write(to, bytes(size) if value is None else value)
     return ENOENT if value is None else 0
 
@@ -164,12 +174,12 @@ def storage_get(call: ProgramRun, map_: int, task: int, value: int, flags: int, 
     Args:
         call: the run.
         map_: address of the map.
-        task: the task's number.
-        value: address of a new value; 0: zeros.
-        flags: 1: make a new one where there is none.
+        task: the task's number, as task() gives it.
+        value: address of the value that a new entry gets; 0: zeros.
+        flags: 1: add an entry where the task has none.
 
     Returns:
-        0: there is none, and none was made.
+        The value's address; 0: the task has no entry, and none was added.
     """
     m = call.maps[map_]
     key = _task_key(call, task)
@@ -181,26 +191,26 @@ def storage_get(call: ProgramRun, map_: int, task: int, value: int, flags: int, 
 
 
 def storage_delete(call: ProgramRun, map_: int, task: int, *_: Any) -> int:
-    """Delete a task's value (bpf_task_storage_delete)."""
+    """Delete a task's value (bpf_task_storage_delete); return 0, or ENOENT."""
     return call.maps[map_].delete_elem(_task_key(call, task))
 
 
 def _task_key(call: ProgramRun, task: int) -> bytes:
-    """Return the bytes of a task's key."""
+    """Return the key that a task's number is in a map of tasks: 4 bytes."""
     return (task & _U32).to_bytes(4, call.order)
 
 
 def next_key(call: ProgramRun, map_: int, key: int, cursor: int, *_: Any) -> int:
-    """Find the first key in use from a place in a hash table on, and write it to `key`.
+    """Find the next key of a hash table, and write it to memory: a step of a loop over all keys.
 
     Args:
         call: the run.
         map_: address of the table.
-        key: address that the key is written to.
-        cursor: the place; 0: the beginning.
+        key: address that the key is written to; zeros where there is none.
+        cursor: what the step before has returned; 0: begin with the first key.
 
     Returns:
-        The place behind it; 0: there is none.
+        The cursor for the next step; 0: there are no more keys.
     """
     m = call.maps[map_]
     assert isinstance(m, Hash)
@@ -210,11 +220,11 @@ def next_key(call: ProgramRun, map_: int, key: int, cursor: int, *_: Any) -> int
 
 
 def call_slot(call: ProgramRun, *_: Any) -> int:
-    """Return 0: the interpreter follows no calls.
+    """Return the index of the call that begins or returns at the probe: 0 in the interpreter.
 
-    Compiled programs, which alone run where a machine follows calls by itself, count them: there it
-    is the number of calls that are being followed, the index of the one that begins here or has
-    returned; SLOTS where there is no room for one more.
+    Only compiled programs, whose code does not call this, run where a machine follows calls by
+    itself. There it is how many calls are being followed, the same at a call's entry and at its
+    return; SLOTS: there is no room for one more.
     """
     return 0
 
@@ -274,9 +284,10 @@ def probe_read_str(call: ProgramRun, to: int, size: int, source: int, *_: Any) -
 
 
 def _string(place: RunPlace, addr: int, size: int) -> bytes:
-    """Return the string at a guest address with its NUL, cut to `size` bytes; b"" for size 0.
+    """Read a string from guest memory: return it with its NUL, cut to `size` bytes; b"" for size 0.
 
-    It is read in pieces that do not cross 256-byte lines, so that it may end a mapping.
+    It is read in pieces that do not cross 256-byte lines, so that nothing behind its end has to be
+    mapped.
 
     Args:
         place: the guest.
@@ -361,7 +372,8 @@ def printk(call: ProgramRun, text: int, size: int, *args: int, texts: Texts | No
         text: address of the format.
         size: bytes of it.
         args: up to three arguments.
-        texts: which arguments are addresses of the program's own; None: their values tell.
+        texts: number of an argument, from 0, that is an address in the program's memory -> bytes
+            that may be read there (or EITHER, UNSET); None: the arguments' values tell.
 
     Returns:
         Bytes of the line, or EINVAL.
@@ -386,7 +398,8 @@ def vprintk(
         size: bytes of it.
         data: address of the arguments, 64 bits each.
         length: bytes of them.
-        texts: which arguments are addresses of the program's own; None: their values tell.
+        texts: number of an argument, from 0, that is an address in the program's memory -> bytes
+            that may be read there (or EITHER, UNSET); None: the arguments' values tell.
 
     Returns:
         Bytes of the line, or EINVAL.
@@ -413,13 +426,13 @@ def _words(call: ProgramRun, data: int, length: int) -> list[int] | None:
 
 
 def _given_to_format(call: ProgramRun, args: Sequence[int], texts: Texts | None) -> list[int | Own]:
-    """Return the arguments of a format, those that are addresses of the program's own with what
-    lies there.
+    """Return the arguments of a format for printf.expand(), with addresses of the program's as Own.
 
     Args:
-        call: the run.
-        args: the arguments' values.
-        texts: which of them are addresses; None: their values tell.
+        call: the run, whose memory is read.
+        args: the arguments' values, 64 bits each.
+        texts: number of an argument, from 0, that is an address in the program's memory -> bytes
+            that may be read there (or EITHER, UNSET); None: the arguments' values tell.
     """
     out: list[int | Own] = []
     for number, value in enumerate(args):
@@ -452,7 +465,8 @@ def snprintf(
         text: address of the format.
         data: address of the arguments, 64 bits each.
         length: bytes of the arguments.
-        texts: which arguments are addresses of the program's own; None: their values tell.
+        texts: number of an argument, from 0, that is an address in the program's memory -> bytes
+            that may be read there (or EITHER, UNSET); None: the arguments' values tell.
 
     Returns:
         The length of the whole text, its NUL included; EINVAL: the format is none.
@@ -556,7 +570,7 @@ def _to_number(call: ProgramRun, text: int, size: int, flags: int, to: int, sign
 
 
 def _text(call: ProgramRun, addr: int) -> bytes:
-    """Return a constant text, its NUL included."""
+    """Return the constant text at an address in a map, its NUL included."""
     raw, nul, _ = _constant(call, addr, LINE).partition(b"\0")
     return raw + nul
 
@@ -582,7 +596,7 @@ def _print(call: ProgramRun, text: int, size: int, args: Sequence[int | Own]) ->
 
 
 def _constant(call: ProgramRun, addr: int, size: int) -> bytes:
-    """Return bytes of the program's variables and map values, as many as there are up to `size`.
+    """Return up to `size` bytes of a map's values, the program's variables and constants included.
 
     Args:
         call: the run.
@@ -590,7 +604,7 @@ def _constant(call: ProgramRun, addr: int, size: int) -> bytes:
         size: bytes at most.
 
     Returns:
-        b"": the address is in no map.
+        The bytes, which end where the map's memory does; b"": the address is in no map.
     """
     for m in call.maps.values():
         start, length = m.span
@@ -674,12 +688,12 @@ def ring_discard(call: ProgramRun, record: int, *_: Any) -> int:
 
 
 def _commit(call: ProgramRun, record: int, discard: bool) -> int:
-    """Complete or discard a reserved record, which the program cannot access any more.
+    """Complete or discard a reserved record, which the program cannot access any more; return 0.
 
     Args:
         call: the run.
         record: address of the record's data.
-        discard: True: readers pass it over.
+        discard: True to discard: readers never get the record.
     """
     call.revoke(record)
     for m in call.maps.values():
@@ -712,7 +726,16 @@ DYNPTR_MOST: Final = (1 << 24) - 1
 
 
 def _dynptr(call: ProgramRun, at: int) -> tuple[int, int, int]:
-    """Return (address of its data, 0 where it is NULL; bytes; offset) of the dynptr at `at`."""
+    """Read a dynptr from program memory.
+
+    Args:
+        call: the run.
+        at: address of the dynptr.
+
+    Returns:
+        (address of the data, 0 for a dynptr that is NULL; bytes that the dynptr covers; offset of
+        the first of them in the data).
+    """
     raw = call.read(at, 16)
     return (
         int.from_bytes(raw[:8], call.order),
@@ -727,9 +750,9 @@ def _make_dynptr(call: ProgramRun, at: int, data: int, size: int, offset: int = 
     Args:
         call: the run.
         at: address that it is written to.
-        data: address of its data; 0: it is NULL.
-        size: bytes.
-        offset: bytes of the data in front of them.
+        data: address of its data; 0: the dynptr is NULL.
+        size: bytes of the data that it covers.
+        offset: offset of the first of them in the data.
     """
     call.write(
         at,
@@ -769,7 +792,7 @@ def dynptr_read(
         to: address that they are copied to.
         size: how many.
         dynptr: address of the dynptr.
-        offset: of the first, in the dynptr's data.
+        offset: offset of the first of these bytes in the dynptr's data.
         flags: must be 0.
 
     Returns:
@@ -794,7 +817,7 @@ def dynptr_write(
     Args:
         call: the run.
         dynptr: address of the dynptr.
-        offset: of the first byte, in the dynptr's data.
+        offset: offset in the dynptr's data that the first byte goes to.
         source: address of the bytes.
         size: how many.
         flags: must be 0.
@@ -813,16 +836,16 @@ def dynptr_write(
 
 
 def dynptr_data(call: ProgramRun, dynptr: int, offset: int, size: int, *_: Any) -> int:
-    """Return the address of a dynptr's data (bpf_dynptr_data).
+    """Return the address of bytes in a dynptr's data (bpf_dynptr_data).
 
     Args:
         call: the run.
         dynptr: address of the dynptr.
-        offset: of the first byte, in the dynptr's data.
-        size: bytes.
+        offset: offset of the first of these bytes in the dynptr's data.
+        size: how many bytes there must be.
 
     Returns:
-        0: the dynptr is NULL, or has fewer bytes.
+        The address; 0: the dynptr is NULL, or has fewer bytes.
     """
     data, there, begin = _dynptr(call, dynptr)
     return data + begin + offset if data and offset + (size & _U32) <= there else 0
@@ -845,7 +868,7 @@ def dynptr_is_rdonly(call: ProgramRun, dynptr: int, *_: Any) -> int:
 
 
 def dynptr_adjust(call: ProgramRun, dynptr: int, start: int, end: int, *_: Any) -> int:
-    """Leave only a part of a dynptr's data in it (bpf_dynptr_adjust).
+    """Narrow a dynptr to a part of its data (bpf_dynptr_adjust).
 
     Args:
         call: the run.
@@ -904,12 +927,14 @@ def ring_discard_dynptr(call: ProgramRun, dynptr: int, *_: Any) -> int:
 
 
 def _commit_dynptr(call: ProgramRun, dynptr: int, discard: bool) -> int:
-    """Complete or discard the record of a dynptr; nothing happens where the dynptr is NULL.
+    """Complete or discard the record of a dynptr, which becomes NULL; return 0.
+
+    Nothing happens where the dynptr is NULL.
 
     Args:
         call: the run.
         dynptr: address of the dynptr.
-        discard: True: readers pass the record over.
+        discard: True to discard: readers never get the record.
     """
     record = _dynptr(call, dynptr)[0]
     if record:
@@ -922,17 +947,22 @@ def _commit_dynptr(call: ProgramRun, dynptr: int, discard: bool) -> int:
 
 
 def user_ring_begin(call: ProgramRun, map_: int, *_: Any) -> int:
-    """Return 0; EBUSY: a callback has a sample of this ring, and drains it again."""
+    """Check that a ring can be drained now: return 0; EBUSY: a callback still uses a sample of it.
+
+    Called as bpf_user_ringbuf_drain() begins.
+    """
     m = call.maps[map_]
     assert isinstance(m, UserRing)
     return EBUSY if m.busy else 0
 
 
 def user_ring_next(call: ProgramRun, map_: int, *_: Any) -> int:
-    """Take the oldest sample out of a ring.
+    """Take the oldest sample out of a ring, and let the program access it.
+
+    Called in each round of bpf_user_ringbuf_drain().
 
     Returns:
-        The address of a dynptr of it; 0: there is none.
+        The address of a dynptr of the sample; 0: the ring is empty.
     """
     m = call.maps[map_]
     assert isinstance(m, UserRing)
@@ -946,7 +976,10 @@ def user_ring_next(call: ProgramRun, map_: int, *_: Any) -> int:
 
 
 def user_ring_done(call: ProgramRun, dynptr: int, *_: Any) -> int:
-    """End the use of a sample, given by its dynptr's address."""
+    """End the program's access to a sample, given by its dynptr's address; return 0.
+
+    Called in each round of bpf_user_ringbuf_drain(), after the callback.
+    """
     call.revoke(dynptr)
     for m in call.maps.values():
         if isinstance(m, UserRing) and m.dynptr == dynptr:
@@ -1062,12 +1095,16 @@ def marker_argument(call: ProgramRun, _ctx: int, number: int, to: int, size: int
 
 
 def session_cookie(call: ProgramRun, *_: Any) -> int:
-    """Return the address of the number that a call's entry leaves for its return."""
+    """Return the address of 8 bytes that a session's program at the entry of a call leaves for
+    itself at the return (bpf_session_cookie).
+    """
     return next(m.address for m in call.maps.values() if m.name == SESSION)
 
 
 def session_is_return(call: ProgramRun, *_: Any) -> int:
-    """Return 1 where the function has returned (bpf_session_is_return)."""
+    """Return 1 where a session's program runs at the function's return, 0 at its entry
+    (bpf_session_is_return).
+    """
     return int(call.place.at_return())
 
 
@@ -1081,10 +1118,14 @@ def tail_call(call: ProgramRun, _ctx: int, map_: int, index: int, *_: Any) -> in
 
 
 def guest_is_big(call: ProgramRun, *_: Any) -> int:
-    """Return 0: there is no guest. With one it is a constant, see programs.adapting."""
+    """Return 0: a test run has no guest.
+
+    Where a program is attached, programs.adapting replaces the call by a constant: 1 for a
+    big-endian guest, else 0.
+    """
     return 0
 
 
 def missing(call: ProgramRun, *_: Any) -> int:
-    """Raise ProgramError: the program has called or read what is not there."""
+    """Raise ProgramError: the program reads or calls something that the guest does not have."""
     raise ProgramError("reads what the guest's types have not")

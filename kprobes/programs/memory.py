@@ -14,17 +14,17 @@ _CONTEXT: Final = _STACK + (1 << 16)
 
 
 class Invalid(Exception):
-    """An access that a program may not make; the interpreter says where it was."""
+    """The program does what it may not do; the interpreter makes a ProgramError of it."""
 
 
 class ProgramMemory:
     """The memory of a run: stack frames, the context, map values and reserved records.
 
     Attributes:
-        top: address behind the stack; the entry function's r10.
-        context: address of the context.
-        depth: frames in use.
-        rounds: rounds of loops that have asked whether they may go on, see may_loop.
+        top: host address behind the stack; the entry function's r10.
+        context: host address of the context.
+        depth: how many stack frames are in use.
+        rounds: how often the helper may_loop() was called in this run.
     """
 
     def __init__(self, maps: Iterable[Map], context: int) -> None:
@@ -50,11 +50,11 @@ class ProgramMemory:
         self.rounds = 0
 
     def begin(self, context: bytes | bytearray, size: int) -> None:
-        """Prepare for a run: zero the stack, and set the context.
+        """Prepare for a run: zero the stack, write the context to memory, forget records.
 
         Args:
-            context: the context; a bytearray may be written by the program.
-            size: bytes of it, zeros included that are put behind.
+            context: the context; the program may write it if it is a bytearray.
+            size: bytes at r1 that the program may access: zeros follow the context up to there.
         """
         self._rings.clear()
         self.depth = 1
@@ -73,7 +73,7 @@ class ProgramMemory:
         self._block.view[_STACK - self.depth * STACK_SIZE :][:STACK_SIZE] = bytes(STACK_SIZE)
 
     def end(self, context: bytes | bytearray) -> None:
-        """Copy the context back, at the end of a run.
+        """Copy the context back to the caller's object, at the end of a run.
 
         Args:
             context: a bytearray gets what the program has written; nothing is done with bytes.
@@ -90,10 +90,10 @@ class ProgramMemory:
             write: True where they are written.
 
         Returns:
-            (memory, index of the first byte in it).
+            (a view of the memory block, index of the first byte in it).
 
         Raises:
-            Invalid: the program may not access them.
+            Invalid: the program may not access these bytes.
         """
         if self._bottom <= addr < self.top:
             return self._stack(addr, size)
@@ -115,7 +115,7 @@ class ProgramMemory:
         raise Invalid(f"accesses {size} bytes at {addr:#x}, which is none of its memory")
 
     def _stack(self, addr: int, size: int) -> tuple[memoryview, int]:
-        """Return (memory, index) of bytes on the stack, all within one frame that is in use.
+        """Find bytes on the stack, all of them within one frame that is in use. See find().
 
         Args:
             addr: host address of the first byte.
@@ -130,7 +130,7 @@ class ProgramMemory:
         return self._within(addr, size, self.top - frame * STACK_SIZE, "a stack frame", self._block)
 
     def _value(self, m: Map, addr: int, size: int, write: bool) -> tuple[memoryview, int]:
-        """Return (memory, index) of bytes in a map's value.
+        """Find bytes within one value of a map. See find().
 
         Args:
             m: the map, in whose span the address lies.
@@ -152,7 +152,7 @@ class ProgramMemory:
     def _within(
         addr: int, size: int, end: int, what: str, block: PinnedMemory
     ) -> tuple[memoryview, int]:
-        """Return (memory, index) of bytes that must not go beyond an end.
+        """Return (view of the block, index of the first byte in it) of bytes; check their end.
 
         Args:
             addr: host address of the first byte.
@@ -162,7 +162,7 @@ class ProgramMemory:
             block: the memory.
 
         Raises:
-            Invalid: they go beyond it.
+            Invalid: the bytes go beyond `end`.
         """
         if addr + size > end:
             raise Invalid(f"accesses {size} bytes where {what} has only {end - addr} left")
@@ -201,8 +201,8 @@ class ProgramMemory:
             size: bytes at most.
 
         Returns:
-            None: the address is none of the program's. b"": it is, but nothing there may be looked
-            at.
+            The bytes; b"": the address is in the context, or in a part of a map that programs
+            cannot read. None: the address is in none of the program's memory.
         """
         end = self._end(addr)
         return None if end is None else self.read(addr, min(size, end - addr))
@@ -210,9 +210,12 @@ class ProgramMemory:
     def _end(self, addr: int) -> int | None:
         """Return the address behind the frame, record or value that an address points into.
 
+        Args:
+            addr: any number.
+
         Returns:
-            The address itself, where the program may not look at what is there, such as the
-            context. None: it is none of the program's.
+            `addr` itself, where own() shows nothing of what is there, such as the context. None:
+            the address is in none of the program's memory.
         """
         if self._bottom <= addr < self.top:
             frame = (self.top - 1 - addr) // STACK_SIZE
@@ -237,7 +240,7 @@ class ProgramMemory:
             size: bytes; 0: nothing is checked.
 
         Raises:
-            Invalid: it may not.
+            Invalid: the program may not write there.
         """
         if size:
             self.find(addr, size, True)

@@ -34,8 +34,10 @@ _PASSES = (
 
 @cache
 def llvm() -> Any:
-    """Return llvmlite's binding, ready for all targets. Raises Unsupported where it is not
-    installed.
+    """Return the module llvmlite.binding, initialised for all targets at the first call.
+
+    Raises:
+        Unsupported: llvmlite is not installed.
     """
     try:
         from llvmlite import binding
@@ -52,13 +54,13 @@ def llvm() -> Any:
 
 
 def compiled(ir: str, triple: Triple) -> bytes:
-    """Return the machine code of IR, whose `@run` is at the start.
+    """Return the machine code of LLVM IR, taken from the cache on disk, or else compiled.
 
-    It is taken from the cache on disk where it is there; else it is compiled, and written there.
+    What is compiled is written to the cache.
 
     Args:
-        ir: the IR.
-        triple: what it is compiled for.
+        ir: the IR of a module, whose function `@run` comes first in the code.
+        triple: LLVM's target.
 
     Raises:
         Unsupported: LLVM has no such target, or the code would refer to data elsewhere.
@@ -76,14 +78,14 @@ def compiled(ir: str, triple: Triple) -> bytes:
 
 
 def translate(ir: str, triple: Triple) -> bytes:
-    """Compile IR to machine code.
+    """Compile LLVM IR to machine code that runs at any address; the cache is not used.
 
     Args:
-        ir: the IR.
-        triple: the target.
+        ir: the IR of a module, whose function `@run` comes first.
+        triple: LLVM's target.
 
     Returns:
-        The code, whose `@run` is at the start.
+        The code, with `@run` at its start.
 
     Raises:
         Unsupported: LLVM lacks the target, or makes code that does not run wherever it is put.
@@ -116,7 +118,7 @@ def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
         triple: what it was compiled for.
 
     Raises:
-        Unsupported: the code refers to data.
+        Unsupported: the code refers to data outside of its section.
     """
     code = b""
     for section in binding.ObjectFileRef.from_data(image).sections():
@@ -132,11 +134,12 @@ def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
 
 
 def _unused(relocations: bytes, triple: Triple) -> bool:
-    """Return True where the code depends on none of the relocations.
+    """Return True where the code works without any of the relocations being applied.
 
     Args:
-        relocations: bytes of the section.
-        triple: what the code was compiled for.
+        relocations: bytes of the object's section of relocations.
+        triple: what the code was compiled for; it names the types of relocations that do not
+            matter.
     """
     return bool(triple.unused) and all(
         info & 0xFFFF_FFFF in triple.unused
@@ -148,8 +151,10 @@ def _unused(relocations: bytes, triple: Triple) -> bool:
 
 
 def directory() -> Path | None:
-    """Return the folder of compiled programs: kprobes/programs in $XDG_CACHE_HOME, or in ~/.cache.
-    None: there is no home.
+    """Return the folder of the cache: kprobes/programs in $XDG_CACHE_HOME, or in ~/.cache.
+
+    Returns:
+        The path, whether or not the folder exists; None: the user has no home.
     """
     try:
         return (
@@ -162,9 +167,11 @@ def directory() -> Path | None:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the code in a file of the cache.
+    """Return the machine code in a file of the cache.
 
-    None where there is none, or it is damaged, or another user's: it is going to be executed.
+    Returns:
+        None: there is no such file, or it is damaged, or other users could have written it: the
+        code is going to be executed.
     """
     try:
         with open(path, "rb") as file:

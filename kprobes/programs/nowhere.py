@@ -25,11 +25,11 @@ class Nowhere:
         return 0
 
     def comm(self) -> bytes:
-        """Return no name."""
+        """Return b"": there is no task, so it has no name."""
         return b""
 
     def stack(self, skip: int, depth: int) -> list[int]:
-        """Return no addresses."""
+        """Return []: there is no stack."""
         return []
 
     def override(self, value: int) -> None:
@@ -41,7 +41,7 @@ class Nowhere:
         return 0
 
     def cookie(self) -> int:
-        """Return 0: it is not attached."""
+        """Return 0: the program is not attached."""
         return 0
 
     def marker_argument(self, number: int) -> None:
@@ -49,7 +49,7 @@ class Nowhere:
         return None
 
     def at_return(self) -> bool:
-        """Return False."""
+        """Return False: there is no probe at a return."""
         return False
 
     def symbol(self, addr: int) -> None:

@@ -83,5 +83,10 @@ ATOMIC: Final[Mapping[int, Binary]] = {
 
 
 def swap(value: int, bits: int) -> int:
-    """Return the lower `bits` in the opposite byte order."""
+    """Return the lower bits of a number with their bytes in the opposite order.
+
+    Args:
+        value: the number.
+        bits: how many bits count: 16, 32 or 64.
+    """
     return int.from_bytes((value & (1 << bits) - 1).to_bytes(bits // 8, "little"), "big")

@@ -30,11 +30,11 @@ class PlaceKind(enum.Enum):
 
 @frozen
 class PointedPlace:
-    """A register's value.
+    """What is known of a register's value.
 
     Attributes:
-        kind: what its address is of.
-        offset: bytes from there, or what the kind says.
+        kind: what it points at.
+        offset: bytes from there; for MAP the map's index, for FUNCTION its first slot.
     """
 
     kind: PlaceKind
@@ -92,11 +92,13 @@ class _FunctionWalk:
     escapes: list[int] = field(factory=list)
 
     def enter(self, function: int, row: Row) -> None:
-        """Note what registers point at where a function is called; where that is new, it is walked.
+        """Note what registers point at where a function is entered.
+
+        Where that is not known yet, it is joined to `entries`, and the function is put on `todo`.
 
         Args:
-            function: its first slot.
-            row: what r0 .. r10 point at.
+            function: the function's first slot.
+            row: what r0 .. r10 point at as it is entered.
         """
         known = self.entries.get(function)
         met = row if known is None else _meet(known, row)
@@ -105,10 +107,10 @@ class _FunctionWalk:
             self.todo.append(function)
 
     def function(self, entry: int) -> None:
-        """Fill `rows` of a function: walk it until nothing changes any more.
+        """Fill `rows` for one function: walk it until nothing changes any more.
 
         Args:
-            entry: its first slot.
+            entry: the function's first slot, which `entries` has.
         """
         rows = self.rows.setdefault(entry, {})
         todo = [(entry, self.entries[entry])]
@@ -124,7 +126,9 @@ class _FunctionWalk:
             todo.extend((to, after) for to in successors(self.code, pc))
 
     def _after(self, pc: int, i: Instruction, row: Row) -> Row:
-        """Return what r0 .. r10 point at behind an instruction; notes calls and escapes on the way.
+        """Return what r0 .. r10 point at behind an instruction.
+
+        Adds to `entries` and `todo` what it calls, and to `escapes` uses of the context's address.
 
         Args:
             pc: slot of the instruction.
@@ -142,7 +146,7 @@ class _FunctionWalk:
         return row
 
     def _access(self, pc: int, i: Instruction, row: Row) -> None:
-        """Note in `escapes` stores of the context's address, and accesses by what may hold it.
+        """Note in `escapes` a store of the context's address, or an access by what may be in it.
 
         Args:
             pc: slot of the instruction.
@@ -154,7 +158,7 @@ class _FunctionWalk:
             self.escapes.append(pc)
 
     def _result(self, pc: int, i: Instruction, row: Row) -> PointedPlace:
-        """Return what an instruction's result points at.
+        """Return what the result of an arithmetic instruction, a load or LDDW points at.
 
         Arithmetic that uses the context's address as any number is noted in `escapes`.
 
@@ -215,10 +219,10 @@ class _FunctionWalk:
 
 
 def find(code: tuple[Instruction, ...]) -> Places:
-    """Return what registers point at, in a whole program; at slot 0 the context is in r1.
+    """Find what registers point at, at each slot of a program; r1 is the context at slot 0.
 
     Args:
-        code: the program.
+        code: the program's instructions, one for each slot.
 
     Raises:
         IndexError: a jump leaves the program.
@@ -254,10 +258,10 @@ def successors(code: tuple[Instruction, ...], pc: int) -> tuple[int, ...]:
 
 
 def _loaded(pc: int, i: Instruction) -> PointedPlace:
-    """Return what an LDDW's value points at.
+    """Return what the value that an LDDW loads points at: a map, a function, or OTHER.
 
     Args:
-        pc: its slot.
+        pc: slot of the instruction.
         i: the instruction.
     """
     kinds: Mapping[int, PointedPlace] = {
@@ -279,12 +283,20 @@ def _put(row: Row, register: int, place: PointedPlace) -> Row:
 
 
 def _meet(one: Row, other: Row) -> Row:
-    """Return what r0 .. r10 point at where two paths, with a row for each, come together."""
+    """Return what r0 .. r10 point at where two paths come together.
+
+    Args:
+        one: what they point at on the first path.
+        other: what they point at on the second.
+    """
     return tuple(map(_either, one, other))
 
 
 def _either(a: PointedPlace, b: PointedPlace) -> PointedPlace:
-    """Return what a register points at where two paths come together."""
+    """Return what a register points at where it points at `a` on one path and `b` on another.
+
+    MIXED where one of both is, or may be, the context; OTHER where they differ otherwise.
+    """
     if a == b:
         return a
     return OTHER if {PlaceKind.CONTEXT, PlaceKind.MIXED}.isdisjoint((a.kind, b.kind)) else MIXED

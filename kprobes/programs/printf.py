@@ -27,29 +27,31 @@ _HIDDEN: Final = b"(____ptrval____)"
 
 @frozen
 class Own:
-    """An argument that is an address of the program's own.
+    """An argument that is an address in the program's own memory, not in the guest's.
 
     Attributes:
-        text: the bytes there, as far as the program may look at them.
+        text: the bytes at that address, as far as the program may read them.
     """
 
     text: bytes
 
 
 def expand(pattern: bytes, args: Sequence[int | Own], place: RunPlace) -> bytes | None:
-    """Return the text of a NUL-terminated pattern with arguments of 64 bits put in.
+    """Format a text as a kernel's printf does: put arguments into the fields of a pattern.
 
-    `%s` shows the string at a guest address, nothing where there is none; of an address of the
-    program's own, what lies there. `%pI4` and `%pI6` show the Internet address that is there.
-    `%pS`, `%ps` and `%pB` show the guest's symbol that covers an address.
+    `%s` shows the string at a guest address, nothing where none is mapped; for an Own, its bytes.
+    `%pI4` and `%pI6` show the Internet address that an argument points at. `%pS`, `%ps` and `%pB`
+    show the guest's symbol that covers an address.
 
     Args:
-        pattern: the format.
-        args: its arguments, in the order of its fields.
-        place: where the program runs: the guest's memory and symbols are shown.
+        pattern: the format, which ends with a NUL.
+        args: its arguments, in the order of its fields: numbers of 64 bits, or Own for addresses
+            of the program's own memory.
+        place: where the program runs; memory and symbols of its guest are shown.
 
     Returns:
-        The text; None: it is no pattern, or has more fields than there are arguments.
+        The text, without a NUL; None: the pattern is no format, or has more fields than there are
+        arguments.
     """
     text, nul, _ = pattern.partition(b"\0")
     if not nul or any(byte >= 128 for byte in text):
@@ -72,12 +74,12 @@ def expand(pattern: bytes, args: Sequence[int | Own], place: RunPlace) -> bytes 
 
 
 def _field(match: re.Match[bytes], value: int | Own, place: RunPlace) -> bytes:
-    """Return what a field of a format shows.
+    """Return the text of one field of a format, padded to its width.
 
     Args:
-        match: a match of _FIELD.
-        value: its argument.
-        place: where the program runs.
+        match: a match of _FIELD in the format: the field.
+        value: the field's argument.
+        place: where the program runs; memory and symbols of its guest are shown.
     """
     flags = match["flags"]
     width = int(match["width"] or 0)
@@ -101,13 +103,13 @@ def _field(match: re.Match[bytes], value: int | Own, place: RunPlace) -> bytes:
 
 
 def _internet(value: int | Own, pointer: bytes, place: RunPlace) -> bytes:
-    """Return the Internet address that a pointer points to; zeros where nothing is there.
+    """Return the text of the Internet address that a pointer points at; zeros where nothing is.
 
     Args:
-        value: the pointer.
-        pointer: I4 and i4 for four bytes, the latter with zeros in front; I6 and i6 for sixteen,
-            the latter without colons.
-        place: the guest whose memory it may point into.
+        value: the pointer: a guest address, or Own.
+        pointer: the letters behind %p: I4 and i4 for 4 bytes, the latter with leading zeros; I6
+            and i6 for 16 bytes, the latter without colons.
+        place: where the program runs; memory of its guest is read.
     """
     size = 4 if pointer[1:] == b"4" else 16
     if isinstance(value, Own):
@@ -125,13 +127,13 @@ def _internet(value: int | Own, pointer: bytes, place: RunPlace) -> bytes:
 
 
 def _symbol(value: int, pointer: bytes, place: RunPlace) -> bytes:
-    """Return the guest's symbol that covers an address: `name+0x4/0x48 [module]`.
+    """Return a guest address as symbol and offset: `name+0x4/0x48 [module]`; else in hexadecimal.
 
     Args:
-        value: the address.
-        pointer: S; s for the name without numbers; B for a return address, which may stand behind
-            the function that has called.
-        place: the guest whose symbols are shown.
+        value: the guest address.
+        pointer: the letter behind %p: S; s for the name without numbers; B for a return address,
+            which may stand behind the end of the function that has called.
+        place: where the program runs; symbols of its guest are shown.
     """
     back = int(pointer == b"B")
     found = place.symbol(value - back)
@@ -146,14 +148,14 @@ def _symbol(value: int, pointer: bytes, place: RunPlace) -> bytes:
 
 
 def _number(value: int, kind: bytes, bits: int, flags: bytes, width: int) -> bytes:
-    """Return a number as printf writes it.
+    """Return the text of a number as C's printf writes it.
 
     Args:
-        value: the argument.
-        kind: one of d, i, u, x, X.
-        bits: bits of the number.
-        flags: printf's.
-        width: characters at least.
+        value: the argument, of which the lower `bits` count.
+        kind: the letter of the field: one of d, i, u, x, X.
+        bits: 32 or 64.
+        flags: printf's flags: some of "0+ #-".
+        width: the least number of characters; 0: any.
     """
     value &= (1 << bits) - 1
     if kind in b"di" and value >> bits - 1:

@@ -47,8 +47,9 @@ class AtEntry:
 
 @checked("__init__")
 class Program:
-    """A probe program, or all that an object has: then `prog["name"]` is one of them, and iterating
-    gives them all.
+    """A probe program, or all programs of an object file.
+
+    With several, `prog["name"]` is one of them, and iterating gives all.
 
     Attributes:
         name: name of its entry function, or of the object.
@@ -59,7 +60,7 @@ class Program:
             verify(), run() or attach that is not refused.
         types: name -> ctypes structure, of those that variables, maps and parameters refer to; for
             records of ring buffers.
-        broken: name of a program of the object's that there cannot be here -> why.
+        broken: name of a program of the object's that is not supported here -> why.
         printed: the lines of trace_printk in test runs.
         why_interpreter: why a run without `engine` was the interpreter's, as one clause; "" where
             host code ran, or the interpreter was asked for.
@@ -280,11 +281,14 @@ class Program:
 
     @property
     def section(self) -> str:
-        """The section of the object that names its place, or ""."""
+        """Name of the object's section that the program is in, which says its place; or ""."""
         return self.code.section
 
     def replaced(self, code: Code) -> Program:
-        """Return a program of other instructions with the same maps and variables.
+        """Return a new program of other instructions that shares maps and variables with this one.
+
+        Args:
+            code: the instructions.
 
         Raises:
             ProgramError: `code` is no Code.
@@ -314,9 +318,11 @@ class Program:
 
     @contextmanager
     def unless_refused(self) -> Iterator[None]:
-        """Freeze constants inside a with block and from then on; where it raises, undo that.
+        """Freeze the program's constants (.rodata) as it is verified: a context manager.
 
-        What was verified and compiled meanwhile is dropped then.
+        Constants that the verifier uses in the with block cannot be set any more, then or later.
+        Where the block raises, they can be set again, and what was verified and compiled in it is
+        dropped.
         """
         frozen = self.variables.frozen
         maps = [m for code in self.codes.values() for m in code.maps]
@@ -377,7 +383,7 @@ class Program:
         """Return an engine that runs the program; one is made for each set of arguments.
 
         Args:
-            name: the engine's name; None: the best that can run it. Where that is the interpreter,
+            name: the engine's name; None: the best that can run the program. Then
                 `why_interpreter` is set.
             writable: whether the program may write its context; None: the context is a probe's,
                 which is read only, in whole words.
@@ -394,12 +400,12 @@ class Program:
         """Return the program as host code for probes of one machine, which is made once.
 
         Args:
-            view: the machine's.
+            view: the machine's view for host code.
             clock: what ktime_get_ns is: HOST_CLOCK or INSTRUCTION_CLOCK, which the code reads by
                 itself; "": it calls Python.
 
         Raises:
-            Unsupported: this program, or this host, cannot.
+            Unsupported: this program, or this computer, cannot have host code.
         """
         from .site import compiled
 
@@ -410,7 +416,7 @@ class Program:
             return made[clock]
 
     def in_guest(self, view: DetourGuest) -> Framed:
-        """Return the program as compiled, at the first call, for the detours of one machine.
+        """Return the program as code of the guest's for detours, which is compiled once a machine.
 
         Args:
             view: the machine's access to guest memory and code.
@@ -436,10 +442,12 @@ class Program:
             size: bytes of the largest context.
 
         Returns:
-            (the engine, why it is not the best one of all, as one clause; "": it is).
+            (the engine, why it is the interpreter although none was named, as one clause; else "").
 
         Raises:
-            ProgramError: the named engine runs verified programs only, and this one is refused.
+            ProgramError: there is no such engine, or it runs verified programs only, and this one
+                is refused.
+            Unsupported: the named engine does not run here.
         """
         from .verifier import memory, verify  # what never runs here needs no verifier
 

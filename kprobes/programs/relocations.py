@@ -35,16 +35,18 @@ class _Missing(Exception):
 
 
 def relocated(code: Code, types: GuestTypes, order: str) -> Code:
-    """Return a program with the numbers of the guest's types; its `missing` says which of them the
-    guest has not.
+    """Return a program whose relocations by type are done: it has the numbers of the guest's types.
+
+    Where the guest has no such type or member, the instruction becomes a call that the verifier
+    refuses, and the result's `missing` says why.
 
     Args:
         code: the program.
         types: types of the guest.
-        order: the guest's byte order.
+        order: the guest's byte order, "little" or "big".
 
     Raises:
-        ProgramError: an instruction has no number to be replaced.
+        ProgramError: an instruction has no field for its number, or the number does not fit.
     """
     instructions = list(code.instructions)
     missing = dict(code.missing)
@@ -71,11 +73,11 @@ def number_of(relocation: TypeRelocation, types: GuestTypes, swapped: bool | Non
     Args:
         relocation: the relocation.
         types: the guest's types.
-        swapped: True where the guest's byte order is not the program's; None: the program reads
-            numbers of any size and order.
+        swapped: True where the guest's byte order is not the program's, False where it is; None:
+            it does not matter, as the program reads by <kprobes/bpf.h>'s macros.
 
     Raises:
-        _Missing: the guest has no such type or member.
+        _Missing: the guest has no such type or member, or the program would read it wrongly.
     """
     kind = relocation.kind
     if kind == Asked.LOCAL_ID:
@@ -103,9 +105,9 @@ def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> 
 
     Args:
         relocation: the relocation.
-        found: the guest's type at which the path begins.
-        swapped: True where the guest's byte order is not the program's; None: the program reads
-            numbers of any size and order.
+        found: the guest's type at which the path begins (a debug type).
+        swapped: True where the guest's byte order is not the program's, False where it is; None:
+            it does not matter, as the program reads by <kprobes/bpf.h>'s macros.
 
     Raises:
         _Missing: the guest has no such member, or the program would read it wrongly.
@@ -157,13 +159,13 @@ def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> 
 
 
 def _patch(code: Code, instructions: list[Instruction], pc: int, number: int) -> None:
-    """Write a number into an instruction, in place of the compiler's.
+    """Replace the number in an instruction: its constant, or the offset of its access.
 
     Args:
         code: the program, for the error.
-        instructions: changed.
+        instructions: the program's instructions; those at `pc`, and of LDDW the one behind, change.
         pc: slot of the instruction.
-        number: the number.
+        number: the number that the guest's types give.
 
     Raises:
         ProgramError: the instruction has no place for it, or it does not fit.
@@ -186,9 +188,9 @@ def _patch(code: Code, instructions: list[Instruction], pc: int, number: int) ->
 
 
 def unresolved(code: Code) -> Mapping[int, TypeRelocation]:
-    """Return the relocations of a program that no guest's types were put into: slot -> relocation.
+    """Return the relocations by type that still have to be done: slot -> relocation.
 
-    The numbers that they stand for are not known.
+    Those for the object's own types (LOCAL_ID) are left out: they need no guest.
 
     Args:
         code: the program.

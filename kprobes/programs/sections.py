@@ -1,6 +1,4 @@
-"""Meanings of names of an object's sections: where in a guest a program belongs. They are
-libbpf's.
-"""
+"""Names of an object's sections, libbpf's: they say where in a guest a program belongs."""
 
 from __future__ import annotations
 
@@ -72,12 +70,12 @@ class SectionTarget:
     Attributes:
         on: "entry", "return", "session" (both), "syscall" and "sysreturn" (a function that serves a
             system call), "marker" (a static tracepoint).
-        function: its name, or a glob; of a marker, its name.
-        offset: bytes behind the function's beginning.
+        function: name of the function, of the system call, or of the static tracepoint; or a glob.
+        offset: bytes from the function's beginning to the probe.
         image: name or path of the file that the function is in; "": any.
-        provider: a marker's provider.
-        listed: True where the context is a list of arguments, and at a return the result behind
-            them, as fentry's is.
+        provider: provider of a static tracepoint.
+        listed: True where the context is fentry's list: the arguments, and at a return the result
+            behind them, 64 bits each.
     """
 
     on: str
@@ -89,12 +87,15 @@ class SectionTarget:
 
     @property
     def many(self) -> bool:
-        """True where it may mean several places."""
+        """True where it may mean several places: a static tracepoint, or a glob."""
         return self.on == "marker" or bool(_GLOB.search(self.function))
 
 
 def target_of(code: Code) -> SectionTarget | None:
     """Return where a program's section says that the program belongs.
+
+    Args:
+        code: the program.
 
     Returns:
         None: the section names nothing to be probed, as of a program that is attached by hand.
@@ -149,15 +150,15 @@ def target_of(code: Code) -> SectionTarget | None:
 
 
 def _words(code: Code, text: str, count: int) -> list[str]:
-    """Return the words between colons; paths may have colons, too.
+    """Split a section's "FILE:function" or "FILE:provider:name" at its last colons.
 
     Args:
-        code: the program, for the refusal.
-        text: what stands behind the section's kind.
-        count: how many words there must be.
+        code: the program, for the error.
+        text: what stands behind the section's kind; the file's path may have colons, too.
+        count: how many words there must be: 2 or 3.
 
     Raises:
-        ProgramError: there are fewer, or one of them is empty.
+        ProgramError: there are fewer words, or one behind the first is empty.
     """
     words = text.rsplit(":", count - 1)
     if len(words) != count or not all(words[1:]):

@@ -32,38 +32,39 @@ _WORD = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
 class ProbeContext:
-    """The context of a program at a probe: each of its words is read when the program reads it.
+    """Emits IR by which host code of a program at a probe reads the words of its context.
 
-    context.py says what the words are.
+    A word is read from the engine when the program reads it; context.py says what the words are.
     """
 
     def __init__(self, view: HostCodeView) -> None:
-        """Prepare.
+        """Prepare; nothing is emitted yet.
 
         Args:
-            view: where the machine keeps registers.
+            view: the machine's view for host code, which tells where registers are kept.
         """
         self._view = view
         self._arch = view.arch
 
     def load(self, w: IrWriter, offset: int, size: int) -> str:
-        """Write a read of the context, and return the name of the value, an i64.
+        """Emit IR for a read of the context, and return the name of the value, an i64.
 
         Args:
-            w: writes the function.
+            w: writer of the IR of the current function.
             offset: bytes from the context's beginning.
             size: bytes; the verifier lets no read pass that crosses words.
         """
         return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
     def address(self, w: IrWriter) -> str:
-        """Emit code that puts all words of the context into memory, if the program needs it.
+        """Emit IR that writes all words of the context to memory, if the program needs memory.
 
         Args:
-            w: writes the IR.
+            w: writer of the IR of the current function.
 
         Returns:
-            The IR value that is the memory's address; "0": the program needs no such memory.
+            IR name of the memory's address, the value of r1; "0": the program only reads words at
+            constant offsets, and nothing is emitted.
         """
         if not w.module.places.escapes:
             return "0"
@@ -74,8 +75,10 @@ class ProbeContext:
         return at
 
     def sp(self, w: IrWriter) -> str:
-        """Write a read of the stack pointer, its bias added, and return the value's name, an
-        i64.
+        """Emit IR that reads the stack pointer and adds its bias; return the i64's name.
+
+        Args:
+            w: writer of the IR of the current function.
         """
         table = self._arch.regs
         value = w.emit(
@@ -84,11 +87,13 @@ class ProbeContext:
         return w.emit(f"and i64 {value}, {self._arch.mask}")
 
     def linkage(self, w: IrWriter, index: int) -> str:
-        """Write a call of Python for the return address, and return the name of the value, an i64.
+        """Emit IR that calls Python for a word of the context; return the i64's name.
+
+        Used for the return address, and for registers that host code cannot read.
 
         Args:
-            w: writes the function.
-            index: number of the context's word.
+            w: writer of the IR of the current function.
+            index: number of the context's word, 0 to 127.
         """
         function = w.pointer(w.word(("word", 0)))
         value = w.emit(f"call i64 {function}(i64 {index})")
@@ -96,27 +101,28 @@ class ProbeContext:
         return value
 
     def register(self, w: IrWriter, name: str, index: int) -> str:
-        """Write a read of a register, and return the name of the value, an i64.
+        """Emit IR for a read of a register, and return the name of the value, an i64.
 
         Args:
-            w: writes the function.
-            name: the register.
-            index: number of the context's word; to that of the stack pointer the bias is added.
+            w: writer of the IR of the current function.
+            name: name of the register, or an alias.
+            index: number of the context's word that shows the register; to the word SP the
+                architecture's stack bias is added.
         """
         biased = index == context.SP and self._arch.regs.sp_bias
         return self.sp(w) if biased else self._value(w, name, index)
 
     def _value(self, w: IrWriter, name: str, index: int) -> str:
-        """Write IR that reads a register where the engine keeps it; return its i64 value.
+        """Emit IR that reads a register where the engine keeps it.
 
         Args:
-            w: the writer of the IR.
+            w: writer of the IR of the current function.
             name: name of the register, or an alias.
             index: number of the context's word that shows the register; Python is asked by it where
                 host code cannot read the register.
 
         Returns:
-            The value's name in the IR.
+            IR name of the value, an i64; "0": the machine does not have the register.
         """
         where = self._view.where(self._arch.regs.aliases.get(name, name))
         if where.way == "none":
@@ -142,29 +148,32 @@ class ProbeContext:
 
 
 class WordSources(Protocol):
-    """The sources of a context's words that differ among guests.
+    """Emits reads of those words of a context that differ among kinds of machines.
 
-    Methods write a read, and return the name of the value, an i64.
+    Each method emits IR that reads a value, and returns the IR name of that value, an i64.
     """
 
     def sp(self, w: IrWriter) -> str:
-        """Return the stack pointer."""
+        """Emit IR that reads the stack pointer."""
 
     def linkage(self, w: IrWriter, index: int) -> str:
-        """Write a read of the return address, which is the context's word of number `index`."""
+        """Emit IR that reads the return address, which is word number `index` of the context."""
 
     def register(self, w: IrWriter, name: str, index: int) -> str:
-        """Write a read of the register `name`, which is the context's word of number `index`."""
+        """Emit IR that reads register `name`, which is word number `index` of the context."""
 
 
 def word(w: IrWriter, arch: Arch, words: WordSources, index: int) -> str:
-    """Return a word of the context; "0" where the architecture has none.
+    """Emit IR that reads a word of the context.
 
     Args:
-        w: writes the IR.
-        arch: the guest's.
-        words: where words come from.
-        index: number of the word.
+        w: writer of the IR of the current function.
+        arch: the guest's architecture.
+        words: emits reads of registers, stack pointer and return address.
+        index: number of the word, 0 to 127.
+
+    Returns:
+        IR name of the value, an i64, or a constant as text; "0": the architecture has no such word.
     """
     source = context.source(arch, index) if 0 <= index < context.WORDS else None
     if source is None:
@@ -177,13 +186,13 @@ def word(w: IrWriter, arch: Arch, words: WordSources, index: int) -> str:
 
 
 def part(w: IrWriter, value: str, inside: int, size: int) -> str:
-    """Return bytes of a word.
+    """Emit IR that takes some bytes out of a word of the context; return the i64's name.
 
     Args:
-        w: writes the IR.
-        value: the word.
-        inside: number of the first byte, as memory has them.
-        size: bytes: 1, 2, 4 or 8.
+        w: writer of the IR of the current function.
+        value: IR name of the whole word, an i64.
+        inside: offset of the first byte in the word, in the program's byte order.
+        size: how many bytes: 1, 2, 4 or 8.
     """
     shift = 8 * (8 - inside - size if w.module.target.program_order == "big" else inside)
     if shift > 0:
@@ -192,32 +201,32 @@ def part(w: IrWriter, value: str, inside: int, size: int) -> str:
 
 
 def stacked(w: IrWriter, arch: Arch, n: int, sp: str) -> str:
-    """Write a read of an argument that is on the stack, and return the name of the value.
+    """Emit IR that reads an argument of the probed function which is on the guest's stack.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         arch: the guest's architecture.
         n: number of the argument, from 0; those in registers count.
-        sp: name of the stack pointer.
+        sp: IR name of the stack pointer, an i64.
 
     Returns:
-        The argument is 0 where no memory is mapped.
+        IR name of the argument, an i64; it is 0 where no memory is mapped.
     """
     assert arch.abi is not None
     return word_at(w, arch, sp, arch.abi.stack_args + (n - len(arch.abi.args)) * (arch.bits // 8))
 
 
 def word_at(w: IrWriter, arch: Arch, base: str, offset: int) -> str:
-    """Write a read of a word of guest memory, and return the name of the value, an i64.
+    """Emit IR that reads a word of guest memory: as many bits as the architecture's.
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
         arch: the guest's architecture.
-        base: name of the guest address.
-        offset: bytes behind it.
+        base: IR name of a guest address, an i64.
+        offset: bytes that are added to that address.
 
     Returns:
-        The word is 0 where no memory is mapped.
+        IR name of the word, zero-extended to an i64; it is 0 where no memory is mapped.
     """
     support.need(w.module, "read")
     size = arch.bits // 8
@@ -231,17 +240,18 @@ def word_at(w: IrWriter, arch: Arch, base: str, offset: int) -> str:
 
 
 def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCode:
-    """Compile a program to host code that runs at probes of such machines.
+    """Compile a program to host code that runs at probes of a machine.
 
     Args:
         code: the program.
-        view: the machine's.
+        view: the machine's view for host code.
         clock: what ktime_get_ns is: HOST_CLOCK or INSTRUCTION_CLOCK, which the code reads by
             itself; "": it calls Python.
         facts: findings of the verifier.
 
     Raises:
-        Unsupported: it cannot be compiled, or not here.
+        Unsupported: the program overrides functions' results, LLVM is not installed, or compiled
+            programs do not run on this computer.
     """
     if any(i.is_helper_call and i.imm == _OVERRIDE for i in code.instructions):
         raise Unsupported("a program that moves the guest is left to the core")
@@ -268,8 +278,8 @@ class SiteProgram:
 
         Args:
             code: the program.
-            view: the machine's.
-            call: a run, as helpers see it.
+            view: the machine's view for host code.
+            call: what helpers in Python get as the program's run (a call.ProgramRun).
             returns: True where it runs when a function has returned.
             clock: what ktime_get_ns is: HOST_CLOCK or INSTRUCTION_CLOCK, which the code reads by
                 itself; "": it calls Python.
@@ -313,23 +323,24 @@ class SiteProgram:
 
     @property
     def address(self) -> int:
-        """The address of its environment."""
+        """The address of the program's environment, whose first word is the address of its code."""
         return self._environment.address
 
     @property
     def asks(self) -> bool:
-        """True if it may call Python."""
+        """True if the code may call Python: for a helper, or for a word of the context."""
         return any(kind in ("call", "format", "word") for kind, _ in self._made.slots)
 
     def at(self, address: int, function: int = 0, cookie: int = 0) -> None:
-        """Set the words of the environment that say where the program is.
+        """Tell the program where its probe is: write it into the environment.
 
-        Of a program that runs at returns the pc is set by the machine, at each return.
+        Called when the probe is registered. For a program that runs at returns `address` is not
+        used: the machine sets the pc at each return.
 
         Args:
             address: the probe's address.
-            function: returned by get_func_ip.
-            cookie: returned by get_attach_cookie.
+            function: what the helper get_func_ip returns.
+            cookie: what the helper get_attach_cookie returns.
         """
         if not self._returns:
             self._pc.value = address
@@ -337,12 +348,13 @@ class SiteProgram:
             self._environment.set((name, 0), value)
 
     def run(self, pc: int) -> None:
-        """Run the program in a handler, at a hit that the machine has left to the core.
-
-        What a helper raises is raised.
+        """Run the program from a probe's handler, at a hit that the machine has left to the core.
 
         Args:
             pc: the address that was hit.
+
+        Raises:
+            BaseException: whatever a helper in Python has raised.
         """
         outer = self._pc.value
         self._pc.value = pc
@@ -355,7 +367,10 @@ class SiteProgram:
             self._handled = handled
 
     def _report(self, begins: bool) -> None:
-        """Show a helper in Python the registers as a handler sees them, unless it is called in one.
+        """Let a helper in Python read the guest's registers while it runs.
+
+        Called just before and just after each helper in Python. Does nothing within run(), whose
+        caller, a handler, has the registers already.
 
         Args:
             begins: True where the helper is about to run, False where it has run.
@@ -366,16 +381,19 @@ class SiteProgram:
         self._called(begins)
 
     def _shown(self) -> int:
-        """Return the address that a helper sees as the pc."""
+        """Return the address that a helper sees as the pc: without bits that select a mode."""
         return self._pc.value & ~self._view.arch.pointers.mode_bits
 
     def _word(self, index: int) -> int:
-        """Return a word of the context; called by the program's code where it cannot read the word.
+        """Read a word of the context; called by the program's code where it cannot read the word.
 
-        What reading raises ends the run instead.
+        Raises nothing: an error makes the program's run fail, and 0 is returned.
 
         Args:
-            index: number of the word.
+            index: number of the word, 0 to 127.
+
+        Returns:
+            The word, as an unsigned number of 64 bits.
         """
         try:
             self._report(True)

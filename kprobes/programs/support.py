@@ -33,7 +33,11 @@ class Library:
 
 
 def library(target: CodeTarget) -> Library:
-    """Return the functions for a target."""
+    """Return support.c's functions for a target; their file is read once.
+
+    Args:
+        target: the machine that the program is compiled for.
+    """
     return _library(target.bits, target.alone, target.swapped)
 
 
@@ -52,7 +56,11 @@ def _library(bits: int, guest: bool, swapped: bool) -> Library:
 
 
 def _name(text: str) -> str:
-    """Return the name of a function, of its text."""
+    """Return the name of a function, which is taken out of its IR: what is between "@" and "(".
+
+    Args:
+        text: the function's IR.
+    """
     return text[text.index("@") + 1 : text.index("(")]
 
 
@@ -71,13 +79,14 @@ def need(module: IrModule, name: str) -> None:
 
 
 def memory(w: IrWriter) -> str:
-    """Return the last arguments of @read and @read_string, as IR.
+    """Emit IR that loads the last three arguments of @read and @read_string; return their text.
 
-    They are: the table of guest memory, the engine, and the function that reads what is not in that
-    table.
+    They are the address of the table of guest memory, the engine, and the address of the function
+    that reads what is not in that table; 0 for those that the target does not have. The text is to
+    be put into the IR of the call: "i64 %v1, i64 %v2, i64 %v3".
 
     Args:
-        w: writes the function.
+        w: writer of the IR of the current function.
     """
     blocks = w.word(("blocks", 0))
     target = w.module.target

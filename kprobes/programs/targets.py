@@ -16,15 +16,15 @@ from .sections import SectionTarget
 
 
 class TargetSymbols(Protocol):
-    """The guest's symbols, as far as targets need them. Iterating gives them all."""
+    """The guest's symbols, as far as this file needs them. Iterating gives all symbols."""
 
     @property
     def main(self) -> Any:
-        """The file that the guest's own symbols are of."""
+        """Name of the guest's own file, which symbols without a `module` are of; or None."""
 
     def __iter__(self) -> Iterator[Any]: ...
     def find(self, name: str) -> Any:
-        """Return the symbol of a name; None: there is none."""
+        """Return the symbol that has a name; None: there is none."""
 
 
 @frozen
@@ -32,10 +32,11 @@ class Aim:
     """An address of the guest that a section's target means.
 
     Attributes:
-        symbol: name or address of the function; address of a marker.
-        name: how it is told from the target's other addresses; "" for the only one.
-        operands: a marker's arguments, as the compiler wrote them.
-        semaphore: address of 16 bits that count the tracers of a marker; 0: there are none.
+        symbol: name or address of the function; address of a static tracepoint.
+        name: how it is told from the target's other addresses; "" where it is the only one.
+        operands: arguments of a static tracepoint, as the compiler wrote them: `-4@%eax`.
+        semaphore: address of 16 bits that count the tracers of a static tracepoint; 0: there are
+            none.
     """
 
     symbol: str | int
@@ -47,16 +48,17 @@ class Aim:
 def aims(
     code: Code, target: SectionTarget, symbols: TargetSymbols, markers: Callable[[], Iterable[Any]]
 ) -> list[Aim]:
-    """Return the addresses of the guest that a target means, at least one.
+    """Find the guest's addresses that a section's target means: at least one.
 
     Args:
-        code: the program, for the refusal.
-        target: where its section says that it belongs.
+        code: the program, for the error.
+        target: where the program's section says that it belongs.
         symbols: the guest's symbols.
-        markers: returns the guest's static tracepoints (debug.markers.Marker).
+        markers: returns the guest's static tracepoints (debug.markers.Marker); called only for
+            targets that are one.
 
     Raises:
-        ProgramError: the guest has nothing of that.
+        ProgramError: the guest has no such function or tracepoint.
     """
     if target.on == "marker":
         return _marked(code, target, list(markers()))
@@ -82,12 +84,12 @@ def aims(
 
 
 def functions(symbols: TargetSymbols, pattern: str, image: str) -> Iterator[Any]:
-    """Yield the symbols of functions by their names; of several at one address, the first.
+    """Yield the symbols of functions whose names match; of several at one address, the first.
 
     Args:
-        symbols: the guest's.
-        pattern: a glob of the names.
-        image: a glob of the names of files that they are in; "": any.
+        symbols: the guest's symbols.
+        pattern: a glob for the functions' names.
+        image: name, path or glob of the file that the functions are in; "" or "*": any.
     """
     matches = re.compile(fnmatch.translate(pattern)).match
     seen = set[int]()
@@ -104,13 +106,14 @@ def functions(symbols: TargetSymbols, pattern: str, image: str) -> Iterator[Any]
 
 
 def _of_image(module: str, loaded: bool, image: str) -> bool:
-    """Return True for a symbol of an image; a path stands for the file's name, `libc` for
-    libc.so.6.
+    """Return True where a symbol's file is the one that was asked for.
 
     Args:
-        module: the symbol's file.
-        loaded: True for one that was loaded beside the guest's own file.
-        image: what was asked for; "" and * are all, /proc/self/exe is the guest's own.
+        module: name or path of the symbol's file.
+        loaded: True where that file was loaded beside the guest's own one, such as a library.
+        image: what was asked for: a name, path or glob; of a path the file's name is enough, and
+            `libc` or `c` means libc.so.6. "" and "*" mean any file, "/proc/self/exe" the guest's
+            own.
     """
     if image in ("", "*"):
         return True
@@ -127,14 +130,15 @@ def _of_image(module: str, loaded: bool, image: str) -> bool:
 
 
 def _serving(name: str, symbols: TargetSymbols) -> str:
-    """Return the name of the function that serves a system call: a kernel's, or else a library's.
+    """Return the name of the guest's function that serves a system call.
 
     Args:
-        name: the system call's name.
+        name: the system call's name: `openat`.
         symbols: the guest's symbols.
 
     Returns:
-        `name` itself, where the guest has no function named like a kernel's.
+        The name of a kernel's function, such as `__x64_sys_openat`; `name` itself, a library's
+        function, where the guest has none named like that.
     """
     ends = (f"_sys_{name}", f"__se_sys_{name}")
     for symbol in symbols:
@@ -147,12 +151,12 @@ def _marked(code: Code, target: SectionTarget, markers: list[Any]) -> list[Aim]:
     """Return the addresses of a static tracepoint, one for each place in the code that has it.
 
     Args:
-        code: the program, for the refusal.
-        target: provider, name and image, which may be globs.
-        markers: the guest's static tracepoints.
+        code: the program, for the error.
+        target: the tracepoint's provider, name and image, which may be globs.
+        markers: the guest's static tracepoints (debug.markers.Marker).
 
     Raises:
-        ProgramError: none of them fits.
+        ProgramError: none of `markers` fits the target.
     """
     wanted = os.path.basename(target.image)
     found = [

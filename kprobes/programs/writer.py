@@ -24,28 +24,28 @@ class ContextSource(Protocol):
     """The source of a context's words, where the context is not memory behind r1."""
 
     def load(self, writer: IrWriter, offset: int, size: int) -> str:
-        """Write a read of the context, and return the name of the value, an i64.
+        """Emit IR that reads a part of the context; return the value's name, an i64.
 
         Args:
-            writer: writes the function.
+            writer: writer of the IR of the current function.
             offset: bytes from the context's beginning.
-            size: bytes.
+            size: bytes that are read: 1, 2, 4 or 8.
         """
 
     def address(self, writer: IrWriter) -> str:
-        """Write what r1 is at the start, and return its name, an i64."""
+        """Emit IR for the value that r1 has at the program's start; return its name, an i64."""
 
 
 class Inline(Protocol):
-    """Writes helpers as code."""
+    """Emits IR for helpers in place of calls of them."""
 
     def __call__(self, w: IrWriter, pc: int, number: int, /) -> str | None:
-        """Write a helper's code.
+        """Emit IR that does what a helper does.
 
         Args:
-            w: writes the function.
+            w: writer of the IR of the current function.
             pc: slot of the call.
-            number: the helper's number.
+            number: Linux's number of the helper.
 
         Returns:
             Name of its result; None, with nothing written: the environment's ("call", number) is
@@ -54,7 +54,7 @@ class Inline(Protocol):
 
 
 def no_inline(writer: IrWriter, pc: int, number: int) -> str | None:
-    """Return None: every helper is called."""
+    """Return None: no helper is inlined, all are called. An Inline; its arguments are not used."""
     return None
 
 
@@ -94,13 +94,14 @@ class IrModule:
     """The IR of one program, while it is written.
 
     Attributes:
-        code: the instructions.
-        places: what registers point at.
-        target: the machine.
-        inline: writes helpers.
-        context: where the context's words are; None: it is memory.
-        slots: words of the environment in use -> their places in it.
-        support: functions that others call, by name.
+        code: the program's eBPF instructions, one for each slot.
+        places: what registers point at, at each slot.
+        target: the machine that the IR is for.
+        inline: emits IR for helpers in place of calls.
+        context: emits reads of the context; None: the context is memory at r1.
+        slots: what a word of the environment is -> its index among the words, header included;
+            filled as IR is emitted.
+        support: name of a support function -> its IR; filled as IR is emitted.
     """
 
     code: tuple[Instruction, ...]
@@ -112,25 +113,28 @@ class IrModule:
     support: dict[str, str] = field(factory=dict)
 
     def slot(self, what: Slot) -> int:
-        """Return the offset in bytes of a word in the environment; a new word gets the next one.
+        """Return the offset in bytes of a word in the environment; a new word is put at the end.
 
         Args:
-            what: what the word is.
+            what: what the word is: (kind, number), such as ("map", 0).
         """
         return 8 * self.slots.setdefault(what, HEADER + len(self.slots))
 
     def need(self, name: str, text: str) -> None:
-        """Add a function that others call to the module, unless it is there.
+        """Add a support function to the module, unless it has one of that name.
 
         Args:
-            name: its name.
-            text: its IR.
+            name: the function's name.
+            text: IR of the whole function.
         """
         self.support.setdefault(name, text)
 
 
 class IrWriter:
-    """Writes one function. Values and pointers are given by their names in the IR.
+    """Writes the LLVM IR of one function of a program, line by line.
+
+    Nothing is executed or compiled here: methods append lines of IR. Values and pointers are
+    given, and returned, by their names in the IR: `%v1`.
 
     Attributes:
         module: the program's IR.
@@ -154,10 +158,10 @@ class IrWriter:
         self._counter = ""
 
     def emit(self, text: str) -> str:
-        """Write an instruction with a result; return the result's name.
+        """Append an IR instruction that has a result; return the result's name.
 
         Args:
-            text: the instruction without `name =`.
+            text: the IR instruction without `name =`: "add i64 %v1, 8".
         """
         self._names += 1
         name = f"%v{self._names}"
@@ -165,20 +169,25 @@ class IrWriter:
         return name
 
     def do(self, text: str) -> None:
-        """Write an instruction without a result."""
+        """Append an IR instruction that has no result, such as a store or a branch."""
         self.lines.append(f"  {text}")
 
     def room(self, size: int) -> str:
-        """Allocate bytes on the function's stack; return the pointer's name."""
+        """Have the function allocate bytes on its stack as it begins; return the pointer's name.
+
+        Args:
+            size: how many bytes.
+        """
         name = f"%room{len(self.rooms)}"
         self.rooms.append(f"  {name} = alloca [{size} x i8], align 16")
         return name
 
     def counter(self, value: int) -> str:
-        """Return the name of the pointer to the function's only counter, an i64.
+        """Return the IR name of the pointer to the function's only counter, an i64 on its stack.
 
         Args:
-            value: what it begins with, where it is new.
+            value: what the counter begins with each time that the function is called; looked at
+                in the first call of this method only.
         """
         if not self._counter:
             self._counter = self.room(8)
@@ -191,22 +200,27 @@ class IrWriter:
         return f"b{self._names}"
 
     def begin(self, label: str) -> None:
-        """Begin a block of code at a label."""
+        """Append a label: the instructions that follow are the block that branches to it enter."""
         self.lines.append(f"{label}:")
 
     # --- values
 
     def get(self, register: int, bits: int = 64) -> str:
-        """Write a read of a register; return the name of its value, or of its lower bits."""
+        """Emit IR that reads a register of the program; return the value's name.
+
+        Args:
+            register: number of the eBPF register, 0 to 10.
+            bits: how many of its lower bits are read.
+        """
         value = self.emit(f"load i64, ptr %r{register}")
         return value if bits == 64 else self.emit(f"trunc i64 {value} to i{bits}")
 
     def put(self, register: int, value: str, bits: int = 64) -> None:
-        """Write a value to a register, zero-extended.
+        """Emit IR that writes a value to a register of the program, zero-extended to 64 bits.
 
         Args:
-            register: its number.
-            value: name of the value.
+            register: number of the eBPF register, 0 to 10.
+            value: IR name of the value.
             bits: bits of the value.
         """
         if bits < 64:
@@ -214,28 +228,29 @@ class IrWriter:
         self.do(f"store i64 {value}, ptr %r{register}")
 
     def word(self, what: Slot) -> str:
-        """Write a read of a word of the environment, and return the name of the value, an i64.
+        """Emit IR that reads a word of the environment; return the value's name, an i64.
 
-        It stays as it is while the program runs, so LLVM need not load it twice.
+        The word must not change while the program runs: LLVM may load it once.
 
         Args:
-            what: what the word is; a new one gets the next offset.
+            what: what the word is; a new word is put at the environment's end.
         """
         at = self.emit(f"getelementptr i8, ptr %env, i64 {self.module.slot(what)}")
         known = ", !range !0" if what[0] in ("map", "value") else ""
         return self.emit(f"load i64, ptr {at}, !invariant.load !1{known}")
 
     def pointer(self, value: str) -> str:
-        """Write a cast of an address to a pointer; return the pointer's name."""
+        """Emit IR that casts an address, an i64, to a pointer; return the pointer's name."""
         return self.emit(f"inttoptr i64 {value} to ptr")
 
     def address(self, pc: int, register: int, offset: int = 0) -> str:
-        """Write the sum of a register and an offset, and return the name of the pointer.
+        """Emit IR that makes a pointer of a register and an offset; return the pointer's name.
 
         Args:
-            pc: slot of the instruction.
-            register: its number.
-            offset: bytes.
+            pc: slot of the eBPF instruction that uses it: there the register may be known to point
+                into the frame.
+            register: number of the eBPF register with the address.
+            offset: bytes that are added.
         """
         place = self.module.places.at(pc, register)
         if place.kind is PlaceKind.FRAME:
@@ -246,36 +261,44 @@ class IrWriter:
         return self.pointer(self.emit(f"add i64 {value}, {offset}") if offset else value)
 
     def load(self, pointer: str, bits: int, align: int = 1) -> str:
-        """Write a load as the program sees it, swapped where byte orders differ; return its name.
+        """Emit IR that loads a number in the program's byte order; return its name.
 
         Args:
-            pointer: where from.
+            pointer: IR name of the pointer to it.
             bits: bits of the value.
             align: bytes of which the address is a multiple.
         """
         return self.swap(self.emit(f"load i{bits}, ptr {pointer}, align {align}"), bits)
 
     def store(self, value: str, pointer: str, bits: int, align: int = 1) -> None:
-        """Write a store as the program sees it, swapped where byte orders differ.
+        """Emit IR that stores a number in the program's byte order.
 
         Args:
-            value: name of the value.
-            pointer: where to.
+            value: IR name of the value.
+            pointer: IR name of the pointer to where it is stored.
             bits: bits of the value.
             align: bytes of which the address is a multiple.
         """
         self.do(f"store i{bits} {self.swap(value, bits)}, ptr {pointer}, align {align}")
 
     def swap(self, value: str, bits: int) -> str:
-        """Return the name of a value as it lies in memory: reversed where byte orders differ."""
+        """Emit IR that converts a value between the target's and the program's byte order.
+
+        Args:
+            value: IR name of the value.
+            bits: bits of the value.
+
+        Returns:
+            IR name of the converted value; `value` itself where both orders are the same.
+        """
         return self.reversed(value, bits) if self.module.target.swapped else value
 
     def reversed(self, value: str, bits: int) -> str:
-        """Write a reversal of a value's bytes; return its name.
+        """Emit IR that reverses a value's bytes; return the result's name.
 
         Args:
-            value: name of the value.
-            bits: bits of the value.
+            value: IR name of the value.
+            bits: bits of the value; 8: nothing is emitted.
         """
         return (
             value if bits == 8 else self.emit(f"call i{bits} @llvm.bswap.i{bits}(i{bits} {value})")

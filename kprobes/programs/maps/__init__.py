@@ -71,13 +71,16 @@ PER_CPU = frozenset({MapType.PERCPU_ARRAY, MapType.PERCPU_HASH, MapType.LRU_PERC
 
 
 class ByAddress(dict[int, Map]):
-    """Maps by the address that LDDW loads, those that maps of maps hold at the moment included."""
+    """A mapping: address that LDDW loads -> map.
+
+    Maps that are in maps of maps at the moment of the look-up are found, too.
+    """
 
     def __init__(self, maps: Iterable[Map]) -> None:
         """Enter maps by their addresses.
 
         Args:
-            maps: the program's.
+            maps: the program's maps.
         """
         super().__init__({m.address: m for m in maps})
         self.holders = [m for m in self.values() if isinstance(m, Maps)]
@@ -98,7 +101,10 @@ class ByAddress(dict[int, Map]):
 
 
 def create(spec: Spec) -> Map:
-    """Return a new map.
+    """Make a map, of the class for its type.
+
+    Args:
+        spec: the map's definition.
 
     Raises:
         ProgramError: there is no such type here, the type does not allow these sizes, or it is too

@@ -1,4 +1,4 @@
-"""The common part of all maps: see the package's docstring."""
+"""The common part of all maps; the package's docstring says what maps are."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ class Codec(Protocol):
     """Translates between the bytes of a key or value and what Python shows."""
 
     def load(self, raw: bytes) -> Any:
-        """Return what Python shows for bytes."""
+        """Return the Python value that bytes mean."""
 
     def store(self, value: Any) -> bytes:
-        """Return the bytes of a value; raises anything where it has none."""
+        """Return the bytes of a Python value. May raise any error where it does not fit."""
 
 
 class Plain:
@@ -106,14 +106,14 @@ class Plain:
         self._code = {1: "B", 2: "H", 4: "I", 8: "Q"}.get(size)
 
     def load(self, raw: bytes) -> Any:
-        """Return the integer, or the bytes."""
+        """Return the integer that bytes mean; the bytes themselves if they are not 1, 2, 4 or 8."""
         return struct.unpack(self._order + self._code, raw)[0] if self._code else raw
 
     def store(self, value: Any) -> bytes:
-        """Return the bytes of an integer (negative: two's complement), or of what has a buffer.
+        """Return the bytes of an integer (negative: two's complement), or of a bytes-like object.
 
         Raises:
-            BadArgument: `value` is something else, or of another size.
+            BadArgument: `value` is something else, or does not have `size` bytes.
         """
         if hasattr(type(value), "__index__"):
             return self._integer(index(value))
@@ -130,10 +130,10 @@ class Plain:
         return raw
 
     def _integer(self, value: int) -> bytes:
-        """Return the bytes of an integer.
+        """Return the bytes of an integer; a negative one as two's complement.
 
         Raises:
-            BadArgument: it does not fit.
+            BadArgument: `value` does not fit into `size` bytes.
         """
         bits = 8 * self.size
         if bits and not -(1 << bits - 1) <= value < 1 << bits:
@@ -146,15 +146,15 @@ class Plain:
 
 
 def stored(what: str, codec: Codec, value: Any) -> bytes:
-    """Return the bytes of a value.
+    """Return the bytes of a Python value, whose errors all become BadArgument.
 
     Args:
-        what: names the value in the error.
-        codec: translates it.
+        what: names the value in the error: "map counts: key".
+        codec: translates the value.
         value: the value, as Python shows it.
 
     Raises:
-        BadArgument: the codec raises, whatever that is: the value does not fit the type.
+        BadArgument: the codec raises an error, of any class: the value does not fit the type.
     """
     try:
         return codec.store(value)
@@ -200,7 +200,10 @@ class Spec:
 
 
 class Map:
-    """A map; the types derive from it. Programs' side is here, Python's side in the types.
+    """A map: memory that programs and Python share. A class for each type of maps derives from it.
+
+    Methods `*_elem` are called for programs' helpers and take bytes; Python uses the classes'
+    mapping methods.
 
     Attributes:
         spec: its definition; the fields are attributes of the map, too.
@@ -210,7 +213,8 @@ class Map:
             there are none.
         frozen: True for read-only data that a program has been verified with: they stay as they
             are.
-        copies: functions, each of which copies what a guest's copy has into Python's map.
+        copies: functions without arguments, one for each guest that has a copy of the map: each
+            copies what the guest has written into Python's map.
     """
 
     address: int
@@ -219,7 +223,10 @@ class Map:
     percpu = False  # a value for each CPU
 
     def __init__(self, spec: Spec) -> None:
-        """Make a map without memory; each type makes its own.
+        """Set the attributes; the class of a type allocates the memory.
+
+        Args:
+            spec: the definition.
 
         Raises:
             ProgramError: a number of the definition has more than 32 bits.
@@ -243,7 +250,7 @@ class Map:
 
     @property
     def stride(self) -> int:
-        """Bytes from one value to the next: of the next CPU, in a per-CPU map."""
+        """Bytes from one value to the next: `value_size` rounded up to 8."""
         return self.value_size + 7 & ~7
 
     def extent(self, address: int) -> tuple[int, int] | None:
@@ -253,12 +260,13 @@ class Map:
             address: an address in this process, within `span`.
 
         Returns:
-            None: the address lies in no value. So does every address in a map without such values.
+            None: the address lies in no value. Maps whose values programs cannot access by address
+            always return None.
         """
         return None
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
-        """Return the address of a key's value in this process; 0: there is none.
+        """Return the address of a key's value in this process; 0: the map does not have the key.
 
         Args:
             key: the key's bytes.
@@ -297,25 +305,25 @@ class Map:
         return EINVAL
 
     def pop_elem(self) -> bytes | None:
-        """Remove the next value and return its bytes; None: there is none."""
+        """Remove the next value of a queue or stack and return its bytes; None: there is none."""
         return None
 
     def peek_elem(self) -> bytes | None:
-        """Return the bytes of the next value, which stays; None: there is none."""
+        """Return the bytes of the next value of a queue or stack, which stays; None: none is."""
         return None
 
     # ---- Python's side
 
     def _raw(self, what: str, codec: Codec, value: Any) -> bytes:
-        """Return the bytes of a key, or of a value.
+        """Return the bytes of a key or value that Python gives.
 
         Args:
             what: "key" or "value", for the error.
-            codec: translates it.
+            codec: translates the key or value.
             value: the key or value, as Python shows it.
 
         Raises:
-            BadArgument: it does not fit the type.
+            BadArgument: the key or value does not fit the type.
         """
         return stored(f"map {self.name}: {what}", codec, value)
 
@@ -340,7 +348,7 @@ class Map:
         return values
 
     def settle(self) -> None:
-        """Copy what programs in stopped guests have written to this map into Python's map.
+        """Bring Python's map up to date: copy what programs in stopped guests have written to it.
 
         From then until a guest goes on, Python's map is valid, and the guest's copy is not used.
         """
@@ -348,10 +356,10 @@ class Map:
             bring()
 
     def refuse(self, reason: str, hint: str = "") -> ProgramError:
-        """Return the error of a map that cannot be made; the caller raises it.
+        """Return an error that says why this map cannot be made; the caller raises it.
 
         Args:
-            reason: why.
+            reason: why, as a clause.
             hint: what to do instead; "": nothing is known.
         """
         return ProgramError(f"map {self.spec.name or '?'}: {reason}", hint=hint)
@@ -364,7 +372,7 @@ class Map:
             filled: True where its pages are allocated at once, not when they are first touched.
 
         Raises:
-            ProgramError: it would be larger than LIMIT.
+            ProgramError: the memory would be larger than LIMIT.
         """
         if size > LIMIT:
             raise self.refuse(

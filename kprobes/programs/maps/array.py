@@ -79,20 +79,25 @@ class Array(Map, MutableMapping[int, Any]):
         return (start, start + self.value_size) if address < start + self.value_size else None
 
     def _index(self, key: bytes) -> int:
-        """Return the index that a key is."""
+        """Return the index that a key's 4 bytes mean, in the program's byte order."""
         return int.from_bytes(key, self._order)  # type: ignore[arg-type]
 
     def _at(self, index: int, cpu: int) -> int:
-        """Return the offset of a value in the memory."""
+        """Return the offset in bytes of a value in the array's memory.
+
+        Args:
+            index: the value's index.
+            cpu: number of the CPU whose value it is; not used unless the array is per-CPU.
+        """
         return (index * self.cpus + (cpu if self.percpu else 0)) * self.stride
 
     def _put(self, index: int, cpu: int, value: bytes) -> None:
-        """Write the bytes of a value."""
+        """Write the bytes of the value at an index, in a per-CPU array that of one CPU."""
         at = self._at(index, cpu)
         self.block.view[at : at + self.value_size] = value
 
     def _get(self, index: int, cpu: int) -> Any:
-        """Return a value as Python shows it."""
+        """Return the value at an index, in a per-CPU array that of one CPU, as Python shows it."""
         at = self._at(index, cpu)
         return self.value_codec.load(bytes(self.block.view[at : at + self.value_size]))
 

@@ -45,12 +45,12 @@ class Hash(Map, MutableMapping[Any, Any]):
     The order of its keys is that of the entries' memory.
 
     Attributes:
-        lost: how often all entries were removed, since a guest had written over its copy of them.
-        made: the header of the new table.
+        lost: how often drop() was called: a guest had written over its copy of the table.
+        made: bytes of the header as they were when the table was new.
         lru: True where a full table evicts the entry that was not looked up for longest.
         slots: slots of the index.
-        entries: bytes from the header to the entries.
-        value_at: bytes from an entry to its first value.
+        entries: offset of the entries in the table's memory, in bytes.
+        value_at: offset of an entry's first value from the entry's beginning, in bytes.
         entry_size: bytes of an entry.
     """
 
@@ -161,7 +161,7 @@ class Hash(Map, MutableMapping[Any, Any]):
     # ---- entries
 
     def _entry(self, entry: int) -> tuple[int, int]:
-        """Return (home, state) of an entry, given by its number."""
+        """Return (home, state) of an entry, given by its number; the module says what they are."""
         home, state = struct.unpack_from("II", self._view, self.entries + entry * self.entry_size)
         return home, state
 
@@ -200,14 +200,18 @@ class Hash(Map, MutableMapping[Any, Any]):
         self._view[at : at + self.value_size] = value
 
     def _home(self, key: bytes) -> int:
-        """Return the slot of the index where the search for a key begins."""
+        """Return the slot of the index where the search for a key begins: its home.
+
+        Args:
+            key: the key's bytes.
+        """
         return self.home(self._words.unpack(key + self._pad))
 
     def home(self, words: Iterable[int]) -> int:
-        """Return the slot of the index where the search for a key begins.
+        """Return the slot of the index where the search for a key begins: its home.
 
         Args:
-            words: the key's 64-bit words, zeros behind it.
+            words: the key as 64-bit words of the host's byte order, padded with zeros.
         """
         h = self._head[SEED]
         for word in words:
@@ -216,11 +220,14 @@ class Hash(Map, MutableMapping[Any, Any]):
         return h >> 32 & self._head[MASK]
 
     def _find(self, key: bytes) -> tuple[int, int]:
-        """Find a key.
+        """Search the table for a key.
+
+        Args:
+            key: the key's bytes.
 
         Returns:
-            (slot of the index, number of the entry); (the slot where it would be, -1) without such
-            a key.
+            (slot of the index, number of the entry); (the empty slot where the key would go, -1):
+            the table does not have it.
         """
         mask, index = self._head[MASK], self._index
         slot = self._home(key)
@@ -234,8 +241,8 @@ class Hash(Map, MutableMapping[Any, Any]):
         """Make a new entry for a key, its values zeroed; a full LRU table evicts another for it.
 
         Args:
-            key: the key, which is not there.
-            slot: the slot of the index that _find() gave.
+            key: the bytes of a key that the table does not have.
+            slot: the slot of the index that _find() gave for the key.
 
         Returns:
             The entry's number; -1: there is no room.
@@ -257,7 +264,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return entry
 
     def _take(self) -> int:
-        """Take an entry off the list of free ones, or else the next one that was never used.
+        """Allocate an entry: one off the list of free ones, or else the next that was never used.
 
         Returns:
             The entry's number; -1: all entries are in use.
@@ -273,8 +280,9 @@ class Hash(Map, MutableMapping[Any, Any]):
         return -1
 
     def _evict(self) -> None:
-        """Free an entry: from the hand on, the first that was not looked up since the last round.
+        """Remove one entry of a full LRU table, and its key.
 
+        It is the first from the hand on that was not looked up since the hand was there last.
         Entries that were looked up are marked as not looked up, and passed over.
         """
         head = self._head
@@ -288,7 +296,7 @@ class Hash(Map, MutableMapping[Any, Any]):
                 self._mark(entry, home, USED)
 
     def _remove(self, slot: int, entry: int) -> None:
-        """Free an entry, and close the gap that it leaves in the index.
+        """Free an entry and its slot; close the gap in the index, so that others are still found.
 
         Args:
             slot: the slot of the index that has the entry.
@@ -312,9 +320,13 @@ class Hash(Map, MutableMapping[Any, Any]):
         index[slot] = 0
 
     def next_key(self, entry: int) -> tuple[int, bytes]:
-        """Return the first entry in use from a number on: (the number behind it, its key).
+        """Find the first entry in use from a number on.
 
-        (0, zeros) where there is none.
+        Args:
+            entry: number of an entry; 0: the first.
+
+        Returns:
+            (the found entry's number plus 1, its key's bytes); (0, zeros): there are no more.
         """
         for number in range(entry, min(self._head[FRESH], self.max_entries)):
             if self._entry(number)[1]:
@@ -322,7 +334,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         return 0, bytes(self.key_size)
 
     def value_bytes(self, entry: int, cpu: int = 0) -> bytes:
-        """Return the bytes of a value.
+        """Return the bytes of an entry's value.
 
         Args:
             entry: the entry's number.
@@ -332,8 +344,9 @@ class Hash(Map, MutableMapping[Any, Any]):
         return bytes(self._view[at : at + self.value_size])
 
     def drop(self) -> None:
-        """Remove all entries, and add 1 to `lost`: a guest has written over its copy of the
-        table.
+        """Empty the table, and add 1 to `lost`.
+
+        Called where a guest has written over its copy, so that nothing in it can be believed.
         """
         self._view[:HEADER] = self.made
         self.clear()
@@ -377,7 +390,7 @@ class Hash(Map, MutableMapping[Any, Any]):
             raise KeyError(key)
 
     def clear(self) -> None:
-        """Remove all entries; new ones are put in the order of memory again."""
+        """Remove all entries; new keys are put from the first entry on again."""
         self._head[COUNT] = self._head[FREE] = self._head[FRESH] = self._head[HAND] = 0
         self._view[HEADER : HEADER + 4 * self.slots] = bytes(4 * self.slots)
 

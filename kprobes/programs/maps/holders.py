@@ -12,11 +12,12 @@ from .hash import Hash
 
 
 class Maps(Map, MutableMapping[Any, Map]):
-    """ARRAY_OF_MAPS and HASH_OF_MAPS: maps of one kind, by a key. Programs look them up; Python
-    puts them in.
+    """ARRAY_OF_MAPS and HASH_OF_MAPS: maps of one kind, by a key. In Python a mapping key -> map.
+
+    Programs look maps up; only Python puts them in.
 
     Attributes:
-        inner: a map like those that it holds; what a program may do with one is known from it.
+        inner: a map like those that it holds: the verifier takes what is looked up for it.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -40,16 +41,16 @@ class Maps(Map, MutableMapping[Any, Map]):
         self._held: dict[bytes, Map] = {}
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
-        """Return the address of the map at a key; 0: there is none."""
+        """Return the address of the map at a key, given by its bytes; 0: there is none."""
         held = self._held.get(key)
         return 0 if held is None else held.address
 
     def delete_elem(self, key: bytes) -> int:
-        """Remove the map at a key; return 0, or ENOENT."""
+        """Remove the map at a key, given by its bytes; return 0, or ENOENT."""
         return ENOENT if self._held.pop(key, None) is None else 0
 
     def held(self) -> Iterable[Map]:
-        """Return the maps that it holds."""
+        """Return the maps that this map holds at the moment."""
         return self._held.values()
 
     # ---- Python's side
@@ -114,7 +115,7 @@ class Programs(Map, MutableMapping[int, Any]):
         self._ready: dict[int, Any] = {}
 
     def delete_elem(self, key: bytes) -> int:
-        """Remove the program at an index; return 0, or ENOENT."""
+        """Remove the program at an index, given by its 4 bytes; return 0, or ENOENT."""
         number = int.from_bytes(key, self.spec.order)  # type: ignore[arg-type]
         self._ready.pop(number, None)
         return ENOENT if self._held.pop(number, None) is None else 0
@@ -123,7 +124,7 @@ class Programs(Map, MutableMapping[int, Any]):
         """Make an engine for each program that the array holds, before they are needed at a hit.
 
         Args:
-            make: (Program) -> what runs it; kept for ready().
+            make: (Program) -> engine that runs it; kept for ready().
         """
         for number, program in self._held.items():
             self._ready[number] = make(program)
@@ -171,8 +172,9 @@ class Programs(Map, MutableMapping[int, Any]):
 
 
 class Bloom(Map):
-    """BLOOM_FILTER: a set of values. This one keeps them all, so it never says yes of a value that
-    it has not.
+    """BLOOM_FILTER: a set of values.
+
+    Unlike Linux's it keeps the values, so it has no false positives.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -242,7 +244,7 @@ class TaskStorage(Hash):
         """Make an empty map.
 
         Raises:
-            ProgramError: keys have not 4 bytes.
+            ProgramError: the keys do not have 4 bytes.
         """
         super().__init__(spec)
         if self.key_size != 4:
@@ -250,8 +252,9 @@ class TaskStorage(Hash):
 
 
 class Nothing(Map):
-    """A map for what guests do not have, such as control groups: programs that use it are
-    refused.
+    """CGROUP_ARRAY: a map for control groups, which guests do not have.
+
+    An object may define one; a program that uses it is refused.
     """
 
     def __init__(self, spec: Spec) -> None:

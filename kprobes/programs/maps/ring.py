@@ -43,8 +43,8 @@ class Ring(Map):
     Attributes:
         size: bytes, a power of two; of RINGBUF, max_entries rounded up to one, at least a page.
         overwrites: True where new records take the place of the oldest.
-        fence: position; reserved records before it belong to runs of programs that wait in a
-            helper.
+        fence: a position: reserved records before it belong to programs that are in a helper, in
+            which another program runs now.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -81,14 +81,15 @@ class Ring(Map):
     # ---- programs' side
 
     def reserve(self, size: int, cpu: int = 0) -> int:
-        """Begin a record.
+        """Reserve a record: allocate it, so that its data can be written before commit().
 
         Args:
-            size: bytes of its data.
-            cpu: number of the CPU that it is of.
+            size: bytes of the record's data.
+            cpu: number of the CPU on which the program runs; kept in the record.
 
         Returns:
-            The address of its data; 0: there is no room, which is counted.
+            The address of the record's data in this process; 0: there is no room, and 1 is added to
+            `lost`.
         """
         head = self._head
         total = size + 15 & ~7
@@ -103,10 +104,12 @@ class Ring(Map):
         return self.address + HEADER + at + 8
 
     def _make_room(self, total: int) -> None:
-        """Drop the oldest complete records until a new one fits.
+        """Drop the oldest records until a new one fits, or until one is not complete.
+
+        Those that readers would have got are counted as lost.
 
         Args:
-            total: bytes of the new one, its head included.
+            total: bytes of the new record, its head and padding included.
         """
         head = self._head
         while total <= self.size < head[PRODUCER] + total - head[CONSUMER]:
@@ -117,19 +120,20 @@ class Ring(Map):
             head[CONSUMER] += (length & ~DISCARDED) + 15 & ~7
 
     def commit(self, record: int, discard: bool = False) -> None:
-        """Complete a record, so that readers see it.
+        """Complete a reserved record, so that readers get it.
 
         Args:
             record: the address that reserve() gave.
-            discard: True: readers pass it over instead.
+            discard: True to discard it: readers never get it.
         """
         at = record - self.address - HEADER - 8
         length, cpu = struct.unpack_from("II", self._data, at)
         struct.pack_into("II", self._data, at, length & ~BUSY | (DISCARDED if discard else 0), cpu)
 
     def abandon(self) -> None:
-        """Discard the records that a failed run has reserved and neither submitted nor
-        discarded.
+        """Discard all reserved records behind the fence that are not complete.
+
+        Called when a program's run has failed: it neither submits nor discards them.
         """
         head = self._head
         at = max(head[CONSUMER], self.fence)
@@ -141,9 +145,9 @@ class Ring(Map):
 
     @contextmanager
     def fenced(self) -> Iterator[None]:
-        """Protect the records that are reserved by now from abandon(), inside a with block.
+        """Protect the records that are reserved by now from abandon(): a context manager.
 
-        A helper runs there, within which other programs may run and fail.
+        Used around a helper, within which other programs may run and fail.
         """
         outer = self.fence
         self.fence = self._head[PRODUCER]
@@ -157,10 +161,10 @@ class Ring(Map):
 
         Args:
             data: the record's bytes.
-            cpu: number of the CPU that it is of.
+            cpu: number of the CPU on which the program runs; kept in the record.
 
         Returns:
-            False: there is no room, which is counted in `lost`.
+            True; False: there is no room, and 1 is added to `lost`.
         """
         record = self.reserve(len(data), cpu)
         if record:
@@ -191,15 +195,20 @@ class Ring(Map):
     # ---- Python's side
 
     def drop(self) -> None:
-        """Remove all records, and add 1 to `lost`: a guest has written over the ring."""
+        """Remove all records, and add 1 to `lost`.
+
+        Called where a guest has written over its copy, so that nothing in it can be believed.
+        """
         self._head[CONSUMER] = self._head[PRODUCER]
         self._head[LOST] += 1
 
     def take(self, size: int) -> bytes:
         """Remove all records, and return their data, one behind the other.
 
+        For rings whose records all have one size, and are all complete.
+
         Args:
-            size: bytes of each record's data, a multiple of 8; each record must be complete.
+            size: bytes of each record's data, a multiple of 8.
         """
         head = self._head
         step = struct.Struct(f"8x{size}s")

@@ -1,5 +1,4 @@
-"""Checks whether programs may have left a hash table as it is: a guest may have written over its
-copy.
+"""Checks a hash table that was copied from a guest, which may have written over its copy.
 
 `hash` says how it lies in memory.
 """
@@ -17,12 +16,13 @@ Row = tuple[int, ...]  # an entry's home, state, and words of its key
 
 
 def sound(m: Hash) -> bool:
-    """Return True where programs may have left a hash table as it is.
+    """Return True where the memory of a hash table is consistent, as programs leave it.
 
-    Each entry in use is found by its key then, and all others are free.
+    Each entry in use is found by its key then, and all others are free. False: the guest has
+    written over it.
 
     Args:
-        m: the table, with what a guest's copy had.
+        m: the table, into which a guest's copy was copied.
     """
     view = m.block.view
     head = struct.unpack_from("=8Q", view)
@@ -46,13 +46,12 @@ def sound(m: Hash) -> bool:
 
 
 def _found(m: Hash, slots: list[int], rows: list[Row]) -> bool:
-    """Return True if every entry in use stands behind its home without a gap, and no two have one
-    key.
+    """Return True if a search finds every entry in use, and no two have the same key.
 
     Args:
         m: the table.
-        slots: the index.
-        rows: the entries.
+        slots: the words of the index: number of an entry plus 1, or 0; each is in `rows`.
+        rows: (home, state, words of the key) of each entry that was ever used.
     """
     run = 0
     mask = m.slots - 1
@@ -75,11 +74,11 @@ def _found(m: Hash, slots: list[int], rows: list[Row]) -> bool:
 
 
 def _free(number: int, rows: list[Row]) -> int:
-    """Return the number of entries on the list of free ones; -1: it does not end as it should.
+    """Return how many entries are on the list of free ones; -1: the list is damaged.
 
     Args:
-        number: the first entry's number plus 1; 0: the list is empty.
-        rows: the entries.
+        number: number of the first entry on the list plus 1; 0: the list is empty.
+        rows: (home, state, words of the key) of each entry that was ever used.
     """
     seen = set[int]()
     while 0 < number <= len(rows) and number not in seen and not rows[number - 1][1]:

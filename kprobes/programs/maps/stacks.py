@@ -14,7 +14,7 @@ REUSE: Final = 1 << 10
 
 
 class StackTraces(Map, Mapping[int, tuple[int, ...]]):
-    """In Python a mapping number -> return addresses, innermost first.
+    """STACK_TRACE: call stacks by numbers. In Python a mapping number -> addresses, innermost first.
 
     Attributes:
         depth: the most addresses of a trace.
@@ -44,14 +44,15 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
         self.address = self.block.address
 
     def number(self, trace: Sequence[int], flags: int) -> int:
-        """Keep a trace, and return its number.
+        """Keep a stack trace, and return its number, which is computed from its addresses.
 
         Args:
-            trace: return addresses, innermost first.
-            flags: FAST_COMPARE: the trace that has the number already stays; REUSE: it is replaced.
+            trace: addresses, innermost first; those behind the first `depth` are dropped.
+            flags: what to do where another trace has the same number: FAST_COMPARE: keep that one,
+                REUSE: replace it, 0: fail.
 
         Returns:
-            The number; EEXIST: another trace has it, and there is no such flag.
+            The number; EEXIST: another trace has it, and `flags` has none of both.
         """
         trace = tuple(trace[: self.depth])
         number = zlib.crc32(b"".join(a.to_bytes(8, "little") for a in trace)) % self._buckets
@@ -63,7 +64,7 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
         return number
 
     def delete_elem(self, key: bytes) -> int:
-        """Forget the trace of a number; return 0, or ENOENT."""
+        """Remove the trace of a number, given by its 4 bytes; return 0, or ENOENT."""
         number = int.from_bytes(key, self.spec.order)  # type: ignore[arg-type]
         return 0 if self._traces.pop(number, None) is not None else ENOENT
 

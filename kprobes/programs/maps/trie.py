@@ -15,8 +15,9 @@ ENOSPC = -28
 
 
 class Trie(Map, MutableMapping[Any, Any]):
-    """A trie. In Python a mapping of prefixes as they were put in; longest(key) finds as programs
-    do.
+    """LPM_TRIE: values by prefixes. In Python a mapping prefix -> value, for exactly that prefix.
+
+    longest(key) finds the longest prefix of a key, as programs do.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -43,21 +44,35 @@ class Trie(Map, MutableMapping[Any, Any]):
         self._free = list(range(self.max_entries - 1, -1, -1))
 
     def _prefix(self, key: bytes) -> tuple[int, int] | None:
-        """Return (bits, the first bits of the data as a number) of a key.
+        """Split a key into its number of bits and its data.
 
-        None: the key asks for more bits than it has.
+        Args:
+            key: u32 number of bits, then the data.
+
+        Returns:
+            (number of bits, so many first bits of the data as a number); None: the key asks for
+            more bits than its data has.
         """
         bits = int.from_bytes(key[:4], self._order)  # type: ignore[arg-type]
         whole = 8 * (self.key_size - 4)
         return None if bits > whole else (bits, int.from_bytes(key[4:], "big") >> whole - bits)
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
-        """Return the address, in this process, of the value of a key's longest prefix; 0: none."""
+        """Return the address in this process of the value of a key's longest prefix; 0: none.
+
+        Args:
+            key: u32 number of bits, then the data.
+            cpu: not used.
+        """
         entry = self._longest(key)
         return 0 if entry is None else self.address + entry * self.stride
 
     def _longest(self, key: bytes) -> int | None:
-        """Return the number of the entry of a key's longest prefix; None: there is none."""
+        """Return the number of the entry that has a key's longest prefix; None: there is none.
+
+        Args:
+            key: u32 number of bits, then the data.
+        """
         found = self._prefix(key)
         if found is None:
             return None
@@ -69,7 +84,7 @@ class Trie(Map, MutableMapping[Any, Any]):
         return None
 
     def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
-        """Set the value of a prefix, which is not that of a longer or shorter one.
+        """Set the value of exactly this prefix; longer and shorter ones keep theirs.
 
         Args:
             key: u32 number of bits, then the data.
@@ -100,6 +115,9 @@ class Trie(Map, MutableMapping[Any, Any]):
 
     def delete_elem(self, key: bytes) -> int:
         """Delete exactly this prefix.
+
+        Args:
+            key: u32 number of bits, then the data.
 
         Returns:
             0; ENOENT: there is none; EINVAL: it has more bits than a key's data.

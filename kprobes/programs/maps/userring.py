@@ -20,7 +20,7 @@ _DYNPTR: Final = 16
 
 
 class UserRing(Map):
-    """A ring buffer that Python fills.
+    """USER_RINGBUF: a ring buffer that Python fills by push(), and programs empty.
 
     Iterating gives the samples that wait as bytes, oldest first, and keeps them.
 
@@ -55,8 +55,10 @@ class UserRing(Map):
     # ---- programs' side
 
     def take(self) -> bytes | None:
-        """Move the oldest sample into the map's memory and return it; None: there is none, or a
-        program uses one.
+        """Move the oldest sample into the map's memory for a program, which uses it until commit().
+
+        Returns:
+            The sample's bytes; None: no sample waits, or a program uses one already.
         """
         if not self._samples or self.busy:
             return None
@@ -71,23 +73,23 @@ class UserRing(Map):
         return self.address <= address < self.address + self.block.size
 
     def commit(self, address: int, discard: bool = False) -> None:
-        """End the use of a sample.
+        """End a program's use of the sample that take() gave.
 
         Args:
-            address: of the sample or its dynptr.
-            discard: not looked at: a sample is gone in any case.
+            address: address of the sample or of its dynptr; not used.
+            discard: not used: the sample is gone in any case.
         """
         self.busy = False
 
     def abandon(self) -> None:
-        """End the use of the sample that a failed run has."""
+        """End the use of a sample by a program whose run has failed; one within fenced() stays."""
         self.busy = self._fenced
 
     @contextmanager
     def fenced(self) -> Iterator[None]:
-        """Protect the sample that is used by now from abandon(), inside a with block.
+        """Protect the sample that is in use from abandon(): a context manager.
 
-        A helper runs there, within which other programs may run and fail.
+        Used around a helper, within which other programs may run and fail.
         """
         outer = self._fenced
         self._fenced = self.busy
@@ -125,5 +127,5 @@ class UserRing(Map):
 
 
 def _room(data: bytes) -> int:
-    """Return the bytes that a sample takes in a ring."""
+    """Return how many bytes a sample takes in a ring: 8 more than it has, rounded up to 8."""
     return len(data) + 15 & ~7

@@ -50,7 +50,7 @@ class Ext:
                 self.relocations.setdefault(section, {})[at] = made
 
     def _records(self, data: bytes) -> list[tuple[str, tuple[int, ...]]]:
-        """Return (section's name, words of the record) of each record of a subsection.
+        """Return (name of the section that the record is about, its 32-bit words) of each record.
 
         Args:
             data: the subsection's bytes.

@@ -50,19 +50,20 @@ class Known:
 class CalledBack(Assembler):
     """An assembler of functions that call a function of the program's in a loop.
 
-    The verifier need not walk all rounds of the loop.
+    Its loops are written so that the verifier need not walk all rounds.
     """
 
     def call_back(self) -> None:
-        """Append the call of the callback: one of slot 0 behind itself, as its slot comes later."""
+        """Append the call of the callback, whose slot the linker puts in later."""
         self._put(isa.CALL | isa.JMP, src=isa.LOCAL, imm=0)
 
     def next_of(self, register: int, base: int, offset: int) -> None:
-        """Add 1 to a number of 32 bits in memory, and load what it was; for the verifier it may be
-        any number.
+        """Append an atomic increment: add 1 to 32 bits in memory, and load what they were before.
+
+        The verifier takes the number that is loaded for any number, so it need not walk each round.
 
         Args:
-            register: gets the number.
+            register: register that gets the number.
             base: register with the address.
             offset: bytes that are added to it.
         """
@@ -71,9 +72,9 @@ class CalledBack(Assembler):
 
 
 def loop() -> CalledBack:
-    """Return the code of bpf_loop(r1 rounds, r2 callback, r3 context, r4 flags).
+    """Assemble bpf_loop(r1 rounds, r2 callback, r3 context, r4 flags) as a function of eBPF's.
 
-    It returns the rounds that were made.
+    The function returns how many rounds were made; E2BIG or EINVAL for bad arguments.
     """
     a = CalledBack()
     head, done, large, flags = (a.label() for _ in range(4))
@@ -106,16 +107,16 @@ def loop() -> CalledBack:
 
 
 def for_each(number: int, m: Map) -> CalledBack | None:
-    """Return the code of bpf_for_each_map_elem(r1 map, r2 callback, r3 context, r4 flags).
+    """Assemble bpf_for_each_map_elem(r1 map, r2 callback, r3 context, r4 flags) for one map.
 
-    It returns the number of entries that were visited.
+    The function of eBPF's returns how many entries were visited; EINVAL for flags.
 
     Args:
-        number: number of the map.
+        number: index of the map in the program's maps.
         m: the map.
 
     Returns:
-        The code; None: there is no such loop over this map.
+        The function's instructions; None: the map is neither a hash table nor an array.
     """
     a = CalledBack()
     head, done, flags = (a.label() for _ in range(3))
@@ -164,16 +165,17 @@ def for_each(number: int, m: Map) -> CalledBack | None:
 
 
 def drain(number: int, m: Map) -> CalledBack | None:
-    """Return the code of bpf_user_ringbuf_drain(r1 map, r2 callback, r3 context, r4 flags).
+    """Assemble bpf_user_ringbuf_drain(r1 map, r2 callback, r3 context, r4 flags) for one map.
 
-    It returns the number of samples that the callback has got.
+    The function of eBPF's returns how many samples the callback has got; EINVAL for other flags,
+    EBUSY within a callback.
 
     Args:
-        number: number of the map.
+        number: index of the map in the program's maps.
         m: the map.
 
     Returns:
-        The code; None: it is no user ring buffer.
+        The function's instructions; None: the map is no user ring buffer.
     """
     if m.type is not MapType.USER_RINGBUF:
         return None
@@ -221,15 +223,15 @@ OF_MAPS: Final[Mapping[int, str]] = {
 
 
 def made(number: int, of: int, m: Map | None) -> CalledBack | None:
-    """Return the code of a helper that takes a callback.
+    """Assemble the function that a call of a helper with a callback becomes.
 
     Args:
-        number: the helper's.
-        of: number of its map; -1: it takes none.
-        m: the map; None: it takes none.
+        number: the helper's number: LOOP, FOR_EACH or DRAIN.
+        of: index of its map in the program's maps; -1: the helper takes none.
+        m: the map; None: the helper takes none.
 
     Returns:
-        None: the helper does not take such a map.
+        The function's instructions; None: the helper does not take such a map.
     """
     if m is None:
         return loop()
@@ -237,7 +239,7 @@ def made(number: int, of: int, m: Map | None) -> CalledBack | None:
 
 
 def _new() -> Assembler:
-    """Return the code of bpf_iter_num_new(r1 iterator, r2 first, r3 behind the last)."""
+    """Assemble bpf_iter_num_new(r1 iterator, r2 first number, r3 the number behind the last)."""
     a = Assembler()
     wrong = a.label()
     a.extend(2, 32, True)
@@ -256,9 +258,10 @@ def _new() -> Assembler:
 
 
 def _next() -> Assembler:
-    """Return the code of bpf_iter_num_next(r1 iterator).
+    """Assemble bpf_iter_num_next(r1 iterator).
 
-    It returns the address of the number, which is the iterator's first word; or NULL.
+    The function returns the address of the next number, which is the iterator's first word; or
+    NULL behind the last.
     """
     a = CalledBack()
     head = a.label()
@@ -284,7 +287,7 @@ def _next() -> Assembler:
 
 
 def _destroy() -> Assembler:
-    """Return the code of bpf_iter_num_destroy(r1 iterator): there is nothing to give back."""
+    """Assemble bpf_iter_num_destroy(r1 iterator), which does nothing."""
     a = Assembler()
     a.set(0, 0)
     a.exit()
@@ -292,7 +295,7 @@ def _destroy() -> Assembler:
 
 
 def _marker_argument() -> Assembler:
-    """Return the code of bpf_usdt_arg(r1 context, r2 number, r3 where it goes)."""
+    """Assemble bpf_usdt_arg(r1 context, r2 argument's number, r3 address that it is written to)."""
     a = Assembler()
     a.set(4, 8)
     a.call("usdt_argument")
@@ -301,7 +304,7 @@ def _marker_argument() -> Assembler:
 
 
 def _marker_cookie() -> Assembler:
-    """Return the code of bpf_usdt_cookie(r1 context)."""
+    """Assemble bpf_usdt_cookie(r1 context), which calls get_attach_cookie."""
     a = Assembler()
     a.call("get_attach_cookie")
     a.exit()
@@ -327,10 +330,10 @@ FUNCTIONS: Final[Mapping[str, Callable[[], Assembler]]] = {
 def registers_at(
     code: Sequence[Instruction], start: int, end: int, entry: Mapping[int, Known]
 ) -> Mapping[int, Mapping[int, Known]]:
-    """Return what registers hold for certain, before each instruction of a function.
+    """Find what registers hold for certain, before each instruction of a function.
 
     Args:
-        code: the program.
+        code: the program's instructions.
         start: first slot of the function.
         end: slot behind its last.
         entry: number of a register -> what it holds where the function is called.
@@ -385,7 +388,11 @@ def registers_at(
 
 
 def name_of(number: int) -> str:
-    """Return the name of a helper that takes a callback, as programs write it."""
+    """Return the name of a helper as programs write it: `bpf_loop`.
+
+    Args:
+        number: Linux's number of the helper.
+    """
     names = {
         LOOP: "bpf_loop",
         FOR_EACH: "bpf_for_each_map_elem",

@@ -35,7 +35,7 @@ _FLAGS: Final = (
 
 @lru_cache(maxsize=64)
 def compiled(text: str, name: str, include: tuple[str, ...] = ()) -> bytes:
-    """Return the object that C makes.
+    """Compile C to a BPF object, and return the object's bytes; kept for the last 64 sources.
 
     Args:
         text: the source.
@@ -43,7 +43,8 @@ def compiled(text: str, name: str, include: tuple[str, ...] = ()) -> bytes:
         include: absolute paths of folders with other headers.
 
     Raises:
-        ProgramError: it does not compile (with what clang says), or there is no ziglang.
+        ProgramError: the source does not compile (with what clang says), or ziglang is not
+            installed.
     """
     if find_spec("ziglang") is None:
         raise ProgramError(

@@ -54,8 +54,8 @@ class Section:
     """A section of an object.
 
     Attributes:
-        index: its number.
-        name: its name.
+        index: the section's number.
+        name: the section's name.
         data: its bytes; zeros where the file has none.
         executable: True where its flags say so.
         writable: True where its flags say so.
@@ -75,9 +75,9 @@ class ObjectSymbol:
     """A symbol of an object.
 
     Attributes:
-        name: its name.
+        name: the symbol's name.
         value: its offset in the section.
-        size: bytes.
+        size: bytes of what it names.
         section: the section's index; 0 where it is in none: undefined, absolute or common.
         type: "FUNC", "OBJECT", "SECTION", ...
         bind: "LOCAL", "GLOBAL", "WEAK".
@@ -151,8 +151,8 @@ class ObjectFile:
         """Return a section with its bytes; zeros for one that has none in the file.
 
         Args:
-            index: its number.
-            s: pyelftools' section.
+            index: the section's number.
+            s: the section as pyelftools reads it.
 
         Raises:
             ProgramError: it is cut off, or too large.

@@ -59,7 +59,8 @@ class Loaded:
         codes: name -> program, in the object's order.
         maps: name -> map, data sections by their names.
         variables: global variables.
-        broken: name of a program that there cannot be here -> why.
+        types: structures by name.
+        broken: name of a program that is not supported here -> why.
         held: (map, index, what it holds there from the beginning): a map, or a program by its name.
     """
 
@@ -80,11 +81,11 @@ class _Object:
         ext: source lines and relocations by type.
         maps: all maps, data sections included.
         index: (section, offset) of maps and (section, -1) of data sections -> number of the map.
-        functions: (section, offset) -> function.
+        functions: (section, offset) -> symbol of the function there.
         license: the license that the object names.
         named: (section, offset) of code -> register that it names.
-        absent: number of a map that cannot be here -> why.
-        refused: numbers of those of these maps for which programs were refused.
+        absent: number of a map that is not supported here -> why.
+        refused: numbers of those maps in `absent` that a program refers to; filled.
         foreign: function -> the kernel's structure that it takes its context for.
         config: variable of the kernel's configuration -> offset in its map.
         kernels: names of functions that are a kernel's.
@@ -113,7 +114,7 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
     Args:
         data: the object's bytes.
         name: the object's name, for messages.
-        cpus: values of per-CPU maps.
+        cpus: how many values each entry of a per-CPU map has.
 
     Raises:
         ProgramError: it has no program, is damaged, or has what is not supported here.
@@ -181,12 +182,12 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
 def _held(
     file: ObjectFile, btf: Btf, maps: Mapping[tuple[int, int], Map]
 ) -> Iterator[tuple[Maps | Programs, int, Map | str]]:
-    """Yield what maps of maps and of programs hold from the beginning: `.values = {...}`.
+    """Yield what maps of maps and of programs hold from the beginning: C's `.values = {...}`.
 
     Args:
         file: the object.
-        btf: its types.
-        maps: (section, offset) -> map.
+        btf: the object's types.
+        maps: (index of the section, offset in it) -> the map that is defined there.
 
     Yields:
         (map, index, what it holds there): a map, or the name of a program.
@@ -222,14 +223,14 @@ def _held(
 
 
 def _kconfig(file: ObjectFile, btf: Btf) -> tuple[Map | None, Mapping[str, int]]:
-    """Make the map of the kernel's configuration that an object asks for.
+    """Make the map that holds the kernel's configuration, if an object has __kconfig variables.
 
-    A guest has none: LINUX_KERNEL_VERSION is what programs may expect of helpers, and everything
-    else is not set.
+    A guest has no such configuration: LINUX_KERNEL_VERSION gets the version whose helpers there are
+    here, LINUX_HAS_BPF_COOKIE 1, and all else 0.
 
     Args:
-        file: the object.
-        btf: its types.
+        file: the object, which has the byte order.
+        btf: the object's types.
 
     Returns:
         (the map, name of a variable -> its offset in the map); (None, {}): nothing is asked for.
@@ -260,7 +261,11 @@ def _kconfig(file: ObjectFile, btf: Btf) -> tuple[Map | None, Mapping[str, int]]
 
 
 def _kernel_functions(btf: Btf) -> frozenset[str]:
-    """Return the names of functions that an object expects of a kernel."""
+    """Return the names of functions that an object declares as a kernel's (__ksym).
+
+    Args:
+        btf: the object's types.
+    """
     return frozenset(
         btf.types[number].name
         for t in btf.types
@@ -284,7 +289,7 @@ def _license(file: ObjectFile) -> str:
 
 
 def _entries(obj: _Object) -> list[ObjectSymbol]:
-    """Return the entry functions, in order: those that are in another section than .text.
+    """Return the symbols of the entry functions in the object's order: those outside of .text.
 
     Args:
         obj: the object.
@@ -338,17 +343,17 @@ def _variables(obj: _Object, btf: Btf, values: Values) -> Variables:
 
 @frozen(eq=False)
 class _Linker:
-    """Puts one program together: its entry function, and behind it each function that is called.
+    """Links one program: its entry function, and behind it each function that is called.
 
     Attributes:
         obj: the object.
-        entry: the entry function.
-        code: the instructions so far.
+        entry: symbol of the entry function.
+        code: the instructions so far; an index is a slot.
         origins: slot -> (section, offset) in the object; section -1: it is not the object's.
         starts: (section, offset) of a function -> its first slot.
         lines: slot -> source line from there on.
-        missing: slot of a call of what is not there -> why.
-        made: first slot of functions that are not the object's -> name.
+        missing: slot of a call of something that does not exist here -> why.
+        made: first slot of a function that was assembled here -> its name.
     """
 
     obj: _Object
@@ -395,8 +400,9 @@ class _Linker:
         )
 
     def _relocations(self) -> Iterator[tuple[int, TypeRelocation]]:
-        """Yield (slot, relocation by type); those of a kernel's registers stay as they were
-        compiled.
+        """Yield (slot, relocation by type) for each that must be done with the guest's types.
+
+        Those of a kernel's structures of registers are left out: they stay as they were compiled.
         """
         for pc, (section, offset) in enumerate(self.origins):
             name = self.obj.file.sections[section].name if section >= 0 else ""
@@ -405,9 +411,7 @@ class _Linker:
                 yield pc, found
 
     def _so_far(self) -> Code:
-        """Return the program as far as it is linked: a begin for link(), and for errors about
-        it.
-        """
+        """Return the program as far as it is linked: for link() to complete, and for errors."""
         obj = self.obj
         section = obj.file.sections[self.entry.section].name
         return Code(
@@ -423,6 +427,11 @@ class _Linker:
 
     def _append(self, function: ObjectSymbol) -> int:
         """Append a function of the object to the program, and return its first slot.
+
+        Its instructions are not linked yet.
+
+        Args:
+            function: the function's symbol.
 
         Raises:
             ValueError: the function is empty, or not in its section.
@@ -463,7 +472,7 @@ class _Linker:
         `missing`.
 
         Args:
-            pc: its slot.
+            pc: slot of the instruction, which is replaced in `code`.
 
         Returns:
             The slot of the next instruction.
@@ -496,15 +505,17 @@ class _Linker:
         return pc + 1
 
     def _load(self, pc: int, i: Instruction, relocation: ObjectRelocation) -> Instruction:
-        """Return an LDDW as its relocation wants it: of a map, a variable or a function.
+        """Return an LDDW that loads what its relocation names: a map, a variable or a function.
+
+        A function that is new is appended to the program.
 
         Args:
-            pc: its slot.
-            i: the instruction.
-            relocation: names what it loads. A function that is new is appended to the program.
+            pc: slot of the LDDW.
+            i: the LDDW as the compiler made it.
+            relocation: names what it loads.
 
         Raises:
-            ProgramError: that is not defined, or cannot be here.
+            ProgramError: that is not defined, or is a map that is not supported here.
         """
         s, obj = relocation.symbol, self.obj
         if relocation.type != _LDDW_TYPE:
@@ -547,11 +558,11 @@ class _Linker:
         return self._place((s.section, s.value + 8 * (i.imm + 1)), pc)
 
     def _kernel_function(self, pc: int, s: ObjectSymbol) -> Instruction:
-        """Return the call that stands for a call of a function that the object does not define.
+        """Return an instruction to replace the call of a function that the object does not define.
 
-        Some of a kernel's functions are helpers here, others are appended to the program. The call
-        of another one is refused by the verifier where a path leads to it, if it is weak or the
-        kernel's.
+        Some of a kernel's functions are helpers here, others are assembled and appended to the
+        program. For another function that is weak or the kernel's, it is a call that the verifier
+        refuses where a path leads to it.
 
         Args:
             pc: slot of the call.
@@ -573,14 +584,14 @@ class _Linker:
         return Instruction(isa.CALL | isa.JMP, src=isa.LOCAL, imm=start - pc - 1)
 
     def _add(self, name: str, instructions: Sequence[Instruction]) -> int:
-        """Append a function that is not the object's.
+        """Append a function that was assembled here to the program.
 
         Args:
-            name: its name.
-            instructions: its instructions.
+            name: the function's name.
+            instructions: its instructions, which need no linking.
 
         Returns:
-            Its first slot.
+            The function's first slot.
         """
         start = len(self.code)
         self.made[start] = name
@@ -589,7 +600,11 @@ class _Linker:
         return start
 
     def _call_back(self) -> None:
-        """Replace calls of helpers that take a callback by calls of appended loops that call it."""
+        """Replace calls of helpers that take a callback, such as bpf_loop().
+
+        Each becomes a call of a function, appended to the program, that loops and calls the
+        callback.
+        """
         starts = sorted([*self.starts.values(), *self.made])
         loops: dict[tuple[int, int, int], int] = {}
         for start, end in zip(starts, [*starts[1:], len(self.code)], strict=True):
@@ -614,8 +629,9 @@ class _Linker:
 
         Args:
             pc: slot of the call.
-            known: number of a register -> what it holds there.
-            loops: those that there are: (helper, callback, map) -> first slot; -1: no map.
+            known: number of a register -> what it holds for certain at the call.
+            loops: (helper's number, callback's first slot, map's number or -1) -> first slot of the
+                loop that was appended for them; filled.
 
         Raises:
             ProgramError: which function is called back is not known, or no loop goes over this map.

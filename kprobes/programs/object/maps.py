@@ -40,7 +40,7 @@ _DATA: Final = (".data", ".rodata", ".bss")
 
 
 def is_data(section: Section) -> bool:
-    """Return True for a section of variables."""
+    """Return True for a section of global variables: .data, .rodata, .bss and their like."""
     return (
         section.allocated
         and not section.executable
@@ -57,11 +57,12 @@ def defined(
         obj: the object.
         btf: its types.
         values: codecs of these types.
-        cpus: values of per-CPU maps.
+        cpus: how many values each entry of a per-CPU map has.
 
     Returns:
-        ((section, offset) -> map, (section, offset) -> why that map cannot be here). The first has
-        those of the second as arrays with one entry.
+        (where a map is defined -> the map, where a map is defined -> why that map is not supported
+        here), both by (index of the section, offset in it). A map of the second is in the first as
+        an array with one entry.
     """
     out, absent = {}, {}
     for symbol in obj.symbols:
@@ -113,10 +114,10 @@ def _described(symbol: ObjectSymbol, btf: Btf, values: Values) -> Spec:
 
 
 def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
-    """Return the definition of a map that a structure describes.
+    """Return the definition of a map that a structure of libbpf's macros describes.
 
     Args:
-        map_name: the map's name, for messages.
+        map_name: the map's name.
         number: number of the structure's type.
         btf: types of the object.
         values: codecs for them.
@@ -162,16 +163,16 @@ def _inner(name: str, kind: int, btf: Btf, values: Values) -> Map | None:
 
 
 def _once(known: dict[str, Any], name: str, value: int, map_name: str) -> None:
-    """Enter a number of a map's definition.
+    """Add a number to a map's definition, unless it is there already with the same value.
 
     Args:
-        known: what is known so far: name -> number; changed.
-        name: what the number is.
+        known: the definition so far: name of a field of Spec -> value; filled.
+        name: name of the field.
         value: the number.
         map_name: names the map in the error.
 
     Raises:
-        ProgramError: it was another number before.
+        ProgramError: the definition has another number for this field.
     """
     if known.setdefault(name, value) != value:
         raise ProgramError(f"map {map_name}: {name} is {known[name]} and {value}")
@@ -181,9 +182,9 @@ def _legacy(symbol: ObjectSymbol, section: Section, obj: ObjectFile) -> Spec:
     """Return the definition of a map in section `maps`: five 32-bit words.
 
     Args:
-        symbol: the map's symbol.
+        symbol: the map's symbol, whose value is the offset of the words in the section.
         section: the section.
-        obj: the object.
+        obj: the object, which has the byte order.
     """
     words = struct.unpack_from(
         "<5I" if obj.order == "little" else ">5I", section.data, symbol.value

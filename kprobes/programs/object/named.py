@@ -14,7 +14,15 @@ _ADDRESS: Final = 8  # bytes of a row before the name
 
 
 def named(file: ObjectFile) -> Mapping[tuple[int, int], str]:
-    """Return the registers that code names: (section, offset) -> such as "arm64_x19"."""
+    """Return the registers that an object's code names by KPROBES_REG().
+
+    Args:
+        file: the object.
+
+    Returns:
+        (index of the section, offset of the instruction in bytes) -> `<arch>_<register>`, such as
+        "arm64_x19".
+    """
     section = file.section(SECTION)
     if section is None:
         return {}

@@ -55,7 +55,7 @@ class KernelsContext:
 
     Attributes:
         name: the structure's name with its architecture, as "x86's struct pt_regs".
-        members: offset -> member, as `di` or `regs[3]`.
+        members: offset in bytes -> member, as `di` or `regs[3]`.
     """
 
     name: str
@@ -63,10 +63,13 @@ class KernelsContext:
 
 
 def foreign(btf: Btf) -> Mapping[str, KernelsContext]:
-    """Find functions that take a kernel's registers.
+    """Find the functions of an object that take a pointer to a kernel's structure of registers.
+
+    Args:
+        btf: the object's types.
 
     Returns:
-        Name of the function -> what it takes.
+        Name of the function -> that structure.
     """
     out = {}
     for t in btf.types:
@@ -88,7 +91,7 @@ def _laid_out(btf: Btf, structure: BtfType, base: int, depth: int = 0) -> Iterat
     Args:
         btf: the object's types.
         structure: the structure.
-        base: offset of the structure, added to all.
+        base: bytes that are added to each offset: where the structure itself is.
         depth: how many structures are around it; those deeper than 4 are left out.
     """
     for name, kind, where in structure.items:
@@ -121,9 +124,10 @@ def _pointed_at(btf: Btf, prototype: BtfType) -> Iterator[BtfType]:
 
 
 def _is_ours(structure: BtfType) -> bool:
-    """Return True where each member is at the offset that it has in the context here.
+    """Return True where a structure is <kprobes/bpf.h>'s: its members are words of the context.
 
-    False for a structure that is only declared.
+    Args:
+        structure: a structure that is named like a kernel's.
     """
     return all(
         _OURS.get(name) == (where & 0xFFFFFF if structure.flag else where) / 64

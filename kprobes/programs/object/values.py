@@ -24,8 +24,9 @@ MOST: Final = 1 << 16
 
 
 class StructureRecord:
-    """A structure of programs: ctypes' with comparison by content, a text, and bitfields as
-    attributes.
+    """A base of ctypes structures: compared by content, with a repr, and bitfields as attributes.
+
+    Values makes a subclass for each structure of a program's.
     """
 
     _bits: ClassVar[dict[str, tuple[int, int, bool]]] = {}
@@ -76,14 +77,14 @@ class _Union(StructureRecord, ctypes.Union):
 
 
 class TypedCodec:
-    """A codec for a ctypes type."""
+    """A codec for structures and arrays: their bytes <-> an instance of a ctypes type."""
 
     def __init__(self, kind: Any, show: Callable[[Any], Any]) -> None:
         """Prepare.
 
         Args:
             kind: the ctypes type.
-            show: (instance) -> what Python shows.
+            show: (instance of it) -> what load() returns.
         """
         self.kind = kind
         self._show = show
@@ -93,13 +94,14 @@ class TypedCodec:
         return self._show(self.kind.from_buffer_copy(raw))
 
     def store(self, value: Any) -> bytes:
-        """Return the bytes of a structure: given as an instance, bytes, or the members' values.
+        """Return the bytes of a structure or array.
 
         Args:
-            value: an instance, bytes, members in their order, or a mapping name -> value.
+            value: an instance; bytes; the members or elements in their order; a dict member ->
+                value; or a text, which is padded with zeros.
 
         Raises:
-            ValueError: they are of another size.
+            ValueError: the bytes are too many or too few.
         """
         if isinstance(value, dict):
             value = self.kind(**value)
@@ -122,10 +124,10 @@ class NumberCodec:
         """Prepare.
 
         Args:
-            size: bytes.
+            size: bytes of the number.
             order: "little" or "big".
-            form: struct's letter.
-            show: (number) -> what Python shows.
+            form: the letter that the module struct has for the number.
+            show: (number) -> what load() returns.
         """
         self._struct = struct.Struct(("<" if order == "little" else ">") + form)
         self._size = size
@@ -139,8 +141,11 @@ class NumberCodec:
     def store(self, value: Any) -> bytes:
         """Return the bytes of a number.
 
+        Args:
+            value: an integer, a truth value, a float, or the bytes themselves.
+
         Raises:
-            BadArgument, struct.error: it does not fit.
+            BadArgument, struct.error: the number does not fit.
         """
         if isinstance(value, float):
             return self._struct.pack(value)
@@ -148,15 +153,19 @@ class NumberCodec:
 
 
 class Values:
-    """Codecs for the types of one object; made once for each type."""
+    """Codecs, and ctypes types, for the types of one object."""
 
     def __init__(self, btf: Btf) -> None:
-        """Prepare."""
+        """Prepare.
+
+        Args:
+            btf: the object's types.
+        """
         self._btf = btf
         self._made: dict[int, Any] = {}
 
     def codec(self, number: int) -> Codec:
-        """Return the codec of a type, given by its number."""
+        """Return a codec for values of a type, given by its number in the BTF."""
         t = self._btf.plain(number)
         size = self._btf.size(number)
         if t.kind in (b.INT, b.ENUM, b.ENUM64, b.PTR, b.FLOAT) and size in (1, 2, 4, 8):
@@ -186,7 +195,7 @@ class Values:
         return [t.name for t in self._btf.types if t.kind in (b.STRUCT, b.UNION) and t.name]
 
     def _form(self, t: b.BtfType) -> str:
-        """Return the letter that `struct` has for a number of a type.
+        """Return the letter that the module struct has for numbers of a type.
 
         Args:
             t: an integer, enumeration, pointer or float, without qualifiers. Pointers are 8 bytes.
@@ -201,7 +210,7 @@ class Values:
         return _INTEGERS[8 if t.kind == b.PTR else t.size, sign]
 
     def _ctype(self, number: int, depth: int) -> Any:
-        """Return the ctypes type of a BTF type; None: it is shown as bytes.
+        """Return the ctypes type of a BTF type, made once; None: its values are shown as bytes.
 
         Shown as bytes are a union of the other byte order, an array of too many elements or of
         elements shown as bytes, and what is no structure, union, array, pointer or number of 1, 2,
@@ -315,6 +324,7 @@ class Values:
 
 
 def _same(value: Any) -> Any:
+    """Return the value itself: a `show` that changes nothing."""
     return value
 
 
@@ -324,7 +334,12 @@ def _elements(array: Any) -> Any:
 
 
 def _scalar(form: str, order: str) -> Any:
-    """Return the ctypes type of struct's letter in a byte order."""
+    """Return the ctypes type of a number.
+
+    Args:
+        form: the letter that the module struct has for it.
+        order: byte order, "little" or "big".
+    """
     kind = {
         "B": ctypes.c_uint8,
         "H": ctypes.c_uint16,
@@ -350,6 +365,11 @@ class Types(Mapping[str, Any]):
     """
 
     def __init__(self, values: Values | None = None) -> None:
+        """Prepare.
+
+        Args:
+            values: makes the structures of the object; None: there are none.
+        """
         self._values = values
 
     def __getitem__(self, name: str) -> Any:

@@ -19,8 +19,8 @@ class GlobalVariable:
 
     Attributes:
         map: the map of its section.
-        at: offset in the map's value, in bytes.
-        size: bytes.
+        at: offset of the variable in the map's value, in bytes.
+        size: bytes of the variable.
         codec: translates between its bytes and what Python shows.
         pointer: True where it holds an address.
     """
@@ -40,7 +40,11 @@ class Variables(MutableMapping[str, Any]):
     """
 
     def __init__(self, known: Mapping[str, GlobalVariable]) -> None:
-        """Prepare."""
+        """Prepare.
+
+        Args:
+            known: name -> variable.
+        """
         self._known = dict(known)
         self.frozen = False
 
