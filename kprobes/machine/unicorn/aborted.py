@@ -24,19 +24,26 @@ SCRATCH, NOWHERE = 0x10000, 0x80000
 
 
 class Aborted:
-    """The note of one engine."""
+    """The note that an engine's translator keeps of a delay slot, and that a failed fetch leaves
+    behind.
+    """
 
     def __init__(self, engine: Engine, guest: Guest) -> None:
+        """Find the note's place. It is looked for once for each kind of CPU, and only where it does
+        harm (Blocks.fetch_fault_kills).
+        """
         self._engine = engine
         self._note = found(guest.cpu) if guest.blocks.fetch_fault_kills else 0
 
     @property
     def forgotten(self) -> bool:
-        """True where the note can be cleared."""
+        """Whether the note's place is known, so that forget() can clear it."""
         return self._note > 0
 
     def forget(self) -> bool:
-        """Clear the note. Return True if the last translation has left one."""
+        """Clear the note. Return True if the last translation has left one; False also where its
+        place is not known.
+        """
         if not self._note:
             return False
         context = ctypes.c_uint64.from_address((self._engine.handle.value or 0) + CONTEXT).value
@@ -48,10 +55,16 @@ class Aborted:
 
 @cache
 def found(cpu: Cpu) -> int:
-    """Return the note's offset in the context, found in a scratch engine; 0: it is not in one
-    place.
+    """Find by trial where the note lies, in a new engine of this kind of CPU.
 
     There is 0 behind a block, and a temporary behind a fetch that failed.
+
+    Args:
+        cpu: how the engine is opened.
+
+    Returns:
+        Bytes from the translator's context to the note; 0: it is in no place, or several come into
+        question.
     """
     engine = Engine(cpu.open())
     engine.uc.mem_map(SCRATCH, 0x1000, const.UC_PROT_ALL)
@@ -64,7 +77,11 @@ def found(cpu: Cpu) -> int:
 
 
 def _context(engine: Engine) -> dict[int, int]:
-    """Return offset -> word of the translator's context, of those that may be the note."""
+    """Read the words of the translator's context among which the note may be.
+
+    Returns:
+        Bytes from the context's start -> word of 64 bits.
+    """
     context = int.from_bytes(peek((engine.handle.value or 0) + CONTEXT, 8), "little")
     words = peek(context, NOTES.stop)
     return {

@@ -24,12 +24,15 @@ IDLE_TABLES = 4  # tables that no area uses, before one is used again
 
 
 class CallAreas:
-    """The call areas of a CPU: the power of machine._base.CallsInPlace.
+    """The call areas of a CPU, which hold call sites: the power of machine._base.CallsInPlace.
+
+    An area is a range of guest memory in which the engine calls a hook at each instruction. A call
+    site is an address there; the hook calls its service.
 
     Attributes:
         call_area: bytes of an area.
         delays_in_calls: True if in an area an instruction may have a delay slot.
-        serve_here: makes an instruction in text a call site.
+        serve_here: makes an instruction in the guest's text a call site (HookedInstructions.add).
     """
 
     def __init__(
@@ -52,19 +55,20 @@ class CallAreas:
         self._idle_tables: list[CallSiteTable] = []
 
     def jumps(self, programs: Sequence[object] | None, mode: int) -> bool:
-        """Return True: every call site is served in place."""
+        """Return True: a jump to a call site is always better than a breakpoint. Both arguments are
+        ignored.
+        """
         return True
 
     def map_calls(self, near: int) -> int:
-        """Map an area in which every instruction executed is reported to Sink.services first.
-
-        One hook over all of it does that.
+        """Map an area of guest memory in which a hook serves call sites (Sink.services) before
+        their instruction is executed.
 
         Args:
             near: address that the area is to be near to.
 
         Returns:
-            Its address.
+            Its address, a multiple of its size.
         """
         area = self._memory.gap(CALL_AREA, near, CALL_AREA)
         self._memory.map_own(area, CALL_AREA, hooked=True)
@@ -86,7 +90,11 @@ class CallAreas:
         return area
 
     def unmap_calls(self, area: int) -> None:
-        """Unmap an area from map_calls(), and end the service of its call sites."""
+        """Unmap an area, and have its call sites served no more.
+
+        Args:
+            area: address that map_calls() has returned.
+        """
         for addr in [addr for addr in self._direct if addr & -CALL_AREA == area]:
             self._call_hooks[area].append(self._direct.pop(addr))
         for hook in self._call_hooks.pop(area):
@@ -101,7 +109,8 @@ class CallAreas:
         self._memory.unmap_pages(area, CALL_AREA)
 
     def call_at(self, addr: int) -> None:
-        """Have the service of a call site called at each execution, from now on.
+        """Have the Python service of a call site called at each execution from now on, in place of
+        programs.
 
         Args:
             addr: the call site.
@@ -120,13 +129,13 @@ class CallAreas:
 
     @property
     def can_run(self) -> bool:
-        """True if program_at() works."""
+        """Whether program_at() works: there is host code."""
         return hostcode.available()
 
     def program_at(
         self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None
     ) -> None:
-        """Run programs at a call site in place of its service, from now on.
+        """Have host code run programs at a call site, in place of its service, from now on.
 
         Args:
             addr: the call site.
@@ -155,11 +164,13 @@ class CallAreas:
         return self._site(addr)["hits"] if served else 0
 
     def ran(self, addr: int) -> bool:
-        """Return True while the service is called though programs have run."""
+        """Return True if the service of a call site, which is called now, is called for a hit whose
+        programs have run already.
+        """
         return bool(self._site(addr)["ran"])
 
     def _table(self, area: int) -> CallSiteTable:
-        """Return an empty table for an area.
+        """Return a table for the call sites of an area, which has none yet.
 
         Tables that ended last are not used again yet: a callback of theirs may be running now.
 

@@ -49,7 +49,7 @@ def assemble(text: str, arch: str, base: int) -> bytes:
 
 
 def _keystone() -> Any:
-    """Return the assembler, which not every host has."""
+    """Return the module `keystone`. Unsupported: it cannot be imported."""
     try:
         import keystone
     except ImportError as error:

@@ -29,11 +29,12 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 class HookedBlockCounts:
-    """Counts the blocks outside of the library's own code until close().
+    """Counts the blocks outside of the library's own code that are executed, until close().
 
     Attributes:
-        found: their addresses, in the order in which they were seen first.
-        edges: a byte for each edge's number, which counts to 255 and starts again.
+        found: addresses of these blocks, in the order in which they were seen first.
+        edges: AFL's map of 64 KiB: a byte for each edge's number, which counts to 255 and starts
+            again.
     """
 
     def __init__(
@@ -80,17 +81,17 @@ class HookedBlockCounts:
         memory.engine.retranslate()
 
     def close(self) -> None:
-        """Count no more; what was counted stays."""
+        """Remove the hook: nothing is counted any more. What was counted stays."""
         if self._hook is not None:
             self._memory.engine.unhook(self._hook)
             self._memory.engine.retranslate()
             self._hook = None
 
     def rows(self, addresses: list[int]) -> list[tuple[int, int, int]]:
-        """Return (address, bytes, how often) of blocks.
+        """Return (address, bytes, how often executed) of blocks, in the order given.
 
         Args:
-            addresses: of blocks that were found.
+            addresses: of blocks in `found`.
         """
         rows, words = self._rows, self._table
         return [(addr, words[rows[addr] + _SIZE], words[rows[addr] + _COUNT]) for addr in addresses]
@@ -104,25 +105,27 @@ class HookedBlockCounts:
         self.forget_edges()
 
     def arcs(self) -> list[tuple[int, int, int]]:
-        """Return (block left, block entered, how often) of edges, in the order in which they were
-        seen first.
+        """Return (block left, block entered, how often followed) of each edge, in the order in
+        which they were seen first.
 
-        [] where edges are not counted one by one.
+        The result is [] where edges are not counted one by one.
         """
         table = self._arc_table
         return [(edge[0], edge[1], table[row + 2]) for edge, row in self._arcs.items()]
 
     def forget_edges(self) -> None:
-        """Set the counters of `edges` to 0, and let the next block have no block before it."""
+        """Set the counters of `edges` to 0, and let the next block have no block before it. Counts
+        of blocks stay.
+        """
         ctypes.memset(self._words[_EDGES], 0, EDGES)
         self._words[_BEFORE], self._words[_LAST] = 0, _EMPTY
 
     # --- the table of edges
 
     def _arc_room(self, rows: int) -> None:
-        """Make a larger table of edges, with the edges and counts so far.
+        """Replace the table of edges by a larger one, with the edges and counts so far.
 
-        The table before stays, for a hook that is looking at it.
+        The table before stays in memory, for a hook that is looking at it.
 
         Args:
             rows: of the table, a power of two.
@@ -170,8 +173,9 @@ class HookedBlockCounts:
             self._state.park(error)
 
     def _follow_arc(self, addr: int) -> None:
-        """Count the edge to `addr`, at a block that is new, or everywhere where there is no host
-        code.
+        """Count the edge from the block before to the block at `addr`, one by one.
+
+        Host code does that where there is some, but for blocks that are new.
         """
         start, self._words[_LAST] = self._words[_LAST], addr
         if start == _EMPTY:
@@ -185,9 +189,9 @@ class HookedBlockCounts:
     # --- the table
 
     def _room(self, rows: int) -> None:
-        """Make a larger table of blocks, with the blocks and counts so far.
+        """Replace the table of blocks by a larger one, with the blocks and counts so far.
 
-        The table before stays, for a hook that is looking at it.
+        The table before stays in memory, for a hook that is looking at it.
 
         Args:
             rows: of the table, a power of two.
@@ -210,8 +214,10 @@ class HookedBlockCounts:
         self._words[_END] = ctypes.addressof(table) + ctypes.sizeof(table)
 
     def _free(self, addr: int) -> int:
-        """Return the first word of the row that host code looks for first, of those that are
-        free.
+        """Return the place of a free row in the table of blocks: the first one where host code
+        looks for the block at `addr`.
+
+        The place is the index of the row's first word.
         """
         at = (addr * _GOLDEN & _EMPTY) >> 32 & self._mask
         while self._table[4 * at + _ADDRESS] != _EMPTY:
@@ -269,11 +275,12 @@ class HookedBlockCounts:
             self._edge(addr, self._table[row + _PLACE])
 
     def _edge(self, addr: int, place: int) -> None:
-        """Count the edge from the block before to this one.
+        """Count the edge from the block before to this one, in `edges` and, if asked for, one by
+        one.
 
         Args:
             addr: address of this block.
-            place: its number in the table of edges.
+            place: this block's number in the map of edges (_place()).
         """
         number = self._words[_BEFORE] ^ place
         self.edges[number] = self.edges[number] + 1 & 0xFF
@@ -282,8 +289,8 @@ class HookedBlockCounts:
             self._follow_arc(addr)
 
     def _look(self) -> None:
-        """Count guest code that is now where code of the library's was, from 0 on. Called when
-        mappings have changed.
+        """Count blocks from now on that were the library's code when they were seen, and are the
+        guest's now. Called when mappings have changed.
         """
         if self._hook is None:
             return
@@ -298,7 +305,7 @@ class HookedBlockCounts:
 
 
 def _place(addr: int) -> int:
-    """Return a block's number for edges: as AFL's QEMU has it, so that neighbours are far from each
-    other.
+    """Return a block's number in the map of edges, as AFL's QEMU has it: neighbouring addresses get
+    numbers far from each other.
     """
     return (addr >> 4 ^ addr << 8) & EDGES - 1

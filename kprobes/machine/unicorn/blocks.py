@@ -24,10 +24,13 @@ class HostBlock:
     """A mapped stretch of guest memory and the host memory beneath it.
 
     Attributes:
-        view: its bytes.
+        start: guest address of the first byte.
+        end: guest address behind the last byte.
+        view: its bytes in this process.
         words: the same as aligned words in the guest's byte order.
-        size, room: bytes that can be read there, and written without further ado: none of
-            code.
+        size: bytes that can be read by `words`.
+        room: bytes that can be written by `words`: `size`; 0 for a block of code, whose
+            translations a write would have to drop.
     """
 
     start: int
@@ -39,7 +42,7 @@ class HostBlock:
 
     @property
     def host(self) -> int:
-        """Host address of the first byte."""
+        """The address of the first byte in this process."""
         return ctypes.addressof(ctypes.c_char.from_buffer(self.view))
 
 
@@ -47,11 +50,20 @@ _NOWHERE = HostBlock(1, 0, memoryview(b""), memoryview(b""), 0, 0)
 
 
 class HostBlocks:
-    """The blocks by address; the one used last is looked at first. width: bytes of a word of the
-    guest's.
+    """The blocks of a guest's memory, found by address; the block found last is looked at first.
+
+    Attributes:
+        held: all blocks, in no order.
+        last: the block found last; one without bytes: there is none.
     """
 
     def __init__(self, width: int, order: Literal["little", "big"]) -> None:
+        """Prepare; there are no blocks.
+
+        Args:
+            width: bytes of a word of the guest's: 4 or 8.
+            order: the guest's byte order.
+        """
         #: the engine needs their host memory as long as it lives: whoever makes this object keeps
         #: `held` with the engine
         self.held: list[HostBlock] = []
@@ -71,11 +83,18 @@ class HostBlocks:
         Args:
             start: address of the first byte, as the engine has it.
             size: bytes.
-            code: True where code will be there: a block without `room`.
+            code: True where code will be there: a block whose `room` is 0.
         """
         return self._block(start, memoryview(zeroed(size)), code)
 
     def _block(self, start: int, view: memoryview, code: bool) -> HostBlock:
+        """Return a block of existing host memory.
+
+        Args:
+            start: guest address of the first byte.
+            view: the host memory.
+            code: True where code is there.
+        """
         size = len(view)
         return HostBlock(start, start + size, view, self._words(view), size, 0 if code else size)
 
@@ -94,17 +113,17 @@ class HostBlocks:
         ).from_buffer(view)
 
     def add(self, block: HostBlock) -> None:
-        """Know a block from now on."""
+        """Let find() know a block from now on, and call the functions given to on_change()."""
         self.held.append(block)
         self._sorted = None
         for told in self._changes:
             told()
 
     def remove(self, start: int, end: int) -> None:
-        """Forget [start, end), which is mapped no more.
+        """Forget the blocks in [start, end), which is mapped no more.
 
-        What is left of a block are blocks of their own. The host memory is freed with the last of
-        them. Functions given to on_remove() and on_change() are called.
+        What is left of a block outside of that becomes a block of its own. Host memory is freed
+        with its last block. Functions given to on_remove() and on_change() are called.
 
         Args:
             start: address of the first byte.
@@ -131,7 +150,10 @@ class HostBlocks:
             forget()
 
     def _cut(self, start: int, end: int) -> list[HostBlock]:
-        """Take [start, end) out of the blocks, and return the blocks that had some of it.
+        """Take [start, end) out of the known blocks, and return the blocks, whole, that had some of
+        it.
+
+        What is left of them outside of that becomes blocks of its own.
 
         Args:
             start: address of the first byte.
@@ -151,6 +173,15 @@ class HostBlocks:
         return cut
 
     def _part(self, block: HostBlock, start: int, end: int, code: bool) -> HostBlock:
+        """Return the part of a block that is in [start, end), as a block of its own on the same
+        host memory.
+
+        Args:
+            block: the block.
+            start: guest address of the first byte.
+            end: guest address behind the last byte.
+            code: True where code is there.
+        """
         start, end = max(start, block.start), min(end, block.end)
         return self._block(start, block.view[start - block.start : end - block.start], code)
 
@@ -235,11 +266,18 @@ class HostBlocks:
         return load, store, swap
 
     def window(self, addr: int) -> tuple[Any, int, int] | None:
-        """Return (words, start, outside): words around `addr` from `start` on, as many as make a
-        power of two; None where no block has `addr`.
+        """Return words around a guest address, for host code or quick Python to look up others
+        nearby.
 
         A distance from `start` that has none of the bits `outside` is that of one of the words.
         on_remove() tells when they are gone.
+
+        Args:
+            addr: the guest address.
+
+        Returns:
+            (words, guest address of the first one (`start`), `outside`); the words are as many as
+            make a power of two. None where no block has `addr`.
         """
         block = self.find(addr, self._width)
         if block is None:

@@ -10,17 +10,23 @@ MOST = 64  # blocks in the table, the largest: the engine answers for the others
 
 
 class BlockTable:
-    """The blocks of a guest's memory, in words of this process's memory.
+    """A table of the blocks of a guest's memory, in words of 64 bits of this process's memory, by
+    which host code finds guest memory.
 
     Two words at `address` say how many rows there are and where. A row is three words: first guest
-    address, bytes, host address. A table that was replaced stays until the next one is, for host
-    code that is looking at it.
+    address, bytes, host address. Only the 64 largest blocks are in it. A table that was replaced
+    stays until the next one is, for host code that is looking at it.
 
     Attributes:
         address: of the two words.
     """
 
     def __init__(self, blocks: HostBlocks) -> None:
+        """Write the table, and write it anew whenever blocks change.
+
+        Args:
+            blocks: the guest's blocks.
+        """
         self._blocks = blocks
         self._header = (ctypes.c_uint64 * 2)()
         self._tables: list[object] = []
@@ -29,7 +35,7 @@ class BlockTable:
         blocks.on_change(self._write)
 
     def _write(self) -> None:
-        """Write the table anew, the largest blocks first."""
+        """Write a new table, the largest blocks first, and have the two words lead to it."""
         blocks = sorted(self._blocks.held, key=lambda block: block.size, reverse=True)[:MOST]
         table = (ctypes.c_uint64 * (3 * len(blocks) + 1))()
         for n, block in enumerate(blocks):

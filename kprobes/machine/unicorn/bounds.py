@@ -23,7 +23,9 @@ PASSING = 1 << 12
 
 
 class Bounds:
-    """Puts bounds on runs, and takes them away.
+    """Bounds runs of the guest in time and in instructions.
+
+    Instructions are counted by a hook of the engine on every instruction.
 
     Attributes:
         installed: number of times that the hook that counts was added.
@@ -92,11 +94,17 @@ class Bounds:
                 self._counted()
 
     def stops(self, address: int) -> bool:
-        """Return True where the run is over before the instruction at `address`."""
+        """Return True where the innermost run has no instructions left for the one at `address`.
+        The core's own instructions always pass.
+        """
         return bool(self._state.left) and self._state.left[-1] <= 0 and not self._passes(address)
 
     def _passes(self, address: int) -> bool:
-        """Return True for an instruction of the core's own, which does not count."""
+        """Return True for an instruction of the core's own, which does not count.
+
+        Args:
+            address: of the instruction.
+        """
         return self._state.ours(address) and self._state.own_in_row < PASSING
 
     @contextmanager
@@ -110,9 +118,10 @@ class Bounds:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Count no instructions inside a with block; without the hook, where it does harm.
+        """Count no instructions inside a with block.
 
-        On some engines a hook does harm in delay slots (Blocks.hooked_delay_slots).
+        On engines whose hook does harm in delay slots (Blocks.hooked_delay_slots) the hook is
+        removed meanwhile.
         """
         hooked = bool(self._hooks) and not self._cpu.guest.blocks.hooked_delay_slots
         with self.paused():
@@ -126,7 +135,9 @@ class Bounds:
 
     @contextmanager
     def none_but_ours(self) -> Iterator[None]:
-        """Stop the guest before the first instruction outside of our pages, inside a with block."""
+        """Stop the guest before the first instruction outside of the core's own pages, inside a
+        with block.
+        """
         self._state.left.append(0)
         self._state.own_in_row = 0
         try:
@@ -137,7 +148,7 @@ class Bounds:
             self._harm_no_more()
 
     def close(self) -> None:
-        """Take the counting hook away. Called when nothing runs, or an unbounded run begins.
+        """Remove the counting hook. Called when nothing runs, or an unbounded run begins.
 
         Within a run it stays, as hooks that come and go would pile up. It also stays after a run on
         an engine of the library's own, as the next run is likely to be bounded as well.
@@ -150,20 +161,28 @@ class Bounds:
             self._cpu.engine.retranslate()
 
     def ended(self) -> None:
-        """Take the hook away after the outermost run, unless it may stay."""
+        """Remove the counting hook after the outermost run, unless it may stay."""
         if not self._keeps:
             self.close()
 
     def _expire(self, depth: int) -> None:
-        """Stop the run at this depth: its time is up.
+        """Ask the run to stop, as its time is up. The watchdog's thread calls this.
 
-        Called again until it has stopped, as a stop before the engine has started is lost.
+        It is called again until the run has stopped, as a stop before the engine has started is
+        lost.
+
+        Args:
+            depth: number of nested runs, up to the one whose time is up.
         """
         self._state.timed_out = depth
         self._state.stop_for("timeout")
 
     def _in_time(self, deadline: Deadline) -> None:
-        """Cancel a deadline, and the stop that it has asked for when the run had just ended."""
+        """Cancel a deadline, and the stop that it has asked for when the run had just ended.
+
+        Args:
+            deadline: what begin() has returned.
+        """
         deadline.cancel()
         if self._state.timed_out == self._state.depth and self._state.why_stopped == "timeout":
             self._state.take_stop()
@@ -186,19 +205,23 @@ class Bounds:
         self._state.left.append(instructions)
 
     def _counted(self) -> None:
-        """Stop counting instructions, after _count()."""
+        """Remove the innermost run's bound on instructions, which _count() has set, and note in
+        `unused` how many were left.
+        """
         self.unused = max(self._state.left.pop(), 0)
         self._harm_no_more()
         if self._state.sink is not None:
             self._state.sink.exact(False)
 
     def _harm_no_more(self) -> None:
-        """Take the hook away if no run is counted any more and it does harm in delay slots."""
+        """Remove the counting hook if no run is counted any more and the hook does harm in delay
+        slots.
+        """
         if not (self._state.left or self._cpu.guest.blocks.hooked_delay_slots):
             self.close()
 
     def _install_hook(self) -> None:
-        """Put the counting hook on instructions, unless it is there."""
+        """Add the counting hook to the engine, unless it is there."""
         if not self._hooks:
             self.installed += 1
             self._counting = self._counting or CODE(self._callback())
@@ -210,10 +233,11 @@ class Bounds:
             self._cpu.engine.retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:
-        """Return (start, end) of what the hook is on.
+        """Return the ranges of code that the counting hook is to be on: (first address, last
+        address); [(1, 0)]: everything.
 
-        That is everything, unless it does harm in delay slots (Blocks.hooked_delay_slots): then the
-        guest's code, and of the library's pages only the one where runs end.
+        It is on everything, unless it does harm in delay slots (Blocks.hooked_delay_slots): then on
+        the guest's code, and of the library's pages only on the one where runs end.
         """
         if self._cpu.guest.blocks.hooked_delay_slots:
             return [(1, 0)]
@@ -224,7 +248,7 @@ class Bounds:
         ]
 
     def _code(self) -> list[tuple[int, int]]:
-        """Return (start, end) of executable memory."""
+        """Return (first address, last address) of each executable range of memory."""
         return [
             (start, end)
             for start, end, perms in self._cpu.engine.regions()
@@ -232,11 +256,15 @@ class Bounds:
         ]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
-        """Return the hook's function, which counts instructions and stops the guest.
+        """Make the function that the engine calls before each instruction; it counts instructions
+        and stops the guest.
 
         It counts the guest's own instructions, and never stops inside a slot. Where the engine
         cannot stop in a delay slot (Runs.settle), a branch and the instruction behind it count as
         one.
+
+        Returns:
+            (engine's handle, address, bytes, unused) -> None.
         """
         m = self._cpu
         state = self._state

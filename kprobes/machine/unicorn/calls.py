@@ -19,7 +19,7 @@ from .stubs import Stubs
 
 
 class FunctionCalls:
-    """Calls functions of one guest by name or address, and runs it."""
+    """Calls and runs of one guest: what is behind the machine's call(), run() and invoke()."""
 
     def __init__(
         self,
@@ -86,9 +86,10 @@ class FunctionCalls:
             runner.finish()
 
     def _target(self, pointer: int) -> int:
-        """Return the address where a function starts, mode bits included, before it is called.
+        """Prepare a call of a function, and return the address where the function starts, mode bits
+        included.
 
-        The page where calls return to is mapped if there is none yet, and the registers of before a
+        The page that calls return to is mapped if there is none yet, and the registers of before a
         call that has failed are put back (forget_failure()).
 
         Args:
@@ -219,16 +220,16 @@ class FunctionCalls:
                 regs.target = sent
 
     def close(self) -> None:
-        """Discard the engine's context that calls have kept for registers. Called when the machine
-        is closed.
+        """Free the engine's context in which calls have kept registers. Called when the machine is
+        closed.
         """
         kept = None if self._host is None else self._host.give_up()
         if kept is not None:
             self._cpu.engine.discard(kept)
 
     def forget_failure(self) -> None:
-        """Put back the registers of before an outermost call that failed: until now they were as
-        they were where the call has stopped.
+        """Put back the registers of before an outermost call that failed. Until now they were as
+        where the call stopped.
 
         Nothing is done inside a run, or where no call has failed.
         """
@@ -240,11 +241,15 @@ class FunctionCalls:
 
     @property
     def has_failed(self) -> bool:
-        """True while forget_failure() and drop_failure() have something to do."""
+        """Whether the registers of before a call that failed are kept, for forget_failure() or
+        drop_failure().
+        """
         return self._abandoned is not None
 
     def drop_failure(self) -> None:
-        """Forget the registers of before a call that failed: the guest is given others."""
+        """Forget the registers of before a call that failed, without putting them back: the guest
+        is given others.
+        """
         if self._abandoned is not None:
             self._cpu.engine.discard(self._abandoned)
             self._abandoned = None

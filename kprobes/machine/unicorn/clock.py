@@ -19,14 +19,20 @@ _COUNT, _RANGES, _TABLE = range(3)
 
 
 class InstructionClock:
-    """Counts instructions that are executed outside of the library's own code, between start() and
-    stop().
+    """Counts the instructions that are executed outside of the library's own code, between start()
+    and stop().
 
     A hook on every instruction makes the guest about ten times as slow. Calling the clock gives the
-    number, for ns: a CPU of 1 GHz.
+    number so far, which stands for nanoseconds: a CPU of 1 GHz.
     """
 
     def __init__(self, memory: GuestMemory, state: RunState) -> None:
+        """Prepare; nothing is counted.
+
+        Args:
+            memory: the guest's.
+            state: of its runs.
+        """
         self._memory = memory
         self._state = state
         self._users = 0  # start()s less stop()s
@@ -42,16 +48,16 @@ class InstructionClock:
 
     @property
     def runs(self) -> bool:
-        """True while instructions are counted."""
+        """Whether instructions are counted now."""
         return self._users > 0
 
     @property
     def address(self) -> int:
-        """Address of the number, for host code."""
+        """Address of the number in this process, a word of 64 bits, for host code."""
         return ctypes.addressof(self._words)
 
     def start(self) -> None:
-        """Count until as many stop() have come.
+        """Count instructions from now on, until stop() was called as often as start().
 
         Raises:
             Unsupported: the engine cannot count.
@@ -70,7 +76,7 @@ class InstructionClock:
                 self._state.sink.exact(True)
 
     def stop(self) -> None:
-        """Stop counting, once there was a stop() for each start()."""
+        """Take back one start(); with the last one, counting ends."""
         if self._users:
             self._users -= 1
             if not self._users:
@@ -85,8 +91,10 @@ class InstructionClock:
         self._unhook()
 
     def _look(self) -> None:
-        """Look where the library's own code is now. The table before stays, for host code that is
-        looking at it.
+        """Read where the library's own code is now, whose instructions are not counted. Called when
+        that changes.
+
+        The table before stays in memory, for host code that is looking at it.
         """
         self._own = self._memory.own_code.ranges()
         table = (ctypes.c_uint64 * (2 * len(self._own) + 1))(
@@ -98,7 +106,9 @@ class InstructionClock:
         self._words[_RANGES] = len(self._own)
 
     def _hook(self) -> None:
-        """Hook every instruction, so that it counts, by host code where there is any."""
+        """Add a hook on every instruction that counts: host code where there is any, else
+        _tick().
+        """
         engine = self._memory.engine
         if hostcode.available():
             self._hooks = [
@@ -109,7 +119,7 @@ class InstructionClock:
         self._memory.engine.retranslate()
 
     def _unhook(self) -> None:
-        """Take the hook of every instruction away."""
+        """Remove the hook on every instruction."""
         for hook in self._hooks:
             self._memory.engine.unhook(hook)
         if self._hooks:
@@ -117,5 +127,8 @@ class InstructionClock:
             self._memory.engine.retranslate()
 
     def _tick(self, _uc: int, address: int, _size: int, _user: int) -> None:
+        """Count an instruction, unless it is the library's own: the engine's callback, where there
+        is no host code.
+        """
         if not any(low <= address < high for low, high in self._own):
             self._words[_COUNT] += 1

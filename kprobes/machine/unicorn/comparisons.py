@@ -36,7 +36,7 @@ Counted = Callable[[int, int, int, int], None]
 
 
 class InstructionComparisons:
-    """Looks for comparisons in what the guest executes, until close()."""
+    """Counts the equal bytes of comparisons that the guest executes, until close()."""
 
     def __init__(
         self,
@@ -46,13 +46,15 @@ class InstructionComparisons:
         edges: int,
         count: Counted,
     ) -> None:
-        """
+        """Look at each instruction that the guest executes from now on.
+
         Args:
             memory: the guest's.
-            cells: where the engine has registers; values in others are not seen.
+            cells: register -> its word in the engine; values in other registers are not seen.
             comparing: says which instructions compare.
             edges: address of the map's words, for host code.
-            count: what counts equal bytes, where there is no host code.
+            count: (address of the instruction, one value, the other, bits of both) counts equal
+                bytes, where there is no host code.
         """
         self._memory = memory
         self._arch: Arch = memory.arch
@@ -77,7 +79,7 @@ class InstructionComparisons:
         )
 
     def close(self) -> None:
-        """Look for no more."""
+        """Remove the hook: no comparison is counted any more."""
         if self._hook is not None:
             self._memory.engine.unhook(self._hook)
             self._hook = None
@@ -103,7 +105,15 @@ class InstructionComparisons:
         return None
 
     def _seen(self, _uc: int, address: int, _size: int, _user: int) -> None:
-        """Look at an instruction once, and note for host code whether it compares, and what."""
+        """Look at an instruction that is executed for the first time, and note for host code
+        whether it compares, and what. The engine's callback, or called by host code.
+
+        Args:
+            _uc: not used.
+            address: of the instruction.
+            _size: not used.
+            _user: not used.
+        """
         if address not in self._known:
             self._known[address] = self._found(address)
             if 2 * len(self._known) > self._rows:
@@ -116,7 +126,7 @@ class InstructionComparisons:
     def _make_room(self, rows: int) -> None:
         """Make a larger table for host code, with all instructions that are known.
 
-        The table before stays, for a hook that is looking at it.
+        The table before stays in memory, for a hook that is looking at it.
 
         Args:
             rows: of the table, a power of two.
@@ -167,7 +177,15 @@ class InstructionComparisons:
     # --- what host code does, where there is none
 
     def _executed(self, uc: int, address: int, size: int, user: int) -> None:
-        """Count the equal bytes of an instruction that compares, where there is no host code."""
+        """Look at an instruction, and count the equal bytes if it compares: the engine's callback,
+        where there is no host code.
+
+        Args:
+            uc: not used.
+            address: of the instruction.
+            size: not used.
+            user: not used.
+        """
         self._seen(uc, address, size, user)
         found = self._known[address]
         if found is not None:

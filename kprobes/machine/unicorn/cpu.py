@@ -20,26 +20,29 @@ UNKNOWN_MODE = b"\2"  # of Cpu.mode_word(): a mode that no target has
 
 
 class UnicornCpu:
-    """The CPU that works on a memory.
+    """The CPU of a guest: its registers, and how the engine is told to change them.
 
     Attributes:
-        memory, engine: what it works on, and the engine that it is a part of.
-        arch, guest: the architecture, and the engine's row of it.
+        memory: the memory that it works on.
+        engine: the engine that it is a part of.
+        arch: the architecture.
+        guest: the engine's row of the architecture.
         regs: its registers, live.
         cells: register -> its word in the engine, of those whose word is known.
         windowed: the same of registers that are in a window.
-        read_pc: returns pc, by the engine's API.
-        write_pc: writes pc, but for CODE hooks.
-        leave_for: writes pc in CODE hooks.
+        read_pc: () -> pc, by the engine's API.
+        write_pc: (address) writes pc, but for CODE hooks.
+        leave_for: (address) writes pc in CODE hooks.
         view_address: of the words by which the host's library reads registers; 0: there are none.
         pair: words of pc and of the next pc, where the engine has both; None: it has not. A write
             of pc sets both.
     """
 
     def __init__(self, memory: GuestMemory, machine: RegsMachine) -> None:
-        """Find the registers.
+        """Find the registers in the engine.
 
         Args:
+            memory: the memory that the CPU works on; its `regs` is set.
             machine: the machine whose CPU it is, for its Regs.
         """
         self.memory = memory
@@ -65,8 +68,8 @@ class UnicornCpu:
             self.engine.rewind = self.guest.contexts.rewind(self.engine)
 
     def _find_hooked_flags(self) -> Callable[[], int] | None:
-        """Return the reader of the flags behind a hooked instruction; None: the engine's are
-        right.
+        """Return a function that reads the right flags behind a hooked instruction that has failed;
+        None: the engine's are right, or the right ones are not found.
         """
         hooked = self.guest.faults.hooked_flags
         # where registers are not found the flags are as the engine says
@@ -75,7 +78,7 @@ class UnicornCpu:
         return None
 
     def put_flags_right(self) -> None:
-        """Put the flags right after an instruction with a CODE hook on it has failed
+        """Correct the flags register after an instruction with a CODE hook on it has failed
         (Faults.hooked_flags).
         """
         hooked, flags = self.guest.faults.hooked_flags, self.arch.regs.flags
@@ -86,12 +89,12 @@ class UnicornCpu:
             self.regs[flags] = right
 
     def register(self, name: str) -> int:
-        """Return the engine's number of a register."""
+        """Return the engine's number of the register that the architecture calls `name`."""
         return self.guest.registers.number(name)
 
     def stay(self, pc: int) -> None:
-        """Have the guest stand at `pc`: where that is in a delay slot, its branch waits as
-        before.
+        """Set pc to `pc`, in the present mode: where that is in a delay slot, its branch stays
+        pending.
         """
         if self.pair is None:
             self.write_pc(self.arch.pointers.same_mode(self.regs, pc))
@@ -99,18 +102,24 @@ class UnicornCpu:
             self.pair[0] = pc
 
     def access(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
-        """Return (reader, writer) of a register, through the engine's API."""
+        """Return (function that reads, function that writes) a register through the engine's API.
+
+        Args:
+            name: the architecture's name of the register.
+        """
         number, bits = self.register(name), self.arch.regs.widths.get(name, self.arch.bits)
         return self.engine.reader(number, bits), self.engine.writer(number, bits)
 
     def mode_word(self, pc: Cell | None) -> memoryview | bytes:
-        """Return where the present mode is, as something of which [0] is the mode.
+        """Return where the engine keeps the mode of the code (Thumb), as a view or bytes of which
+        item 0 is the mode.
 
         Args:
-            pc: its word; None: it has none, and the mode does not matter.
+            pc: pc's word in the engine; None: it is not known, and the mode does not matter.
 
         Returns:
-            UNKNOWN_MODE where the mode is not found: no target has that.
+            b"\\0" where the mode does not matter; UNKNOWN_MODE where it is not found: no target has
+            that.
         """
         bit, flags = self.guest.pc.mode_bit, self.arch.regs.flags
         if pc is None or bit is None or flags is None:
@@ -204,10 +213,11 @@ class UnicornCpu:
 
 
 def odd_as_well(write: Callable[[int], None], word: Cell) -> Callable[[int], None]:
-    """Return a function that writes pc where the last bit of an address selects no mode.
+    """Return a function that writes pc, odd addresses too, on a guest where the last bit of an
+    address selects no mode.
 
     Args:
-        write: takes that bit for a mode.
+        write: (address) writes pc by the engine's API, which takes that bit for a mode.
         word: pc in the engine.
     """
     view, index = word.view, word.index

@@ -12,10 +12,11 @@ from .starts import Starts
 
 
 class DelaySlots:
-    """Takes branches that wait before the guest is sent elsewhere, and makes others wait.
+    """Deals with branches that wait for their delay slot: has them taken or dropped before the
+    guest is sent elsewhere, and makes others wait.
 
     Attributes:
-        pending: the guest may have stopped in one.
+        pending: the guest may have stopped in a delay slot.
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState, starts: Starts) -> None:
@@ -30,7 +31,7 @@ class DelaySlots:
 
     @property
     def books(self) -> bool:
-        """The part that a snapshot keeps: `pending`."""
+        """The part of this object that a snapshot keeps: `pending`."""
         return self.pending
 
     @books.setter
@@ -77,8 +78,8 @@ class DelaySlots:
         return found
 
     def _behind_branch(self, before: Insn, insn: Insn) -> bool:
-        """Return True in a delay slot, and in the forbidden slot of a conditional compact branch
-        (MIPS release 6).
+        """Return True where an instruction is in a delay slot, or in the forbidden slot of a
+        conditional compact branch (MIPS release 6).
 
         The engine takes the next instruction for the one in that slot, wherever it is.
 
@@ -90,11 +91,15 @@ class DelaySlots:
         return before.delay_slot or (conditioned is not None and conditioned(insn, before.raw))
 
     def wait(self, slot: int, target: int) -> None:
-        """Have the guest stand in the delay slot at `slot` of a branch to `target`, which is taken
-        when it goes on.
+        """Have the guest stand in the delay slot of a branch that is pending: the branch is taken
+        when the guest goes on.
 
         Nothing is done where the CPU has no next pc and the engine no jump for this (Runs.jump), or
         where `target` follows the slot.
+
+        Args:
+            slot: address of the delay slot.
+            target: address that the branch leads to.
         """
         m, jump = self._cpu, self._cpu.guest.runs.jump
         if m.pair is not None:
@@ -104,8 +109,8 @@ class DelaySlots:
             m.write_pc(m.arch.pointers.same_mode(m.regs, slot))
 
     def _jump_across(self, target: int) -> None:
-        """Execute a jump to `target` at the end of a page, and end in its delay slot in the next
-        one.
+        """Execute a jump to `target` at the end of a page of the library's, so that the guest stops
+        in the jump's delay slot, in the next page.
 
         A hook there would do the same, but an attached engine's owner may have one, too.
         """
@@ -123,8 +128,8 @@ class DelaySlots:
             m.regs[link] = before
 
     def leave(self) -> None:
-        """Execute a NOP in the delay slot's stead, which takes the branch, and stop: before its
-        target is fetched.
+        """Execute a NOP in place of the instruction in the delay slot, which takes the pending
+        branch, and stop before its target is fetched.
         """
         m, state, nop = self._cpu, self._state, self._cpu.guest.runs.settle
         place = state.exit + m.memory.page_size - 2 * len(nop)
@@ -145,8 +150,8 @@ class DelaySlots:
         return self._two(pc)[0].delay_slot
 
     def goes_along(self, pc: int) -> bool:
-        """Return True where the instruction at `pc` counts with its branch: in a delay slot, unless
-        it jumps.
+        """Return True where the instruction at `pc` is executed together with the branch before it,
+        and counts as one with it: it is in a delay slot and does not jump itself.
 
         A jump alone may be a loop.
         """
@@ -155,16 +160,23 @@ class DelaySlots:
         return self._behind_branch(before, insn) and not (insn.delay_slot or jumps)
 
     def _two(self, pc: int) -> tuple[Insn, Insn]:
-        """Return the instructions in front of `pc` and at it."""
+        """Return the decoded instructions in front of `pc` and at it."""
         return self._decoded(pc, self._code(pc))
 
     def _code(self, pc: int) -> bytes:
-        """Return the bytes of those two instructions, without the core's patches."""
+        """Return the bytes of the instructions in front of `pc` and at it, without the core's
+        patches; b"": they are not mapped.
+        """
         sink, size = self._state.sink, len(self._cpu.guest.runs.settle)
         code = self._cpu.engine.read(pc - size, 2 * size) or b""
         return code if sink is None else sink.original(pc - size, code)
 
     def _decoded(self, pc: int, code: bytes) -> tuple[Insn, Insn]:
-        """Return the instructions in front of `pc` and at it, decoded from their bytes."""
+        """Decode the instructions in front of `pc` and at it.
+
+        Args:
+            pc: address of the second one.
+            code: bytes of both.
+        """
         m, size = self._cpu, len(self._cpu.guest.runs.settle)
         return m.arch.decode(code, pc - size), m.arch.decode(code[size:], pc)

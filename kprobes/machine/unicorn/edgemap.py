@@ -47,7 +47,9 @@ Spans = Sequence[tuple[int, int]]  #: (start, end) of guest addresses
 
 
 def mixed(address: int) -> int:
-    """Return the finalizer of MurmurHash3: a block's place, before it is cut to the map's size."""
+    """Return a block's place in the map, before it is cut to the map's size: the finalizer of
+    MurmurHash3 of its address.
+    """
     address = (address ^ address >> 33) * 0xFF51AFD7ED558CCD & _ALL
     address = (address ^ address >> 33) * 0xC4CEB9FE1A85EC53 & _ALL
     return address ^ address >> 33
@@ -67,12 +69,13 @@ class EdgeMap:
         spans: Spans,
         comparisons: bool,
     ) -> None:
-        """
+        """Count from now on.
+
         Args:
             memory: the guest's.
-            cells: where the engine has registers.
+            cells: register -> its word in the engine.
             counters: the map, of a power of two bytes; the caller clears it.
-            spans: guest code that is counted; empty: all of it.
+            spans: (start, end) of guest code that is counted; empty: all of it.
             comparisons: True where equal bytes of comparisons are counted as well.
 
         Raises:
@@ -121,13 +124,10 @@ class EdgeMap:
         memory.engine.retranslate()
 
     def _added(self, comparisons: bool) -> list[int]:
-        """Add the hooks.
+        """Add the engine's hooks, and return their handles.
 
         Args:
-            comparisons: one of them is on the comparisons that the engine reports.
-
-        Returns:
-            Their handles.
+            comparisons: True: a hook on the comparisons that the engine reports is added as well.
         """
         engine, words = self._memory.engine, ctypes.addressof(self._words)
         host = hostcode.available()
@@ -155,11 +155,11 @@ class EdgeMap:
         return hooks
 
     def begin(self) -> None:
-        """Note that a run begins: its first block has no block before it."""
+        """Let the next block have no block before it: a run begins."""
         self._words[_BEFORE] = 0
 
     def close(self) -> None:
-        """Count no more; what was counted stays."""
+        """Remove the hooks: nothing is counted any more. What was counted stays."""
         if self._instructions is not None:
             self._instructions.close()
         for hook in self._hooks:
@@ -170,8 +170,9 @@ class EdgeMap:
             self._memory.engine.retranslate()
 
     def _look(self) -> None:
-        """Know the library's own code as it is now. The table before stays, for host code that is
-        looking at it.
+        """Read where the library's own code is now, which is not counted. Called when that changes.
+
+        The table before stays in memory, for host code that is looking at it.
         """
         self._own = self._memory.own_code.ranges()
         table = _table(self._own)
@@ -183,16 +184,22 @@ class EdgeMap:
     # --- what host code does, where there is none
 
     def _counts(self, address: int) -> bool:
+        """Return True for a guest address whose block or comparison is counted."""
         if any(start <= address < end for start, end in self._own):
             return False
         return not self._spans or any(start <= address < end for start, end in self._spans)
 
     def _add(self, number: int) -> None:
+        """Count up a counter of the map; 255 is followed by 1.
+
+        Args:
+            number: of the counter.
+        """
         self._counters[number] = self._counters[number] % 255 + 1
 
     def _edge(self, _uc: int, address: int, _size: int, _user: int) -> None:
-        """Count the edge to a block in the map, where there is no host code: the engine's
-        callback.
+        """Count the edge to the block at `address` in the map: the engine's callback, where there
+        is no host code. The other arguments are not used.
         """
         self._words[_BLOCK], self._words[_ORDER] = address, 0
         if self._counts(address):
@@ -203,18 +210,32 @@ class EdgeMap:
     def _compared(
         self, _uc: int, address: int, one: int, other: int, bits: int, _user: int
     ) -> None:
-        """Count a comparison of 16 to 64 bits that the engine reports with its address."""
+        """Count the equal bytes of a comparison that the engine reports with its address: the
+        engine's callback, where there is no host code.
+
+        Args:
+            _uc: not used.
+            address: of the instruction.
+            one: a value.
+            other: the value that it is compared with.
+            bits: of each; others than 16 to 64 are left out.
+            _user: not used.
+        """
         if 16 <= bits <= 64:
             self._compare(address, one, other, bits)
 
     def _subtracted(
         self, _uc: int, _address: int, one: int, other: int, bits: int, _user: int
     ) -> None:
-        """Count a subtraction of 16 to 64 bits that the engine reports, by its number in its block.
+        """Count the equal bytes of a subtraction of 16 to 64 bits: the engine's callback, where
+        there is no host code.
+
+        This engine does not tell the subtraction's address. Its block and its number in that stand
+        for it.
 
         Args:
             _uc: not used.
-            _address: not used: this engine does not tell it.
+            _address: not used.
             one: the first operand.
             other: the second operand.
             bits: of each.
@@ -227,7 +248,15 @@ class EdgeMap:
             self._count_equal(place, one, other, bits)
 
     def _compare(self, address: int, one: int, other: int, bits: int) -> None:
-        """Count equal bytes of two values, of a comparison at an address."""
+        """Count the equal bytes of a comparison's two values, if its address is one that is
+        counted.
+
+        Args:
+            address: of the comparison.
+            one: a value.
+            other: the value that it is compared with.
+            bits: of each.
+        """
         if self._counts(address):
             self._count_equal(address, one, other, bits)
 
@@ -252,10 +281,11 @@ class EdgeMap:
 
 
 class LastBlocks:
-    """Notes the blocks that the guest executes, until close(): the last ones.
+    """Notes the blocks that the guest executes, until close().
 
     Attributes:
-        addresses: of the blocks, the latest last.
+        addresses: of the blocks, the latest last; at most twice as many as asked for, after close()
+            as many.
     """
 
     def __init__(self, memory: GuestMemory, most: int) -> None:
@@ -277,12 +307,15 @@ class LastBlocks:
         memory.engine.retranslate()
 
     def _executed(self, _uc: int, address: int, _size: int, _user: int) -> None:
+        """Note a block that is about to be executed: the engine's callback."""
         self.addresses.append(address)
         if len(self.addresses) > 2 * self._most:
             del self.addresses[: -self._most]
 
     def close(self) -> None:
-        """Note no more, and keep what was asked for."""
+        """Remove the hook, and cut `addresses` to the last ones that are outside of the library's
+        own code.
+        """
         if self._hook is not None:
             self._memory.engine.unhook(self._hook)
             self._memory.engine.retranslate()
@@ -310,6 +343,10 @@ def _checked(spans: Spans) -> list[tuple[int, int]]:
 
 
 def _table(spans: Spans) -> ctypes.Array[ctypes.c_uint64]:
-    """Spans as host code has them: first address, bytes."""
+    """Return spans as host code has them: words of 64 bits, (first address, bytes) of each.
+
+    Args:
+        spans: (start, end) of each.
+    """
     words = [word for start, end in spans for word in (start, end - start)]
     return (ctypes.c_uint64 * (len(words) + 1))(*words)

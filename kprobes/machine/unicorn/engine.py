@@ -64,7 +64,12 @@ MEM = ctypes.CFUNCTYPE(
 
 
 class TlbEntry(ctypes.Structure):
-    """Answer of a hook of the virtual TLB: physical address, UC_PROT_* bits."""
+    """Answer of a hook of the virtual TLB.
+
+    Attributes:
+        paddr: physical address.
+        perms: UC_PROT_* bits.
+    """
 
     _fields_ = (("paddr", _u64), ("perms", ctypes.c_int))
 
@@ -79,10 +84,15 @@ REMOVE_CACHE = const.UC_CTL_TB_REMOVE_CACHE | 2 << 26 | const.UC_CTL_IO_WRITE <<
 
 class Engine:
     """An instance of Unicorn, called by its handle. `uc` is the binding's object, for everything
-    that is not hot.
+    that is not on the path of a hit.
     """
 
     def __init__(self, uc: Uc) -> None:
+        """Wrap an engine that the binding has opened.
+
+        Args:
+            uc: the binding's object.
+        """
         self.uc = uc
         self.handle = ctypes.c_void_p(uc._uch.value)
         self.version = unicorn.__version__
@@ -117,13 +127,16 @@ class Engine:
     # --- registers
 
     def raw(self, register: int) -> tuple[Any, ...]:
-        """Return what a caller needs to call the engine itself: (read, write, handle, number, cell,
-        reference).
-
-        For the quickest paths.
+        """Return what a caller needs to read and write a register by calling the engine itself, on
+        the quickest paths.
 
         Args:
             register: the engine's number of the register.
+
+        Returns:
+            (C function that reads, C function that writes, the engine's handle, the number, the
+            ctypes word that gets or has the value, a reference to it). Both functions take handle,
+            number and reference.
         """
         cell = _u64()
         return (
@@ -136,7 +149,7 @@ class Engine:
         )
 
     def reader(self, register: int, bits: int) -> Callable[[], int]:
-        """Return a function that reads a register: () -> its value.
+        """Make a function that reads a register: () -> its value.
 
         Args:
             register: the engine's number of it.
@@ -170,7 +183,7 @@ class Engine:
         return wide
 
     def writer(self, register: int, bits: int) -> Callable[[int], None]:
-        """Return a function that writes a register: (value), which is cut to the register's width.
+        """Make a function that writes a register: (value), which is cut to the register's width.
 
         Args:
             register: the engine's number of it.
@@ -212,7 +225,7 @@ class Engine:
         return ctypes.string_at(buffer, size)
 
     def write(self, addr: int, data: bytes) -> bool:
-        """Write guest memory; False where any of it is not mapped."""
+        """Write guest memory at `addr`; return False where any of it is not mapped."""
         if self.place is not None:
             addr = self.place(addr)
         return bool(_held.uc_mem_write(self.handle, addr, data, len(data)) == UC_ERR_OK)
@@ -232,11 +245,13 @@ class Engine:
         self._remove(start, min(end, (1 << 64) - 1))
 
     def _remove(self, start: int, end: int) -> None:
+        """Have the engine forget the translations that touch [start, end) of its own addresses."""
         check(_held.uc_ctl(self.handle, REMOVE_CACHE, _u64(start), _u64(end)))
 
     def regions(self) -> list[tuple[int, int, int]]:
-        """Return (first address, last address, UC_PROT_* bits) of all mapped memory: the binding's
-        mem_regions(), in a quarter of its time.
+        """Return (first address, last address, UC_PROT_* bits) of all mapped memory.
+
+        The binding's mem_regions() does the same, in four times as long.
         """
         found, count = _void(), ctypes.c_uint32()
         check(_held.uc_mem_regions(self.handle, found, count))
@@ -246,7 +261,9 @@ class Engine:
             _held.uc_free(found)
 
     def retranslate(self) -> None:
-        """Forget all translated code: hooks have come or gone."""
+        """Have the engine forget all translated code, so that it is translated with the hooks that
+        there are now.
+        """
         for start, end, perms in self.regions():
             if perms & const.UC_PROT_EXEC:
                 self.drop_translations(start, end + 1)
@@ -254,7 +271,11 @@ class Engine:
     # --- running
 
     def _make_run(self) -> Callable[[int, int], int]:
-        """Return uc_emu_start() for this engine, by host code where there is some."""
+        """Make the function `run`, which calls uc_emu_start() for this engine: (begin, until) ->
+        the engine's error number.
+
+        It is host code where there is some.
+        """
         if native.available():
             names = native.words("start")
             self._start = (_u64 * len(names))()
@@ -292,12 +313,14 @@ class Engine:
         return self.run(begin, until)
 
     def starts(self) -> None:
-        """Note that a run begins that start() has not started."""
+        """Forget stops and errors of before, as start() does: a run begins that start() has not
+        started.
+        """
         self.stopped = self.invalid = False
 
     def ended(self, error: int) -> bool:
-        """Note that a run has ended, and tell whether its error is one of a run that was nested in
-        it.
+        """Note that a run has ended, and return True if its error is one that a run nested in it
+        has left behind.
 
         A run that ends at an invalid instruction leaves the error behind, and the outer one stops
         with it at the next pc write in a hook.
@@ -306,15 +329,15 @@ class Engine:
             error: the engine's error number; 0: none.
 
         Returns:
-            True where the error is that of the nested run: the run is to go on at its pc.
+            True where the error is that of the nested run: this run is to go on at its pc.
         """
         invalid = error == const.UC_ERR_INSN_INVALID
         nested, self.invalid = invalid and self.invalid, invalid
         return nested
 
     def stop(self) -> None:
-        """Stop the run, from a hook. From another thread it may leave an instruction half done: see
-        outside.
+        """Stop the run, from a hook. Another thread must not call this where `outside` is set: an
+        instruction may be left half done.
         """
         self.stopped = True
         _held.uc_emu_stop(self.handle)
@@ -363,17 +386,23 @@ class Engine:
         return out.value
 
     def keep(self, what: Any) -> None:
-        """Keep an object as long as the engine."""
+        """Keep an object alive as long as the engine, which may still use it."""
         self._kept[id(what)] = what
 
     def unhook(self, hook: int) -> None:
-        """Delete a hook."""
+        """Delete a hook.
+
+        Args:
+            hook: its handle, from hook().
+        """
         _held.uc_hook_del(self.handle, hook)
 
     # --- contexts
 
     def save(self) -> ctypes.c_void_p:
-        """Return the whole CPU state; give it to restore() or discard()."""
+        """Copy the whole CPU state, and return the copy, for restore() or discard(). Guest memory
+        is not copied.
+        """
         if self._contexts:
             context = self._contexts.pop()
         else:
@@ -403,18 +432,28 @@ class Engine:
             self.restore_beside(context)
 
     def save_beside(self, context: ctypes.c_void_p) -> None:
-        """Keep the registers that contexts lack (`beside`) for a context."""
+        """Keep the values of the registers that the engine's contexts lack (`beside`), for a
+        context.
+
+        Args:
+            context: a saved state of the CPU.
+        """
         self._values[context.value] = [read() for read, _ in self.beside]
 
     def restore_beside(self, context: ctypes.c_void_p) -> None:
-        """Put the registers that contexts lack back to what save_beside() has kept."""
+        """Put the registers that the engine's contexts lack back to what save_beside() has kept for
+        a context.
+
+        Args:
+            context: a saved state of the CPU.
+        """
         for (_, write), value in zip(
             self.beside, self._values.get(context.value, ()), strict=False
         ):
             write(value)
 
     def discard(self, context: ctypes.c_void_p) -> None:
-        """Give the memory of a saved state back, for the next one.
+        """Give a saved state's memory back: the next save() uses it.
 
         Args:
             context: what save() has returned.
@@ -422,7 +461,7 @@ class Engine:
         self._contexts.append(context)
 
     def close(self) -> None:
-        """Free what this object allocated."""
+        """Free the memory of saved states. The engine itself is the binding's."""
         for context in self._contexts:
             _held.uc_context_free(context)
         self._contexts.clear()
@@ -452,7 +491,7 @@ def map_device(engine: Engine, place: int, size: int, read: Any, write: Any) -> 
 
 
 def address_of(function: Any) -> int:
-    """Return the address of a function of ctypes."""
+    """Return the address of a ctypes function in this process."""
     return ctypes.cast(function, _void).value or 0
 
 

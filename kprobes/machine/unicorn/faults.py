@@ -83,9 +83,9 @@ class FaultReports:
         """Report a fault at `pc` to the core, which asks handlers. What they raise is raised; the
         guest is then where they have sent it.
 
-        If no handler handles a fault in a displaced instruction, the guest stands at its original
-        address afterwards. A branch whose delay slot that instruction is waits again, as without
-        the probe.
+        If no handler handles a fault in a displaced instruction, the guest is put back to that
+        instruction's original address. A branch whose delay slot that instruction is waits again,
+        as without the probe.
 
         Args:
             pc: address of the instruction, in a slot where it is a displaced one.
@@ -118,10 +118,10 @@ class FaultReports:
         return None, home
 
     def go_home(self) -> None:
-        """Set pc from a displaced instruction, which is not executed, back to its original address.
+        """Move pc from a displaced instruction, which is not executed, back to its original
+        address, and have the core give up the hit.
 
-        The hit is given up. A branch whose delay slot that instruction is waits again, as without
-        the probe.
+        A branch whose delay slot that instruction is waits again, as without the probe.
         """
         cpu, sink, regs = self._cpu, self._state.sink, self._cpu.regs
         assert sink is not None
@@ -138,7 +138,8 @@ class FaultReports:
             self._delay_slots.pending = True
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
-        """Put the CPU back before an instruction whose trap it has taken itself.
+        """Put the CPU back before an instruction whose trap the CPU has taken itself (TriCore):
+        registers, and pc.
 
         Args:
             pc: where the CPU is.
@@ -228,9 +229,11 @@ class FaultReports:
         )
 
     def _without_threads(self, fault: Fault) -> str:
-        """Return what a message adds where the guest may have no thread-local storage.
+        """Return what a fault's message adds where the guest may lack thread-local storage; "": the
+        fault has another cause.
 
-        "": the fault has another cause.
+        Args:
+            fault: what has failed.
         """
         uses_it = self._furniture.thread_local
         if fault.address is None:
@@ -247,11 +250,11 @@ class FaultReports:
         )
 
     def interrupt(self, number: int, pc: int) -> Fault:
-        """Return the fault that an interrupt stands for.
+        """Return the fault that an interrupt of the guest's stands for.
 
         Args:
-            number: the engine's.
-            pc: where it was raised.
+            number: the engine's number of the interrupt.
+            pc: address of the instruction that has raised it.
         """
         guest = self._cpu.guest
         meanings = guest.faults
@@ -289,8 +292,9 @@ class FaultReports:
         return Fault(access="interrupt", trapnr=5, number=number, text=text)
 
     def where(self) -> int:
-        """Return the address of the instruction whose error has ended the run, and have the guest
-        stand there.
+        """Return the address of the instruction whose error has ended the run, and set pc to it.
+
+        In a delay slot its branch is pending again afterwards.
         """
         m, failed = self._cpu, self._state.failed
         if failed is None:
@@ -307,10 +311,10 @@ class FaultReports:
         return pc
 
     def error(self, error: int, pc: int) -> Fault:
-        """Return the fault that an error number of the engine stands for.
+        """Return the fault that an error of the engine stands for.
 
         Args:
-            error: the number, not 0.
+            error: the engine's error number, not 0.
             pc: address of the instruction.
         """
         m = self._cpu
@@ -329,7 +333,7 @@ class FaultReports:
         )
 
     def _fault_address(self, pc: int, access: str) -> int | None:
-        """Return the address whose access has failed; None: it is not known.
+        """Find out the address whose access has failed, and return it; None: it is not known.
 
         The engine does not say it: the instruction is executed once more under a hook that does.
         With delay slots nothing may be executed again, and the address was noted when the access
@@ -352,7 +356,7 @@ class FaultReports:
         return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
-        """Return the access that an ambiguous interrupt stands for: (kind, address).
+        """Find out whether an ambiguous interrupt stands for a failed access, and for which one.
 
         The instruction is executed once more under the engine's virtual TLB, and its effects are
         undone.
@@ -394,12 +398,15 @@ class FaultReports:
         )
 
     def _execute_again(self, pc: int) -> list[tuple[str, int]]:
-        """Execute an instruction that fails once more, and return its failed accesses: (kind,
-        address).
+        """Execute an instruction that fails once more, and return its failed accesses.
+
+        The CPU's state is changed by what the instruction does before it fails.
 
         Args:
-            pc: address of the instruction. The CPU's state is changed by what it does before it
-                fails.
+            pc: address of the instruction.
+
+        Returns:
+            ("read", "write" or "fetch", address) of each, in their order.
         """
         m = self._cpu
         seen: list[tuple[str, int]] = []
@@ -418,7 +425,8 @@ class FaultReports:
     def _tell(
         self, _uc: int, access: int, address: int, _size: int, _value: int, _user: int
     ) -> bool:
-        """Note a failed access of an instruction that is executed again. False: let it fail.
+        """Note a failed access of an instruction that is executed again: the engine's callback.
+        Return False: the access is to fail.
 
         Args:
             _uc: not used.
@@ -438,8 +446,10 @@ class FaultReports:
 
     @contextmanager
     def _sealed(self) -> Iterator[list[tuple[int, int, int]]]:
-        """Forbid all writes of guest memory meanwhile. Yields the ranges that could be: (start,
-        bytes, permissions).
+        """Forbid the guest all writes of memory inside a with block.
+
+        Yields:
+            (start, bytes, permissions) of the ranges that could be written before.
         """
         m = self._cpu
         write = const.UC_PROT_WRITE

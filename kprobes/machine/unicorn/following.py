@@ -20,7 +20,13 @@ from .traps import HostServedTrap, ServedBreakpoints
 
 
 class HostHits:
-    """Serves the usual hits of a machine by host code. Implements machine._base.Hits."""
+    """Serves the usual hits of a machine by host code: those at which nothing is done but to call a
+    handler. Implements machine._base.Hits.
+
+    Attributes:
+        traps: True where hits at breakpoints can be served, too.
+        paused: one byte; not 0 while services in Python serve hits.
+    """
 
     def __init__(
         self,
@@ -39,7 +45,7 @@ class HostHits:
     def begin(
         self, block: object, idle: object, active: object, stepped: object, settled: object
     ) -> None:
-        """Serve hits for a control block, by host code that reads and writes its state.
+        """Have host code keep the state of hits in a control block, which is the core's.
 
         Args:
             block: the control block.
@@ -53,7 +59,7 @@ class HostHits:
             self._traps.begin(stepped, settled)
 
     def trap(self, usual: UsualTrap) -> HostServedTrap:
-        """Serve a breakpoint by host code from now on, and return the object that ends that.
+        """Serve a breakpoint by host code from now on, and return an object whose end() ends that.
 
         Only where `traps` is True: the engine reports breakpoints as interrupts.
 
@@ -64,7 +70,7 @@ class HostHits:
         return self._traps.add(usual)
 
     def check_targets(self, now: bool) -> None:
-        """Choose who serves a breakpoint's hit whose handler sends the guest elsewhere.
+        """Choose who finishes a hit at a breakpoint whose handler has sent the guest elsewhere.
 
         Args:
             now: True: the core, from now on; False: host code again.
@@ -81,14 +87,19 @@ class HostHits:
         self._calls.close(HIT, now)
 
     def hit(self, usual: UsualHit) -> Hit:
-        """Return a program that serves this usual hit at a call site."""
+        """Return what program_at() takes as `last` to have host code serve a usual hit at a call
+        site.
+
+        Args:
+            usual: the core's description of the hit.
+        """
         return Hit(self, usual)
 
     def made(self, usual: UsualHit | UsualReturn, site: int) -> Usual:
-        """Return the words by which host code serves a hit.
+        """Make the words by which host code serves a hit, an entry or a return.
 
         Args:
-            usual: the core's description of the hit, the entry or the return.
+            usual: the core's description of it.
             site: guest address of the call site.
         """
         finish = self._services.finishing(site, usual.rest)
@@ -116,7 +127,12 @@ class HostHits:
 
 
 class Hit:
-    """The built-in program of a call site that serves a usual hit."""
+    """The built-in program of a call site that serves a usual hit.
+
+    Attributes:
+        held: programs that it runs: none.
+        returns: calls that have returned: none are followed.
+    """
 
     held = ()
 
@@ -125,26 +141,28 @@ class Hit:
         self._usual = usual
 
     def at(self, site: CallSite, address: int) -> int:
-        """Have host code serve a call site from now on.
+        """Write into a call site's words what the usual hit needs.
 
         Args:
             site: the call site's words.
             address: guest address of the call site.
 
         Returns:
-            Address of the host function that serves it.
+            Address of the host function that is to serve the call site.
         """
         site.lead("usual", self._hits.made(self._usual, address))
         return hostcode.address("hit")
 
     def room(self, calls: int) -> None:
-        """Follow no calls."""
+        """Do nothing: a usual hit follows no calls."""
 
     returns = 0
 
 
 class HostFollowing:
-    """Makes what follows calls, for one machine. What is shared is in FollowedCalls."""
+    """Makes what follows calls to their return, for one machine. The words that are shared are in
+    FollowedCalls.
+    """
 
     def __init__(
         self, calls: FollowedCalls, hits: HostHits, services: Services, blocks: HostBlocks
@@ -158,8 +176,8 @@ class HostFollowing:
     def enter(
         self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None
     ) -> Enter:
-        """Return a program for a call site at which a function begins: it makes the function's
-        calls return to leave()'s call site.
+        """Return a program for the call site at a function's entry: it makes the function's calls
+        return to leave()'s call site.
 
         Args:
             returned: the return handler that is called when such a call returns, or the programs
@@ -178,14 +196,20 @@ class HostFollowing:
         return Leave(self._calls, self._services, target)
 
     def take(self) -> list[tuple[int, int, int]]:
-        """Return the calls that are followed, oldest first: (call site, frame, return address).
-        They are followed no more.
+        """Return the calls that host code follows, and have it follow them no more: they are
+        Python's now.
+
+        Returns:
+            (guest address of the call site, stack pointer at entry, return address) of each, oldest
+            first.
         """
         return [(self._calls.places[site], frame, link) for site, frame, link in self._calls.take()]
 
 
 class Enter:
-    """The built-in program of a call site at which a function begins, whose calls are followed."""
+    """The built-in program of a call site at a function's entry, whose calls are followed to their
+    return.
+    """
 
     def __init__(
         self,
@@ -205,14 +229,14 @@ class Enter:
         self._site: CallSite
 
     def at(self, site: CallSite, address: int) -> int:
-        """Have host code serve a call site from now on: follow calls of its function.
+        """Write into a call site's words what following the function's calls needs.
 
         Args:
             site: the call site's words.
             address: guest address of the call site.
 
         Returns:
-            Address of the host function that serves it.
+            Address of the host function that is to serve the call site.
         """
         self._site = site
         self._before = site["returns"]
@@ -230,12 +254,12 @@ class Enter:
 
     @property
     def held(self) -> tuple[HostProgram, ...]:
-        """Programs that it runs."""
+        """Programs that run when such a call returns; () where a handler is called."""
         return () if isinstance(self._returned, UsualReturn) else tuple(self._returned)
 
     def room(self, calls: int) -> None:
-        """Follow so many more calls that begin there; where host code does not find the stack, have
-        Python serve the call site instead.
+        """Let host code follow `calls` more calls that begin there. Where host code does not find
+        the stack, Python serves the call site instead.
         """
         self._site["spare"] = calls
         if not self._calls.find_stack(self._blocks.find):
@@ -243,12 +267,19 @@ class Enter:
 
     @property
     def returns(self) -> int:
-        """How many calls have returned without the core's doing."""
+        """How many of the calls followed here have returned, since at(), served by host code
+        alone.
+        """
         return self._site["returns"] - self._before
 
 
 class Leave:
-    """The built-in program of the call site to which followed calls return."""
+    """The built-in program of the call site to which followed calls return.
+
+    Attributes:
+        held: programs that it runs: none.
+        returns: calls that begin there and have returned: none.
+    """
 
     held = ()
 
@@ -258,14 +289,14 @@ class Leave:
         self._target = target
 
     def at(self, site: CallSite, address: int) -> int:
-        """Have host code serve, from now on, the call site to which followed calls return.
+        """Write into a call site's words what serving returns needs.
 
         Args:
             site: the call site's words.
             address: guest address of the call site.
 
         Returns:
-            Address of the host function that serves it.
+            Address of the host function that is to serve the call site.
         """
         self._calls.returns_to(self._target)
         self._services.trampoline = address

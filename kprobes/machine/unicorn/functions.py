@@ -9,7 +9,7 @@ from .runstate import RunState
 
 
 class Functions:
-    """The guest's functions, by their pointers.
+    """The guest's functions: where a pointer to one leads, and how one is entered and left.
 
     Attributes:
         symbols: the machine's symbol table.
@@ -25,26 +25,42 @@ class Functions:
         self.plain = cpu.arch.pointers.direct or cpu.arch.pointers.code_address is plain_address
 
     def target(self, pointer: int) -> int:
-        """Return where the function of a pointer starts, mode bits included."""
+        """Return the address of a function's code, mode bits included; function descriptors are
+        read from guest memory.
+
+        Args:
+            pointer: the function's address, as pointers have it.
+        """
         if self.plain:
             return pointer
         entry = self._cpu.arch.pointers.code_address(pointer, self._cpu.memory.read)
         return entry.addr | entry.mode
 
     def introduce(self, pointer: int) -> None:
-        """Set the registers that a function finds its data by."""
+        """Set the registers by which a function finds its data (TOC, gp), as a call of it does.
+        Most ABIs have none.
+
+        Args:
+            pointer: the function's address, as pointers have it.
+        """
         abi = self._cpu.arch.abi
         if abi is not None and abi.enter is not None:
             abi.enter(self._cpu.regs, pointer)
 
     def return_to_exit(self) -> None:
-        """Have the function that is entered next return to the page where runs end."""
+        """Set the return address (link register or stack) to the page where runs end, for the
+        function that is entered next.
+        """
         linkage = self._cpu.arch.linkage
         assert linkage is not None
         linkage.set(self._cpu.regs, self._state.exit | linkage.mode)
 
     def stand_at(self, entry: int) -> None:
-        """Have the guest stand at a program's entry, which returns to the page where runs end."""
+        """Set pc to a program's entry, with a return address that leads to the page where runs end.
+
+        Args:
+            entry: its address, as pointers have it.
+        """
         linkage = self._cpu.arch.linkage
         if linkage is not None:
             self._cpu.regs.sp -= linkage.pushed

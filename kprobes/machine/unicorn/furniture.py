@@ -11,7 +11,7 @@ NEAR = 0x10000  # bytes from the thread pointer, either way, that count as threa
 
 
 class Furniture:
-    """The stack, exit page and thread pointer of one guest.
+    """The stack, the exit page (where runs end) and the thread pointer of one guest.
 
     Attributes:
         thread_local: an image uses thread-local storage, which is not set up.
@@ -26,7 +26,9 @@ class Furniture:
         self.stack_top = 0
 
     def bring(self) -> None:
-        """Map stack, exit page and thread pointer, and set the registers that point there."""
+        """Map the stack, the exit page and a page for the thread pointer, and set the registers
+        that point there.
+        """
         cpu = self._cpu
         self.stack_top = cpu.memory.map_anywhere(STACK_SIZE) + STACK_SIZE
         cpu.regs.sp = self.stack_top - 4096
@@ -46,7 +48,7 @@ class Furniture:
             cpu.regs.set_word(self._thread_pointer, self._thread_pointer)
 
     def make_exit(self) -> None:
-        """Map the page where runs end.
+        """Map the exit page, where runs end, full of traps.
 
         The library maps nothing in front of it. After each run the engine drops its translation of
         the end, and makes another one in the next run (2 us), unless the end is the first address
@@ -58,7 +60,9 @@ class Furniture:
         memory.reserve([(max(self._state.exit - memory.page_size, 0), memory.page_size)])
 
     def near_thread_pointer(self, addr: int) -> bool:
-        """Return True for an address where thread-local storage may be."""
+        """Return True for an address within 64 KiB of the thread pointer, where thread-local
+        storage may be.
+        """
         mask = self._cpu.arch.mask
         distance = addr - self._thread_pointer & mask
         return min(distance, mask + 1 - distance) < NEAR

@@ -17,10 +17,11 @@ from .engine import CONTEXT_RESTORE, CONTEXT_SAVE
 
 
 class HostCalls:
-    """Sets registers for calls of one guest's functions, and puts them back.
+    """Sets registers for calls of one guest's functions by host code, and puts them back.
 
     Attributes:
-        end: called when the function has returned: puts the registers back, and returns its result.
+        end: () is called when the function has returned: puts the registers back, and returns the
+            function's integer result.
     """
 
     def __init__(self, cpu: UnicornCpu) -> None:
@@ -59,7 +60,7 @@ class HostCalls:
 
     @staticmethod
     def possible(cpu: UnicornCpu) -> bool:
-        """Return True if host code can set this guest's registers as at a function's entry."""
+        """Return True if host code can set this CPU's registers as at a function's entry."""
         abi, linkage, table = cpu.arch.abi, cpu.arch.linkage, cpu.arch.regs
         if not cpu.view_address or abi is None or linkage is None or cpu.windowed:
             return False
@@ -73,18 +74,20 @@ class HostCalls:
         )
 
     def _set(self, **words: int) -> None:
+        """Set words of host code: name -> value."""
         for name, value in words.items():
             self._words[self._names[name]] = value
 
     def set_up(self, exit_address: int, arguments: tuple[Any, ...]) -> bool:
-        """Keep the registers, and set them as at the entry of a function.
+        """Keep the registers for `end`, and set them as at the entry of a function. The function is
+        not run here.
 
         Args:
             exit_address: where the function returns to, without mode bits.
             arguments: numbers for the registers of arguments.
 
         Returns:
-            False where host code cannot do it; nothing has changed.
+            False where host code cannot do it; no register has changed.
         """
         if self._kept is None:
             self._kept = self._engine.save()
@@ -96,13 +99,15 @@ class HostCalls:
         )
 
     def _end_beside(self) -> int:
-        """Do what `end` does where the engine's contexts lack registers."""
+        """Do what `end` does on engines whose contexts lack registers: put these back as well."""
         result: int = self._end()
         self._engine.restore_beside(self._kept)
         return result
 
     def _find_stack(self) -> bool:
-        """Find the block that the stack is in; return False where there is none."""
+        """Tell host code which block of host memory the guest's stack is in; return False where
+        there is none that it may write.
+        """
         block = self._blocks.find(self._regs.sp, self._word)
         if block is None or not block.room:
             return False
@@ -110,24 +115,27 @@ class HostCalls:
         return True
 
     def _forget_stack(self) -> None:
-        """Have host code reach no stack until the next call finds it: a block of guest memory is
-        removed.
+        """Have host code reach no stack until the next call finds it. Called when a block of guest
+        memory is removed.
         """
         self._set(bytes=0)
 
     def give_up(self) -> Any:
-        """Return the context that registers were kept in, which is the caller's; None: there is
-        none. A call that has failed needs it, and the engine when it is closed.
+        """Return the engine's context in which set_up() has kept the registers; None: there is
+        none.
+
+        The context is the caller's from now on. A call that has failed needs it, and the engine
+        when it is closed.
         """
         kept, self._kept = self._kept, None
         return kept
 
 
 def _made(maker: str, address: int) -> Any:
-    """Return a function of the library's that works on words.
+    """Make a function in host code.
 
     Args:
-        maker: function that makes it.
-        address: of the words.
+        maker: name of the library's function that makes it.
+        address: of the words that the function works on.
     """
     return native.function(maker, ctypes.py_object, ctypes.py_object)(address)

@@ -55,7 +55,7 @@ class PageImage:
     data: bytes
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` to `end`, distances from the block's start."""
+        """Return the bytes from `start` to `end`, counted from the block's start."""
         return os.pread(self.file.fd, end - start, self.at + start).ljust(end - start, b"\0")
 
 
@@ -71,7 +71,8 @@ class _File:
         weakref.finalize(self, os.close, self.fd)
 
     def image(self, data: bytes) -> PageImage:
-        """Return an image with room in the file; its pages have yet to be written.
+        """Return an image with room in the file; the caller writes its pages there. The room is
+        freed with the image.
 
         Args:
             data: for each page 1 if it may be other than zeros.
@@ -83,19 +84,27 @@ class _File:
         return image
 
     def _punch(self, at: int, size: int) -> None:
-        """Give the room of an image back to the system."""
+        """Give the file's bytes of an image back to the system, in the process that has made the
+        file.
+
+        Args:
+            at: offset of the first byte.
+            size: bytes.
+        """
         if os.getpid() == self.pid:
             _libc().fallocate(self.fd, _PUNCH, at, size)
 
     def pages(self, host: int, size: int, table: bytes) -> Iterator[Range]:
-        """Yield (start, end) of runs of pages of this process, chosen by their flags, as distances
-        from `host`.
+        """Yield runs of pages of this process that are in a certain state, by /proc/self/pagemap.
 
         Args:
             host: address in this process.
             size: bytes from there on.
             table: 256 bytes: for each value of the highest byte of a page's word in
                 /proc/self/pagemap 1, where such pages are wanted.
+
+        Yields:
+            (start, end) of each run, counted from `host`.
         """
         flags = os.pread(_pagemap(self.pid), size // PAGE * 8, host // PAGE * 8)[7::8].translate(
             table
@@ -107,6 +116,7 @@ _forks = 0  # how often this process's line has forked
 
 
 def _in_child() -> None:
+    """Count a fork of this process: mappings are others' from then on. Called in the child."""
     global _forks
     _forks += 1
 
@@ -116,7 +126,11 @@ at_fork(_in_child)
 
 @cache
 def _pagemap(_pid: int) -> int:
-    """Return this process's file that tells of its pages. One that is forked has its own."""
+    """Return a file descriptor of /proc/self/pagemap, which tells of this process's pages.
+
+    Args:
+        _pid: the process's number: one that was forked opens its own.
+    """
     return os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -140,7 +154,8 @@ def _libc() -> Any:
 
 
 class HostPages:
-    """Keeps images of blocks, and puts them back. PageCopies does the same the plain way.
+    """Keeps images of blocks in a file, and puts them back by dropping the pages that were written
+    since. PageCopies does the same by copying.
 
     Attributes:
         file: the file that images are in.
@@ -156,8 +171,8 @@ class HostPages:
         )
 
     def keep(self, block: HostBlock) -> KeptBlock:
-        """Keep the present contents of a block: write its changed pages to the file, and map it
-        from there.
+        """Keep the present contents of a block: write its changed pages to the file, and map the
+        block from there.
 
         Args:
             block: the block of guest memory.
@@ -194,7 +209,9 @@ class HostPages:
         return kept
 
     def stands(self, kept: KeptBlock) -> bool:
-        """Return True where the block is what was kept, but for what has been written since."""
+        """Return True where a block is mapped from what was kept of it, so that it differs only in
+        the pages written since.
+        """
         return kept.mapped.get(kept.host) is kept.image
 
     def put_back(self, kept: KeptBlock) -> list[Range]:
@@ -204,8 +221,8 @@ class HostPages:
             kept: what keep() has returned.
 
         Returns:
-            Of a block that may have code: (start, end) of the bytes that have changed, from the
-            block's start. Of others: [].
+            (start, end) of the bytes that have changed, counted from the block's start, for a block
+            that may have code; [] for others.
         """
         block = kept.block
         host = kept.host
@@ -230,12 +247,12 @@ class HostPages:
     def way_back(
         self, kepts: Sequence[KeptBlock], engine: Engine, context: ctypes.c_void_p
     ) -> WayBack | None:
-        """Return an object that puts registers and blocks back by host code.
+        """Make an object that puts registers and blocks back by host code.
 
         Args:
             kepts: blocks that stand as they were kept.
             engine: whose registers they are.
-            context: has them (Engine.save()).
+            context: has the registers (Engine.save()).
 
         Returns:
             The object; None where there is no host code, or the images cannot be mapped.
@@ -252,7 +269,11 @@ class HostPages:
         return self.file
 
     def _map(self, kept: KeptBlock) -> None:
-        """Map an image at the block's own address.
+        """Map an image at the block's own address in this process, so that the block has its
+        contents.
+
+        Args:
+            kept: the block and its image.
 
         Raises:
             OSError: the system refuses.
@@ -306,7 +327,8 @@ class WayBack:
         engine: Engine,
         context: ctypes.c_void_p,
     ) -> None:
-        """
+        """Make the table by which host code puts the blocks back.
+
         Args:
             pages: keeps the blocks.
             kepts: blocks that stand as they were kept. Code is not put back: go_back() tells of it.
@@ -328,8 +350,8 @@ class WayBack:
         self._make_table()
 
     def fits(self) -> bool:
-        """Return True while the blocks are what they were when this was made, in the same
-        process.
+        """Return True while this object may be used: the blocks are mapped as when it was made, in
+        the same process.
         """
         return self._mappings == self._pages.mappings and self._forks == _forks
 
@@ -381,7 +403,9 @@ class WayBack:
         return [kept for row, kept in self._told if self._stretches[row * _STRETCH + _CHANGED]]
 
     def _learn(self) -> None:
-        """Find windows of large blocks in which pages have been written since the last return."""
+        """Find parts of large blocks (windows) in which pages have been written since the last
+        return; they are copied from now on.
+        """
         found = False
         for kept, windows in self._windows.items():
             if kept.block.room and kept.size > _SMALL and len(windows) <= _MOST_WINDOWS:
@@ -393,7 +417,7 @@ class WayBack:
             self._make_table()
 
     def _make_table(self) -> None:
-        """Fill the table that host code goes through."""
+        """Fill the table of stretches that host code goes through at a return."""
         rows: list[tuple[int, int, int, int, int]] = []
         self._told: list[tuple[int, KeptBlock]] = []
         for kept in self._kepts:
@@ -426,11 +450,13 @@ class WayBack:
         self._by_host: Callable[[], int] = make(ctypes.addressof(self._words))
 
     def _parts(self, kept: KeptBlock) -> Iterator[tuple[int, int, int]]:
-        """Yield (start, end, kind) of a block's stretches for host code, as distances from its
-        start.
+        """Yield the stretches of a block that host code treats alike.
 
         Args:
             kept: what was kept of the block.
+
+        Yields:
+            (start, end, kind: _COPY, _DROP or _TELL), counted from the block's start.
         """
         windows = self._windows[kept]
         if not kept.block.room:
@@ -453,14 +479,14 @@ class WayBack:
 
 
 def _address(function: Any) -> int:
-    """Return the address of a function of the C library's."""
+    """Return the address of a ctypes function of the C library in this process."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 @cache
 def _counts_faults() -> bool:
-    """Return True if this system counts a page fault where a page is written first: tried on
-    some.
+    """Return True if this system counts a page fault where a page is written first. Some pages are
+    written to find out.
     """
     pages = 8
     memory = mmap.mmap(-1, pages * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -480,7 +506,7 @@ def _faults() -> int:
 
 
 class _Readable:
-    """An image's bytes in this process's memory, as long as this object lives.
+    """A mapping of an image's bytes in this process's memory, as long as this object lives.
 
     Attributes:
         address: where they begin. Nobody writes there.
@@ -498,12 +524,16 @@ class _Readable:
 
 @frozen(eq=False)
 class PageCopy:
-    """Former contents of a block, in memory."""
+    """Former contents of a block, copied to memory.
+
+    Attributes:
+        held: all of its bytes.
+    """
 
     held: bytes
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` to `end`, distances from the block's start."""
+        """Return the bytes from `start` to `end`, counted from the block's start."""
         return self.held[start:end]
 
 
@@ -533,11 +563,11 @@ class PageCopies:
     """
 
     def keep(self, block: HostBlock) -> KeptBlock:
-        """Keep the present contents of a block."""
+        """Copy the present contents of a block, and return the copy for put_back()."""
         return KeptBlock(block, block.host, block.end - block.start, PageCopy(block.view.tobytes()))
 
     def stands(self, kept: KeptBlock) -> bool:
-        """Return False: nobody knows what has changed."""
+        """Return False: it is not known what has changed since the block was kept."""
         return False
 
     def way_back(
@@ -546,8 +576,13 @@ class PageCopies:
         """Return None: there is no quicker way."""
 
     def put_back(self, kept: KeptBlock) -> list[Range]:
-        """Put the kept contents back into the block, and return what that has changed: (start, end)
-        of ranges, from the block's start.
+        """Put kept contents back into their block.
+
+        Args:
+            kept: what keep() has returned.
+
+        Returns:
+            (start, end) of the ranges that this has changed, counted from the block's start.
         """
         view, held = kept.block.view, kept.image.held
         ranges = differing(view.tobytes(), held)
@@ -557,11 +592,15 @@ class PageCopies:
 
 
 def differing(before: bytes, now: bytes) -> list[Range]:
-    """Return (start, end) of the bytes that differ, one range for each page that has any.
+    """Compare two pieces of memory page by page.
 
     Args:
         before: bytes, from the beginning of a page.
-        now: as many bytes; offsets in it are returned.
+        now: as many bytes.
+
+    Returns:
+        (start, end) of the bytes that differ, one range for each page that has any, counted from
+        the beginning.
     """
     if before == now:
         return []
@@ -578,7 +617,7 @@ def differing(before: bytes, now: bytes) -> list[Range]:
 
 
 def _write(fd: int, data: memoryview, at: int) -> None:
-    """Write all of `data` to a file, from offset `at` on."""
+    """Write all of `data` to the file `fd`, from offset `at` on."""
     while data:
         written = os.pwrite(fd, data, at)
         data = data[written:]
@@ -596,7 +635,9 @@ def best(page_size: int) -> HostPages | PageCopies:
 
 @cache
 def _tells() -> bool:
-    """Return True if this system copies pages as said above, and says which: tried on three."""
+    """Return True if this system copies pages of private mappings when they are written, and says
+    which: tried on three pages.
+    """
     if sys.platform != "linux" or not hasattr(os, "memfd_create"):
         return False
     try:

@@ -31,7 +31,8 @@ _ITSTATE = 0x0600FC00  # of CPSR
 
 
 def _leave_block(engine: Engine) -> Callable[[], None]:
-    """Make the function that clears ITSTATE as the last act of a hook of accesses.
+    """Make the function that a hook of accesses calls last, to clear ITSTATE in the CPU
+    (Mended.undo).
 
     Translated code keeps ITSTATE to itself while it runs, and in the CPU it is 0 until the code
     ends. The report of an access sets it in the CPU, which would be in an IT block afterwards.
@@ -54,10 +55,10 @@ def _leave_block(engine: Engine) -> Callable[[], None]:
 
 
 def _block(profile_m: bool) -> bytes:
-    """Return code with a load in an IT block, for the check of hooks of accesses (Mended.code).
+    """Return code with a load in an IT block, by which hooks of accesses are checked (Mended.code).
 
     Args:
-        profile_m: False: A32 code that changes to T32 is in front of it.
+        profile_m: True for the M profile. False: A32 code that changes to T32 is in front.
     """
     # movs r2, 1; lsls r2, 16; cmp r2, r2; itet eq
     block = struct.pack(
@@ -166,10 +167,10 @@ def _arm(mode: int) -> Guest:
 
 
 def _arm64(mode: int) -> Guest:
-    """Return the row of AArch64.
+    """Make the engine's row of AArch64.
 
     Args:
-        mode: of the engine: its byte order.
+        mode: unicorn's UC_MODE_ bits of the byte order; 0: little.
     """
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_ARM64, mode=unicorn.UC_MODE_ARM | mode),

@@ -26,7 +26,16 @@ INTR, INVALID, HOOK = "interrupt", "invalid instruction", "hook"
 
 @frozen(kw_only=True)
 class Cpu:
-    """How the engine is opened, and recognised among others."""
+    """How the engine is opened for a guest, and how such an engine is recognised.
+
+    Attributes:
+        arch: one of unicorn's UC_ARCH constants.
+        mode: its UC_MODE constants, all that the mode consists of.
+        model: of the CPU; None: the engine's choice.
+        state_mode: bits of the mode that follow the CPU's state.
+        recognise: (engine) -> True: tells engines of the same kind and mode apart.
+        setup: (engine) brings the CPU into the state that compiled code expects.
+    """
 
     arch: int  #: one of unicorn's UC_ARCH constants
     mode: int  #: of its UC_MODE constants, all that it consists of
@@ -42,12 +51,14 @@ class Cpu:
         return unicorn.Uc(self.arch, self.mode, self.model)
 
     def start(self, engine: Engine) -> None:
-        """Set a new engine up."""
+        """Bring a new engine's CPU into the state that compiled code expects (`setup`)."""
         if self.setup is not None:
             self.setup(engine)
 
     def fresh(self) -> Engine:
-        """Return a new engine that is set up."""
+        """Open a new engine, bring its CPU into the state that compiled code expects, and return
+        it.
+        """
         engine = Engine(self.open())
         self.start(engine)
         return engine
@@ -75,9 +86,7 @@ class RegisterFile:
     windowed: frozenset[str] = frozenset()
 
     def number(self, name: str) -> int:
-        """Return the engine's number of a register, by the name that the architecture's table
-        has.
-        """
+        """Return the engine's number of the register that the architecture's table calls `name`."""
         return int(
             getattr(self.constants, f"UC_{self.prefix}_REG_{self.names.get(name, name.upper())}")
         )

@@ -41,9 +41,11 @@ M68K_WORDS = (
 
 
 def _m68k() -> Guest:
-    """A 68040; Unicorn's names of the models are one off. BKPT hangs the process. The API's SR is
-    wrong, and reading it in a hook destroys the condition codes: nobody does, the CCR is read where
-    the engine keeps it.
+    """Make the engine's row of m68k, a 68040.
+
+    Unicorn's names of the models are one off. BKPT hangs the process. The API's SR is wrong, and
+    reading it in a hook destroys the condition codes: nobody does, the CCR is read where the engine
+    keeps it.
     """
     d0 = m68k_const.UC_M68K_REG_D0
 

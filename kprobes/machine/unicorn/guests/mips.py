@@ -46,8 +46,8 @@ ENDS, ENDS_R6, ENDS_SPECIAL = (
 
 
 def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
-    """Return True where an instruction ends a block (Blocks.ends): a branch, a jump, SYSCALL,
-    BREAK.
+    """Return True where an instruction ends a translated block (Blocks.ends): a branch, a jump,
+    SYSCALL, BREAK.
 
     Args:
         swapped: True where the guest's byte order is not the host's.
@@ -69,7 +69,13 @@ def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
 
 
 def _system(order: Literal["big", "little"]) -> dict[str, SystemRegister]:
-    """CP0's registers of a 32-bit CPU; but for Status only MFC0 and MTC0, with k0, reach them."""
+    """Return the system registers of a 32-bit CPU, CP0's: name -> how it is reached.
+
+    But for Status, only MFC0 and MTC0 with k0 reach them.
+
+    Args:
+        order: the guest's byte order.
+    """
 
     def code(register: int, select: int) -> ByCode:
         """Return how a CP0 register is reached: by MFC0 and MTC0 with k0.
@@ -97,7 +103,8 @@ _BRANCH = 0x87B800  # its bits that say which branch the instruction's slot belo
 
 
 def _leave_slot(bits: int, engine: Engine) -> Callable[[], None]:
-    """Return a function that takes the CPU out of a delay slot or a forbidden slot.
+    """Make the function that a hook of accesses calls last, to take the CPU out of a delay slot or
+    a forbidden slot (Mended.undo).
 
     Translated code keeps to itself that it is in such a slot, and takes the branch at its end.
 
@@ -116,7 +123,12 @@ def _leave_slot(bits: int, engine: Engine) -> Callable[[], None]:
 
 
 def _slot(order: Literal["big", "little"]) -> bytes:
-    """Return code with a load in the delay slot of a branch, for the check of hooks of accesses."""
+    """Return code with a load in the delay slot of a branch, by which hooks of accesses are checked
+    (Mended.code).
+
+    Args:
+        order: the guest's byte order.
+    """
     words = (
         0x3C080001,
         0x10000002,
@@ -130,7 +142,7 @@ def _slot(order: Literal["big", "little"]) -> bytes:
 
 
 def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
-    """Return the row of a MIPS guest.
+    """Make the engine's row of a MIPS guest.
 
     Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses and
     that are reserved in MIPS16: there a jump to an odd address would take a page of them for one

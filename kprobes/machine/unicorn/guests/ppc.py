@@ -24,7 +24,11 @@ FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of the MSR
 
 
 def _special(number: int) -> ByCode:
-    """Return how a special purpose register is reached: by MFSPR and MTSPR."""
+    """Return how a special purpose register is reached: by MFSPR and MTSPR with r0.
+
+    Args:
+        number: of the register (SPR).
+    """
     field = (number & 31) << 16 | number >> 5 << 11
     return ByCode(
         "r0", *((31 << 26 | field | operation << 1).to_bytes(4, "big") for operation in (339, 467))
@@ -39,7 +43,7 @@ SYSTEM: dict[str, SystemRegister] = {
 
 
 def _ppc(wide: bool, msr: int) -> Guest:
-    """Return the row of a PowerPC guest.
+    """Make the engine's row of a PowerPC guest.
 
     64 bit: with the CPU's own TLB every fetch is refused (interrupt 70), so the engine's virtual
     one is used. Little endian is a bit of the MSR, not a mode of the engine.

@@ -29,9 +29,14 @@ SYSTEM: dict[str, SystemRegister] = {
 
 
 def _riscv(mode: int) -> Guest:
-    """EBREAK ends the run with an error, so a reserved C.JR is the breakpoint (two zero bytes are
+    """Make the engine's row of a RISC-V guest.
+
+    EBREAK ends the run with an error, so a reserved C.JR is the breakpoint (two zero bytes are
     illegal too, but a translation that ends in them is recorded without them and survives their
     replacement). pc is 4 too far at every interrupt.
+
+    Args:
+        mode: of the engine: UC_MODE_RISCV32 or UC_MODE_RISCV64.
     """
     trap = bytes.fromhex("0280")
 

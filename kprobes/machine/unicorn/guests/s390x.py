@@ -29,12 +29,13 @@ S390X_WORDS = (WordCheck("fpc", "a7190002b3840010", 2, "b38c0020", "r2", 3),)
 
 
 def _s390x() -> Guest:
-    """A translation that ends in 0002 is recorded without it, and at the start of a page it may
-    fail before its CODE hook is called: so SVC is the breakpoint, of a number that makes it SVC
-    from its odd byte on, too (the engine branches to odd addresses). Under the virtual TLB a store
-    that fails does not end MVC, STAM and others; the CPU's own TLB is exact, but does not tell a
-    failed access from an undefined instruction, and executes nothing in pages that cannot be
-    written.
+    """Make the engine's row of s390x.
+
+    A translation that ends in 0002 is recorded without it, and at the start of a page it may fail
+    before its CODE hook is called: so SVC is the breakpoint, of a number that makes it SVC from its
+    odd byte on, too (the engine branches to odd addresses). Under the virtual TLB a store that
+    fails does not end MVC, STAM and others; the CPU's own TLB is exact, but does not tell a failed
+    access from an undefined instruction, and executes nothing in pages that cannot be written.
     """
 
     r1 = s390x_const.UC_S390X_REG_R1

@@ -71,14 +71,23 @@ SPARC_FSR = WordCheck(
 
 
 def _stores(insn: bytes) -> bool:
-    """Instructions on memory have bit 2 of op3 set where they write."""
+    """Return True where an instruction on memory writes: bit 2 of its op3 is set then.
+
+    Args:
+        insn: its four bytes.
+    """
     word = int.from_bytes(insn, "big")
     return word >> 30 == 3 and bool(word >> 19 & 4)
 
 
 def _sparc(bits: int) -> Guest:
-    """Reading PSR or CCR before anything has set condition codes ends the process, so setup sets
+    """Make the engine's row of a SPARC guest.
+
+    Reading PSR or CCR before anything has set condition codes ends the process, so `setup` sets
     them.
+
+    Args:
+        bits: 32: version 8; 64: version 9.
     """
     g1, size = sparc_const.UC_SPARC_REG_G1, bits // 8
     codes = sparc_codes(g1, bits)

@@ -49,25 +49,33 @@ FLAGS = (("82f00b004010", 0x80000000), ("7b0000044200", 0x78000000))
 
 
 def set_up(engine: Engine) -> None:
-    """Set the base of the trap vectors, and a PSW that does not count calls (Cpu.setup)."""
+    """Set the base of the trap vectors, and a PSW that does not count calls (Cpu.setup).
+
+    Args:
+        engine: a new engine.
+    """
     engine.uc.reg_write(const.UC_TRICORE_REG_BTV, VECTORS)
     engine.uc.reg_write(const.UC_TRICORE_REG_PSW, UNCOUNTED)
 
 
 def area(link: int) -> int:
-    """Return the address of a context save area, for a link to it."""
+    """Return the guest address of a context save area.
+
+    Args:
+        link: as FCX and PCXI hold it: a segment, and 16 bits of the area's number in it.
+    """
     return link >> 16 << 28 | (link & 0xFFFF) << 6
 
 
 def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
-    """Make the list of free context save areas in guest memory (Contexts.furnish), and set FCX to
-    it.
+    """Make the list of free context save areas in guest memory, and set FCX to it
+    (Contexts.furnish).
 
-    A link holds a segment and 22 bits of an offset in it.
+    A link holds a segment and 16 bits of an area's number in it.
 
     Args:
         _engine: not used.
-        regs: the CPU's registers.
+        regs: the CPU's registers; guest memory is written through them.
         start: address of the memory for the areas.
         size: its bytes; an area has 64.
 
@@ -125,7 +133,8 @@ def rewind(engine: Engine) -> tuple[Callable[[], int], Callable[[int], None]]:
 
 
 def trap_taken(regs: Regs, pc: int) -> tuple[int, int, bytes] | None:
-    """Return what trap the CPU has taken itself, if it stands at a trap vector (Interrupts.taken).
+    """Return the trap that the CPU has taken itself, if it stands at a trap vector
+    (Interrupts.taken). Nothing is changed.
 
     Args:
         regs: the CPU's registers.
@@ -142,18 +151,25 @@ def trap_taken(regs: Regs, pc: int) -> tuple[int, int, bytes] | None:
 
 
 def system_call(code: bytes) -> int:
-    """Return the number by which a SYSCALL with these bytes is reported (PassedOverCall.number)."""
+    """Return the number by which a SYSCALL instruction is reported (PassedOverCall.number).
+
+    Args:
+        code: its four bytes.
+    """
     return SYSTEM_CALL | int.from_bytes(code, "little") >> 12 & 0xFF
 
 
 def psw(engine: Engine) -> Access:
-    """Return (read, write) of the PSW with its user status bits.
+    """Make functions that read and write the PSW with its user status bits.
 
     Each of these bits is a word of its own in the engine: C is set by any bit of it, the others by
     the highest.
 
     Args:
         engine: the engine.
+
+    Returns:
+        (() -> the PSW, (value) writes it).
     """
     read_rest = engine.reader(const.UC_TRICORE_REG_PSW, 32)
     write_rest = engine.writer(const.UC_TRICORE_REG_PSW, 32)

@@ -48,16 +48,21 @@ START = {
 
 
 def set_up(engine: Engine) -> None:
-    """Set the registers of the FPU and of SSE as a process finds them (Cpu.setup)."""
+    """Set the registers of the FPU and of SSE as a process finds them (Cpu.setup).
+
+    Args:
+        engine: a new engine.
+    """
     for register, value in START.items():
         engine.uc.reg_write(register, value)
 
 
 def segment(number: int) -> Callable[[Engine], Access]:
-    """Return what finds a segment register in an engine.
+    """Return a function that finds a segment register in an engine: (engine) -> (function that
+    reads it, function that writes it).
 
     Writing the selector that it holds already changes nothing: loading it again could change its
-    base.
+    base. A selector of no segment is a BadArgument.
 
     Args:
         number: the engine's number of the register.
@@ -120,9 +125,10 @@ def flat_segments(engine: Engine, regs: Regs, start: int, size: int) -> None:
 
 
 def syscall_effect(regs: Regs, behind: int) -> None:
-    """Set the registers that SYSCALL itself changes.
+    """Set the registers that the instruction SYSCALL itself changes: rcx and r11.
 
     Args:
+        regs: the CPU's registers.
         behind: address behind the instruction.
     """
     regs["rcx"], regs["r11"] = behind, regs.flags
@@ -144,7 +150,7 @@ def _system(wide: bool) -> dict[str, SystemRegister]:
 
 
 def _guest(mode: int, registers: dict[str, str]) -> Guest:
-    """Return the row of an x86 guest.
+    """Make the engine's row of an x86 guest.
 
     Args:
         mode: the engine's, unicorn.UC_MODE_32 or UC_MODE_64.

@@ -25,10 +25,11 @@ UNIT = 8  # bytes of guest code that a call site takes at least
 
 
 class CallSite:
-    """A call site, as host code sees it.
+    """A call site's words, by which host code serves it; `site[name]` reads and writes one by its
+    name (hostcode.SITE).
 
     Attributes:
-        address: of its words, see kprobes/native/words.h.
+        address: of the words, see kprobes/native/words.h.
         programs: what host code runs here.
         usual: name of a word -> the hit whose words it leads to.
     """
@@ -36,11 +37,11 @@ class CallSite:
     __slots__ = ("_python", "_words", "address", "programs", "usual")
 
     def __init__(self, calls: int, python: Any) -> None:
-        """Make a site.
+        """Make the words; the word "function" is still to be set.
 
         Args:
             calls: address of the words of FollowedCalls.
-            python: the callback that serves it where nothing else does.
+            python: the ctypes callback that serves the call site where nothing else does.
         """
         self._words = (ctypes.c_uint64 * len(hostcode.SITE))()
         self._python = python
@@ -57,12 +58,19 @@ class CallSite:
         self._words[hostcode.SITE[name]] = value
 
     def lead(self, name: str, usual: Usual) -> None:
-        """Have a word lead to a usual hit, for the function that serves it."""
+        """Have a word lead to a usual hit, for the host function that serves it.
+
+        Args:
+            name: of the word, as "usual" or "at_return".
+            usual: the hit, which is kept alive.
+        """
         self.usual[name] = usual
         self[name] = usual.address
 
     def serve_by_python(self) -> None:
-        """Have the service asked at each execution."""
+        """Have the Python callback serve the call site at each execution from now on; usual hits
+        are forgotten.
+        """
         self["function"] = self["python"]
         # a hit that is being served sees by it that it is not the usual one any more
         for name in self.usual:
@@ -71,18 +79,28 @@ class CallSite:
 
 
 class CallSiteTable:
-    """The call sites of one area. They live as long as it does: a callback must not go while it
-    runs.
+    """The call sites of one area, in a table in which host code looks them up by address.
+
+    They live as long as the table does: a callback must not go while it runs.
+
+    Attributes:
+        sites: guest address -> call site.
+        data: address of the table, which the area's hook is given.
     """
 
     def __init__(self, size: int) -> None:
+        """Make an empty table; begin() comes before the first call site.
+
+        Args:
+            size: bytes of an area.
+        """
         self._words = (ctypes.c_uint64 * (2 + size // UNIT))()
         self._words[1] = size
         self.sites: dict[int, CallSite] = {}
         self.data = ctypes.addressof(self._words)
 
     def begin(self, area: int) -> None:
-        """Use the table for an area, which has no call sites yet."""
+        """Use the table for the area at address `area`, which has no call sites yet."""
         self._words[0] = area
         self.sites = {}
 
@@ -97,7 +115,7 @@ class CallSiteTable:
         self._words[2 + (addr - self._words[0]) // UNIT] = site.address
 
     def end(self) -> None:
-        """Take all call sites out: the area is unmapped.
+        """Remove all call sites from the table: the area is unmapped.
 
         Nothing is called there afterwards, though the engine may call a deleted hook once more.
         """
@@ -106,19 +124,32 @@ class CallSiteTable:
 
 
 class FollowedCalls:
-    """Calls that host code follows from a function's entry to its return: the young ones, which
-    Python does not know of yet.
+    """The words of the calls that host code follows from a function's entry to its return: the
+    young ones, which Python does not know of yet.
 
-    They are followed while the gate is open; what is out of the ordinary closes it, or is left to
+    Calls are followed while the gate is open; what is out of the ordinary closes it, or is left to
     Python.
 
     Attributes:
-        gate: bytes, each a reason why Python is to be asked: see hostcode.
+        address: of the words.
+        gate: bytes, each a reason why Python is to be asked (see hostcode); not 0: the gate is
+            closed.
         places: address of a call site's words in this process -> guest address of the call site.
-        some: tells whether any call is followed.
+        skip: (return address) -> where the caller wants the function to return to; None: that is
+            the same.
+        possible: True where host code can follow calls of this guest.
+        idle: (the word with the top of the list, its value while no call is followed).
+        enter: address of the host function that follows a call at its entry.
+        ask: address of the one that asks an entry handler first.
+        leave: address of the one that serves returns.
     """
 
     def __init__(self, cpu: UnicornCpu) -> None:
+        """Make the words; no call is followed.
+
+        Args:
+            cpu: the guest's CPU.
+        """
         self._words = (ctypes.c_uint64 * len(hostcode.CALLS))()
         self._calls = (ctypes.c_uint64 * (FOLLOWED * hostcode.CALL // 8))()
         self.address = ctypes.addressof(self._words)
@@ -140,7 +171,8 @@ class FollowedCalls:
             self.view[hostcode.CALLS[name]] = value & (1 << 64) - 1
 
     def _learn(self, cpu: UnicornCpu) -> bool:
-        """Tell host code where the guest's calls leave the return address.
+        """Tell host code where the guest's calls leave the return address, and choose the host
+        functions for that.
 
         Args:
             cpu: says where its registers are in the engine.
@@ -202,7 +234,8 @@ class FollowedCalls:
         )
 
     def close(self, reason: int, closed: bool = True) -> None:
-        """Have Python asked at every call site, for one reason; or not any more for that reason.
+        """Close the gate for one reason, so that Python serves every call site; or take that reason
+        back.
 
         Host code serves call sites while no reason is left; TASKS is one only where calls are
         followed.
@@ -215,7 +248,7 @@ class FollowedCalls:
 
     @property
     def serving(self) -> bool:
-        """True while host code serves a call site."""
+        """Whether host code is serving a call site now."""
         return bool(self.view[_INSIDE])
 
     def returns_to(self, trampoline: int) -> None:
@@ -240,12 +273,18 @@ class FollowedCalls:
         return True
 
     def _forget_stack(self) -> None:
-        """Have host code reach no stack, until find_stack(): a block of guest memory is removed."""
+        """Have host code reach no stack until find_stack(). Called when a block of guest memory is
+        removed.
+        """
         self._set(room=0)
 
     def take(self) -> list[tuple[int, int, int]]:
-        """Return the calls being followed, oldest first: (address of the call site's words, frame,
-        return address). They are Python's now.
+        """Return the calls that are followed, and have host code follow them no more: they are
+        Python's now.
+
+        Returns:
+            (address of the call site's words, stack pointer at entry, return address) of each,
+            oldest first.
         """
         view = self.view
         top, base = view[_TOP], view[_BASE]

@@ -53,10 +53,11 @@ class KnownFunctions:
 
 
 def known(guest: str) -> KnownFunctions:
-    """Return what is known of a guest's part.
+    """Find the functions of one guest in the engine's library, and check that they are the ones
+    that are known.
 
     Args:
-        guest: as the engine's functions name it.
+        guest: as the engine's functions name it: their names' suffix.
 
     Raises:
         AttributeError: there is no such function.

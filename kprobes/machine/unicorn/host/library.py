@@ -35,7 +35,7 @@ _ENTRY = 24  # bytes of Elf64_Rela
 
 
 class _Info(ctypes.Structure):
-    """Dl_info of dladdr()."""
+    """Dl_info, the result of dladdr(): what an address of this process belongs to."""
 
     _fields_ = (
         ("file", ctypes.c_char_p),
@@ -56,32 +56,53 @@ def address(name: str) -> int:
 
 @cache
 def called() -> Called:
-    """Return the table of this process's library. OSError or ValueError where there is none,
-    AttributeError where it is no such library.
+    """Return the table of functions that the engine's library calls by name, made once for this
+    process.
+
+    Raises:
+        OSError: the library is not known to the dynamic linker.
+        ValueError: it has no such table.
+        AttributeError: it is no such library.
     """
     return Called(_table())
 
 
 class Called:
-    """The addresses of the functions that the library calls by name, where it looks for them:
-    writable, and complete as the binding loads it.
+    """The table (GOT) in which the engine's library has the addresses of the functions that it
+    calls by name: writable, and complete as the binding loads it.
 
     Attributes:
-        there: the library's own, function by function.
+        there: the addresses that were there at first.
     """
 
     def __init__(self, table: ctypes.Array[ctypes.c_uint64]) -> None:
+        """Keep the table.
+
+        Args:
+            table: the words of the library's table, in its memory.
+        """
         self._table = table
         self.there = [*table]
 
     def places(self, names: list[str]) -> list[int]:
-        """Return the positions of functions in the table. Raises ValueError or AttributeError where
-        one is missing.
+        """Return the positions in the table of functions of the library.
+
+        Args:
+            names: of the functions.
+
+        Raises:
+            ValueError: a function is not called by name.
+            AttributeError: the library exports no such function.
         """
         return [self.there.index(address(name)) for name in names]
 
     def put(self, place: int, function: int) -> None:
-        """Have another function called from now on, by every engine of the process."""
+        """Have another function called from now on, by every engine of the process.
+
+        Args:
+            place: position in the table.
+            function: address of the function that is called instead.
+        """
         self._table[place] = function
 
 
@@ -106,7 +127,12 @@ def _table() -> ctypes.Array[ctypes.c_uint64]:
 
 
 def _dynamic(base: int) -> Iterator[tuple[int, int]]:
-    """Yield the dynamic section of an ELF file in memory: (tag, value)."""
+    """Yield the entries of the dynamic section of an ELF file in this process's memory: (tag,
+    value).
+
+    Args:
+        base: address of the file's header.
+    """
     headers = ctypes.c_uint64.from_address(base + 32).value
     count = ctypes.c_uint16.from_address(base + 56).value
     for header in range(base + headers, base + headers + count * 56, 56):

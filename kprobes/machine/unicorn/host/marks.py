@@ -23,12 +23,14 @@ HEADER = 32
 
 @cache
 def host_function() -> int:
-    """Return the address of the function that looks marks up; 0 where the host cannot have one."""
+    """Return the address of the host function that looks marks up, to be hooked; 0 where there is
+    no host code.
+    """
     return hostcode.address("marked") if hostcode.available() else 0
 
 
 class StopMarks:
-    """The marked instructions of a range of guest code.
+    """The marked instructions of a range of guest code; true while there are any.
 
     Attributes:
         data: address that the hook is given; it must outlive the hook.
@@ -37,14 +39,15 @@ class StopMarks:
     __slots__ = ("_bytes", "_count", "_first", "data")
 
     def __init__(self, start: int, size: int, called: int, write: int, pc: int) -> None:
-        """Mark none.
+        """Make the words for a range without marks.
 
         Args:
             start: address of the range.
             size: bytes.
-            called: address of a MARKED.
-            write: address of the engine's function (uc, register, pointer to the value).
-            pc: number of that register.
+            called: address of a MARKED callback, which is called at marked instructions.
+            write: address of the engine's function (uc, register, pointer to the value) that writes
+                a register.
+            pc: the engine's number of pc.
         """
         self._bytes = bytearray(HEADER + size)
         self._bytes[:HEADER] = b"".join(
@@ -58,9 +61,10 @@ class StopMarks:
         return self._count > 0
 
     def put(self, addr: int, marked: bool) -> None:
-        """Mark the instruction at `addr`, or undo that.
+        """Mark the instruction at `addr`, or remove its mark.
 
         Args:
+            addr: address of the instruction, in the range.
             marked: True to mark it.
         """
         self._count += marked - self._bytes[addr - self._first]

@@ -19,12 +19,12 @@ AT_ONCE = 256  # NOTES of engine.c
 
 @frozen(eq=False)
 class Noting:
-    """A function that notes a word before the engine's own function runs.
+    """A host function that copies a word before it goes on to the engine's own function.
 
     Attributes:
         function: its address.
-        words: address of the word to copy; function to go on to, or 0; the copy.
-        note: the last of these.
+        words: (address of the word to copy, address of the function to go on to or 0, the copy).
+        note: the last of these: the copy.
     """
 
     function: int
@@ -33,10 +33,14 @@ class Noting:
 
 
 def take(source: int, onward: int) -> Noting | None:
-    """Take a function that copies the word at address `source`, and goes on to the function at
-    `onward` (0: answers 0).
+    """Take a free host function, and set what it does.
 
-    None where there is no host code, or all functions are taken.
+    Args:
+        source: address of the word that it copies.
+        onward: address of the function that it goes on to; 0: it returns 0.
+
+    Returns:
+        The function; None where there is no host code, or all functions are taken.
     """
     if not hostcode.available() or not _free():
         return None
@@ -47,13 +51,13 @@ def take(source: int, onward: int) -> Noting | None:
 
 
 def give_back(one: Noting) -> None:
-    """Take a function back. Nothing calls it any more."""
+    """Let another engine take a function. Nothing may call it any more."""
     _free().append(one)
 
 
 @cache
 def _free() -> list[Noting]:
-    """Return the functions that no engine has."""
+    """Return the list of the functions that no engine has, which take() and give_back() change."""
     functions = (ctypes.c_uint64 * AT_ONCE).from_address(hostcode.address("take_note"))
     found = []
     for n, function in enumerate(functions):

@@ -35,23 +35,28 @@ _ASKED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class OutsideStops:
-    """How other threads stop an engine that nobody else runs. Where the library is made otherwise,
-    or without host code, they cannot so (`known`).
+    """How other threads stop one engine, which nobody else runs: they ask it to stop itself. Where
+    the engine's library is made otherwise, or without host code, that is impossible (`known`).
     """
 
     def __init__(self, handle: int, owner: object) -> None:
-        """owner: what lives as long as the engine."""
+        """Take a row of words for the engine.
+
+        Args:
+            handle: the engine's.
+            owner: an object that lives as long as the engine; the row is given back with it.
+        """
         self._row = _take(handle) if _standing() else None
         self._end = None if self._row is None else weakref.finalize(owner, _give_back, self._row)
 
     @property
     def known(self) -> bool:
-        """True where another thread may ask()."""
+        """Whether another thread may ask(): the engine has a row."""
         return self._end is not None and self._end.alive
 
     def ask(self) -> None:
-        """Have the engine come out where the next block begins, or its next run does, and be
-        stopped.
+        """Ask the engine to stop: its own thread stops it where the next block begins, in this run
+        or the next one. Any thread may call this.
         """
         assert self._row is not None
         _asking()(ctypes.addressof(self._row), address("cpu_exit"))
@@ -62,14 +67,14 @@ class OutsideStops:
             self._row[2] = 0
 
     def turn(self, deaf: int) -> int:
-        """Hold back requests to stop a run, or let them through again.
+        """Make the engine deaf to requests to stop, or let them through again.
 
         Args:
             deaf: 1: requests wait from now on; 0: they stop runs again, and a waiting one does so
                 now.
 
         Returns:
-            The value before.
+            The value before: 1 or 0.
         """
         assert self._row is not None
         before, self._row[3] = self._row[3], deaf
@@ -78,7 +83,9 @@ class OutsideStops:
         return int(before)
 
     def end(self) -> None:
-        """Put the engine's own function back, since another user may run the engine."""
+        """Give the engine's row back: the engine heeds no requests any more, since another user may
+        run it.
+        """
         if self._end is not None:
             self._end()
 
@@ -114,7 +121,7 @@ def _take(handle: int) -> _Row:
 
 
 def _give_back(row: _Row) -> None:
-    """Free a row, if nobody else shares it."""
+    """Free a row, if no other OutsideStops shares it. Called when the engine's owner has gone."""
     handle = row[0]
     _users[handle] -= 1
     if _users[handle]:
@@ -138,15 +145,20 @@ def _piece() -> list[_Row]:
 
 @cache
 def _asking() -> ctypes._CFunctionType:
+    """Return the host function that asks an engine to stop: (address of the row, address of the
+    engine's cpu_exit()).
+    """
     return _ASKED(hostcode.address("stop_soon"))
 
 
 @cache
 def _standing() -> bool:
-    """Put the library's functions where the engine looks for its own, if that has not been done.
+    """Put the library's functions where the engine's library looks for two of its own, if that has
+    not been done in this process.
 
     Returns:
-        False where they cannot be put there: this engine's library is made otherwise.
+        False where they cannot be put there: the engine's library is made otherwise, or there is no
+        host code.
     """
     if not hostcode.available():
         return False

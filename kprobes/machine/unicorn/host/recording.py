@@ -29,7 +29,9 @@ Words = Any  # an array of ctypes
 
 
 class HostHitRecording:
-    """Makes handlers that record hits of one CPU."""
+    """Makes handlers by which host code records hits of one CPU's events. Implements
+    machine._base.HitRecording.
+    """
 
     def __init__(self, cpu: UnicornCpu, followed: FollowedCalls, clock: InstructionClock) -> None:
         self._cpu = cpu
@@ -95,8 +97,7 @@ class HostHitRecording:
         return _function("event_saver", words, plain, (made, self))
 
     def _made(self, **values: int) -> Words:
-        """Return the words of a handler that records hits: those given, and those that are the
-        CPU's.
+        """Make the words of a handler: those given, and those that are the CPU's.
 
         Args:
             values: name of a word -> its value; it is cut to 64 bits.
@@ -114,7 +115,7 @@ class HostHitRecording:
         return words
 
     def _numbers(self, numbers: Sequence[RecordedNumber]) -> Words | None:
-        """Return the words that tell host code how to read numbers; None: a register's place is not
+        """Make the words that tell host code how to read numbers; None: a register's place is not
         known.
 
         Args:
@@ -153,7 +154,14 @@ class HostHitRecording:
 
     def _place_of(self, name: str) -> list[int] | None:
         """Return the words that say where a register is; None: that is not known, or it has another
-        width.
+        width than the architecture's.
+
+        Args:
+            name: of the register, or an alias.
+
+        Returns:
+            [address in this process, bytes behind where that points, 1 if it is a pointer, bytes of
+            the register].
         """
         table, bits = self._cpu.arch.regs, self._cpu.arch.bits
         name = table.aliases.get(name, name)
@@ -166,7 +174,7 @@ class HostHitRecording:
         return [found.address, 0, 0, size]
 
     def _tests(self, tests: Sequence[RecordedTest], numbers: int) -> Words:
-        """Return the words of a filter.
+        """Make the words of a filter.
 
         Args:
             tests: its comparisons.
@@ -194,13 +202,26 @@ _SAVED = "saved"
 
 
 def _next(after: int | bool) -> int:
+    """Return the word that says what follows a test.
+
+    Args:
+        after: True: the hit passes the filter; False: it fails; else number of the test that is
+            next.
+    """
     if after is True:
         return _PASS
     return _FAIL if after is False else after
 
 
 def _function(name: str, words: Words, plain: Handler, kept: object) -> Handler:
-    """Return a function of the library's that keeps what it needs."""
+    """Make a handler in host code.
+
+    Args:
+        name: of the library's function that makes it.
+        words: what the handler reads.
+        plain: the Python handler that it calls where it cannot serve.
+        kept: what must live as long as the handler.
+    """
     make = native.function(name, ctypes.py_object, ctypes.py_object)
     made: Handler = make((ctypes.addressof(words), plain, words, kept))
     return made

@@ -32,7 +32,7 @@ Walk = Callable[[Regs, int], tuple[int, ...] | None]
 
 
 class HostStackWalking:
-    """Makes what walks stacks of one CPU."""
+    """Makes what walks stacks of one CPU by host code. Implements machine._base.StackWalking."""
 
     def __init__(self, cpu: UnicornCpu, followed: FollowedCalls, state: RunState) -> None:
         self._cpu = cpu
@@ -47,12 +47,12 @@ class HostStackWalking:
         above: int,
         points: Container[int],
     ) -> HostStackWalk:
-        """Return what walks the stacks of hits.
+        """Make an object that walks the stacks of hits.
 
         Args:
             calls: the calls that return probes follow.
             symbols: the machine's.
-            look: (pc): has put() called for that address. It is called for an address that is not
+            look: (pc) has put() called for that address. It is called for an address that is not
                 known, and before the first walk after symbols have changed.
             above: bytes from a canonical frame address to the caller's stack pointer register.
             points: addresses that are probed.
@@ -82,8 +82,8 @@ class HostStackWalk:
     """Walks stacks by host code; implements machine._base.StackWalk.
 
     Attributes:
-        walk: (regs, limit) -> pc and return addresses; None: something on the way is not usual, and
-            nothing is known.
+        walk: (regs, the most addresses) -> pc and return addresses; None: something on the way is
+            not usual, and nothing is known.
     """
 
     def __init__(self, cpu: UnicornCpu, look: Callable[[int], None], above: int) -> None:
@@ -91,7 +91,7 @@ class HostStackWalk:
 
         Args:
             cpu: whose stacks are walked.
-            look: (pc): has put() called for that address.
+            look: (pc) has put() called for that address.
             above: bytes from a canonical frame address to the caller's stack pointer register.
         """
         self._names = native.words("walk")
@@ -135,10 +135,12 @@ class HostStackWalk:
 
     @property
     def _address(self) -> int:
+        """Address of the words in this process."""
         return ctypes.addressof(self._words)
 
     def keeper(self, plain: Kept) -> Kept:
-        """Return a function from registers to a stack as records keep it, in host code.
+        """Return a function in host code from registers to a stack as records keep it: a tuple of
+        addresses.
 
         Args:
             plain: (regs) -> the same in Python, for stacks that host code cannot walk.
@@ -147,12 +149,20 @@ class HostStackWalk:
         return made
 
     def tell(self, **values: int) -> None:
-        """Set words that are numbers."""
+        """Set words of host code that are numbers.
+
+        Args:
+            values: name of a word -> its value; it is cut to 64 bits.
+        """
         for name, value in values.items():
             self._words[self._names[name]] = value & _MASK
 
     def keep(self, **objects: object) -> None:
-        """Set words that are objects, which are kept."""
+        """Set words of host code that are Python objects, and keep these alive.
+
+        Args:
+            objects: name of a word -> object.
+        """
         for name, value in objects.items():
             self._kept[name] = value
             self._words[self._names[name]] = id(value)
@@ -161,7 +171,8 @@ class HostStackWalk:
         """Forget what put() has said of all addresses, as symbols have changed.
 
         Args:
-            files: the loaded files, as an object to compare.
+            files: the loaded files at present; host code sees by this object whether they are still
+                the same.
             changes: number of changes of the symbols so far.
         """
         self._rows: dict[int, tuple[int, int, int, int]] = {}
@@ -200,7 +211,11 @@ class HostStackWalk:
             self._place(pc, row)
 
     def _write(self, size: int) -> None:
-        """Write the table anew, of a size that is a power of two."""
+        """Make a new table of all known addresses for host code.
+
+        Args:
+            size: rows; it is rounded down to a power of two.
+        """
         size = 1 << size.bit_length() - 1
         self._last = size - 1
         self._table = (ctypes.c_uint64 * (self._row * size))()
@@ -209,7 +224,7 @@ class HostStackWalk:
             self._place(pc, row)
 
     def _place(self, pc: int, row: tuple[int, int, int, int]) -> None:
-        """Write an address's row into the hash table in which the host's library looks it up.
+        """Write the row of an address into the hash table in which host code looks it up.
 
         Args:
             pc: the address.
@@ -222,7 +237,12 @@ class HostStackWalk:
         self._table[self._row * at : self._row * (at + 1)] = [pc, *row]
 
     def _made(self, step: Step) -> Any:
-        """Return the words of a step; None: there are more registers than have numbers."""
+        """Return the words of a step for host code; None: it has more registers than can have
+        numbers.
+
+        Args:
+            step: how to find the caller, by call frame information.
+        """
         made = self._steps.get(step)
         if made is not None:
             return made
@@ -238,10 +258,14 @@ class HostStackWalk:
         return made
 
     def _number(self, name: str) -> int:
-        """Return a register's number.
+        """Return the number by which host code knows a register; a new register gets one, and its
+        place is written for host code.
+
+        Args:
+            name: of the register.
 
         Raises:
-            IndexError: all are given.
+            IndexError: all numbers are given.
         """
         number = self._numbers.get(name)
         if number is not None:
@@ -264,5 +288,10 @@ class HostStackWalk:
 
 
 def _function(name: str, *kept: object) -> Any:
-    """Return a function of the library's that keeps what it needs."""
+    """Make a function in host code.
+
+    Args:
+        name: of the library's function that makes it.
+        kept: what it needs, which lives as long as it.
+    """
     return native.function(name, ctypes.py_object, ctypes.py_object)(kept)

@@ -25,7 +25,8 @@ NAMES = [f"gen_intermediate_code{'' if guest == 's390x' else f'_{guest}'}" for g
 
 @cache
 def bounded(most: int = MOST) -> bool:
-    """Bound the blocks of every engine, if that has not been done.
+    """Bound the length of translated blocks for every engine of this process, if that has not been
+    done.
 
     Args:
         most: instructions of a block.

@@ -24,8 +24,8 @@ class SharedHits:
 
         Args:
             regs: the CPU's, which handlers get.
-            skip: where a function returns to that finds a return address, where that differs: see
-                Returning.skips.
+            skip: (return address that a function finds) -> where the function returns to, on
+                architectures where that differs (Returning.skips); None: it is the same.
         """
         self._places = words("hits")
         self._words = (ctypes.c_uint64 * len(self._places))()
@@ -37,10 +37,10 @@ class SharedHits:
         self._words[self._places["mode_bits"]] = regs.arch.pointers.mode_bits
 
     def begin(self, block: object, idle: object, active: object) -> None:
-        """Have hits use a control block, and set these states of it.
+        """Have host code keep the state of hits in a control block.
 
         Args:
-            block: the control block.
+            block: the control block, which is the core's.
             idle: its state while there is no hit.
             active: its state while handlers run.
         """
@@ -50,16 +50,22 @@ class SharedHits:
         self._keep(block=block, idle=idle, active=active)
 
     def _keep(self, **objects: object) -> None:
+        """Set words of host code that are Python objects, and keep these alive.
+
+        Args:
+            objects: name of a word -> object.
+        """
         for name, value in objects.items():
             self._kept[name] = value
             self._words[self._places[name]] = id(value)
 
 
 class Usual:
-    """The words of one place's usual hit (struct usual).
+    """The words of one place's usual hit (struct usual): a hit at which host code only calls a
+    handler.
 
-    They live while the library may be about to use them, and keep what they name as long. Host
-    code holds no more than `owner` while it calls a handler.
+    They live while the library may be about to use them, and keep what they name as long. Host code
+    holds no more than `owner` while it calls a handler.
 
     Attributes:
         address: of the words.
@@ -81,15 +87,15 @@ class Usual:
 
         Args:
             shared: what all hits of the CPU have in common.
-            finish: called with (instance, result, exception) where the hit is not the usual one;
-                never raises.
+            finish: called with (instance of a return probe or None, what the handler has returned,
+                what it has raised or None) where the hit is not the usual one; never raises.
             probe: whose handler it is.
             handler: what to call; None: nothing.
             address: what regs.pc shows; at a return it is where that leads.
-            pool: instances that no call has; of return probes.
+            pool: free instances, for calls to come; of return probes.
             held: instances of calls that were asked about at entry; of return probes.
             owner: keeps this object as long as it lives; None: this object.
-            asked: entries take instances; of a return.
+            asked: True for a return whose entries take instances.
         """
         places = words("usual")
         self._words = (ctypes.c_uint64 * len(places))()
