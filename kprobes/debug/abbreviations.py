@@ -1,5 +1,6 @@
-"""Tables of abbreviations as pyelftools has them, read in a tenth of its time.
+"""Abbreviations of DWARF (the shapes of its entries), decoded into pyelftools' objects.
 
+AbbreviationTable stands in for pyelftools' own class, which takes ten times as long.
 Source: DWARF 5, section 7.5.3.
 """
 
@@ -15,10 +16,13 @@ from .scan import leb
 
 
 def _names(numbers: dict[str, Any]) -> dict[int, str]:
-    """Return number -> name of one of pyelftools' lists; of several names the last one.
+    """Turn one of pyelftools' lists round: name -> number becomes number -> name.
 
     Args:
-        numbers: name -> number.
+        numbers: name -> number, as "DW_TAG_member" -> 0x0D.
+
+    Returns:
+        number -> name; where names share a number, the last of them.
     """
     return {number: name for name, number in numbers.items() if name != "_default_"}
 
@@ -32,24 +36,30 @@ _CHILDREN: Final = {0: "DW_CHILDREN_no", 1: "DW_CHILDREN_yes"}
 
 
 class AbbreviationTable:
-    """The abbreviations of some units, read as far as somebody asks."""
+    """One table of abbreviations in .debug_abbrev, decoded no further than get_abbrev() has asked
+    for.
+    """
 
     def __init__(self, data: bytes, offset: int) -> None:
-        """Prepare.
+        """Remember where the table begins; nothing is decoded yet.
 
         Args:
             data: contents of .debug_abbrev.
-            offset: of the table.
+            offset: of the table's first byte in it.
         """
         self._data = data
         self._at = offset  # of the next abbreviation; -1: there is none
         self._known: dict[int, AbbrevDecl] = {}
 
     def get_abbrev(self, code: int) -> AbbrevDecl:
-        """Return the abbreviation of a number.
+        """Return the abbreviation that has a code; decode the table as far as that, if it is not
+        yet.
+
+        Args:
+            code: number by which entries name the abbreviation.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the table has no such code.
             IndexError: the table is damaged.
         """
         try:
@@ -61,10 +71,11 @@ class AbbreviationTable:
         return self._known[code]
 
     def _read(self) -> None:
-        """Read the next abbreviation.
+        """Decode the next abbreviation into `_known`, and move `_at` behind it; -1 at the table's
+        end.
 
         Raises:
-            IndexError, KeyError: it is damaged.
+            IndexError, KeyError: the abbreviation is damaged.
         """
         data = self._data
         code, at = leb(data, self._at)
@@ -98,11 +109,14 @@ class AbbreviationTable:
 
 
 def _signed(data: bytes, at: int) -> tuple[int, int]:
-    """Return a signed LEB128 number, and the offset behind it.
+    """Decode a signed LEB128 number.
 
     Args:
         data: contents of the section.
         at: offset of the number's first byte.
+
+    Returns:
+        (the number, the offset behind it).
     """
     value, behind = leb(data, at)
     bits = 7 * (behind - at)

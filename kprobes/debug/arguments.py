@@ -18,8 +18,13 @@ from .types import CType
 
 @frozen(repr=False)
 class Arguments:
-    """A call's parameters as attributes: numbers, and views of what pointers point at (read when
-    they are asked for); None where one was not kept.
+    """The parameters of one call, read as attributes, by name or index: `args.len`, `args[0]`.
+
+    A number is an int or float; of a pointer there is a view, whose guest memory is read when the
+    view is used. None: the parameter was not kept.
+
+    Attributes:
+        values: name -> value, in the order of the parameters.
     """
 
     values: Mapping[str, Any]
@@ -32,6 +37,7 @@ class Arguments:
             raise AttributeError(f"there is no parameter {name!r}; there are: {there}") from None
 
     def __getitem__(self, key: str | int) -> Any:
+        """Return a parameter by its name, or by its index in the order of the parameters."""
         return self.values[key] if isinstance(key, str) else [*self.values.values()][key]
 
     def __iter__(self) -> Iterator[Any]:
@@ -48,27 +54,29 @@ class Arguments:
 
 
 def keep_arguments(ri: Any, regs: Regs) -> int:
-    """Keep the call's parameters as `ri.args`, for the handler of the return: `ri.args.len`.
+    """Keep the call's parameters as `ri.args`, so that the handler of the return can read
+    `ri.args.len`.
 
-    An entry handler of return probes; one of your own may call it, too. The parameters are those
-    that debug information names (m.debug); of a pointer the pointer is kept.
+    Give it as the entry handler of a return probe, or call it from your own. The parameters are
+    those
+    that debug information names (m.debug); of a pointer the pointer is kept, not its target.
 
     Args:
-        ri: the instance of the return probe.
+        ri: the instance of the return probe; gets the attribute `args`.
         regs: the registers at the function's entry.
 
     Returns:
-        0: the return is wanted.
+        0, always: an entry handler's word that the return is wanted.
 
     Raises:
-        Unsupported: the machine knows of no parameters.
+        Unsupported: the machine has no debug information to ask.
     """
     ri.args = Arguments(regs.debug.passed.now(regs))
     return 0
 
 
 class Info(Protocol):
-    """The source of what is known of functions."""
+    """The debug information of a guest, as far as Passed asks it."""
 
     @property
     def files(self) -> tuple[Any, ...]: ...
@@ -77,11 +85,12 @@ class Info(Protocol):
 
 
 class Passed:
-    """Parameters at functions' entries. Where they are is looked up once for each function.
+    """Reads parameters at functions' entries; looks up once for each function where they are.
 
     Args:
-        info: what is known of functions.
-        value: gives a parameter that is somewhere else than where the calling convention has it.
+        info: the guest's debug information.
+        value: (parameter, where it arrives, registers at the entry) -> its value. Called for a
+            parameter that is not in the place of a plain integer by the calling convention.
     """
 
     def __init__(self, info: Info, value: Callable[[Variable, Arrival, Regs], Any]) -> None:
@@ -91,13 +100,13 @@ class Passed:
         self._found: dict[int, list[tuple[Variable, Arrival]]] = {}
 
     def now(self, regs: Regs) -> dict[str, Any]:
-        """Return the parameters of the function whose entry regs.pc is: name -> value.
+        """Return the values of the parameters of the function at whose entry the guest stands.
 
         Args:
-            regs: the registers at the entry.
+            regs: the registers at the entry; regs.pc tells the function.
 
         Returns:
-            The value is None where it is not known. {} where nothing is known of the function.
+            name -> value, None where that is not known; {} where nothing is known of the function.
         """
         if self._known is not self._info.files:
             self._known = self._info.files
@@ -108,12 +117,15 @@ class Passed:
         return {variable.name: self._value(variable, arrival, regs) for variable, arrival in found}
 
     def _value(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
-        """Return a parameter's value at the function's entry; None: unknown, or it cannot be read.
+        """Read a parameter's value at its function's entry.
 
         Args:
             variable: the parameter.
-            arrival: where it is.
+            arrival: where the caller puts it.
             regs: the registers at the entry.
+
+        Returns:
+            The value; None where it is not known, or guest memory cannot be read.
         """
         try:
             if arrival.kind == "argument":

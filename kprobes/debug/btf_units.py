@@ -66,11 +66,15 @@ Functions = Mapping[str, Sequence[tuple[int, int]]]
 
 
 def btf_of(file: LoadedFile, others: Sequence[LoadedFile]) -> Btf | None:
-    """Return a file's types; None where it has none, or they are damaged.
+    """Return a file's BTF types, decoded; those of a module count on from the kernel's.
 
     Args:
         file: an ELF file, or one of BTF only.
-        others: files one of which may be the kernel that a module's types count on from.
+        others: the guest's other files. Where `file` cannot be understood alone, each of them is
+            tried as the kernel that its numbers of types count on from.
+
+    Returns:
+        The types; None where the file has no BTF, or it is damaged.
     """
     data = _contents(file)
     order = byte_order(data)
@@ -92,7 +96,7 @@ def btf_of(file: LoadedFile, others: Sequence[LoadedFile]) -> Btf | None:
 
 
 def _contents(file: LoadedFile) -> bytes:
-    """Return a file's BTF; b"" where it has none."""
+    """Return a file's BTF: the file itself, or its section .BTF; b"" where it has none."""
     if byte_order(file.data) is not None:
         return file.data
     try:
@@ -110,13 +114,18 @@ def _section(file: LoadedFile) -> bytes:
 def identity_of_btf(
     file: LoadedFile, others: Sequence[LoadedFile], symbols: Iterable[Symbol], bits: int
 ) -> bytes:
-    """Return what tells the entries of a file's types from others; b"": it has no types.
+    """Return a digest of all that entries_of_btf() makes a file's entries from.
+
+    Equal digests mean equal entries, so that those made before can be taken again.
 
     Args:
         file: an ELF file, or one of BTF only.
-        others: files one of which may be the kernel that a module's types count on from.
-        symbols: by which functions are found.
+        others: the guest's other files, one of which may be the kernel of a module.
+        symbols: the file's symbols, which say where functions are.
         bits: of an address.
+
+    Returns:
+        20 bytes; b"" where the file has no BTF.
     """
     if byte_order(_contents(file)) is None:
         return b""
@@ -130,25 +139,29 @@ def identity_of_btf(
 
 
 def entries_of_btf(types: Btf, functions: Functions, bits: int) -> tuple[bytes, bytes]:
-    """Return types as entries of DWARF: contents of .debug_info and .debug_abbrev.
+    """Write BTF types as DWARF: one unit, with an entry for each type and for each known function.
 
     Args:
         types: the types.
-        functions: where those are that have types.
+        functions: name -> (link address, bytes) of each function of this name; a function of BTF
+            that is not here gets no entry.
         bits: of an address.
 
+    Returns:
+        (contents of .debug_info, contents of .debug_abbrev).
+
     Raises:
-        what is in DAMAGE.
+        errors in DAMAGE: the types are damaged.
     """
     return _Writer(types, functions, bits // 8).run()
 
 
 def info_of_entries(entries: tuple[bytes, bytes], file: LoadedFile, bits: int) -> DWARFInfo:
-    """Return entries as pyelftools' view of DWARF.
+    """Wrap the sections that entries_of_btf() wrote as pyelftools' view of DWARF.
 
     Args:
-        entries: what entries_of_btf() has made.
-        file: that has the types.
+        entries: (contents of .debug_info, contents of .debug_abbrev).
+        file: the file of the types; it gives the byte order.
         bits: of an address.
     """
     config = DwarfConfig(byte_order(_contents(file)) == "little", "", bits // 8)
@@ -159,6 +172,9 @@ def info_of_entries(entries: tuple[bytes, bytes], file: LoadedFile, bits: int) -
 
 
 def _descriptor(data: bytes) -> DebugSectionDescriptor:
+    """Wrap the contents of a section as pyelftools' description of one, without name and
+    address.
+    """
     return DebugSectionDescriptor(io.BytesIO(data), "", None, len(data), 0)
 
 
@@ -168,7 +184,16 @@ _MEMBER_SHAPE: Final = (_MEMBER, False, ((_NAME, _STRING), (_TYPE, _REF4), (_PLA
 
 
 class _Writer:
-    """Writes entries: the unit's, types in their order, functions."""
+    """Writes BTF types as the two sections of DWARF that entries_of_btf() returns.
+
+    Entries are the unit's, those of the file's own types in their order, then types of the kernel
+    that they refer to. References are left as zeros and written by _fill(), when all have offsets.
+
+    Args:
+        types: the types.
+        functions: name -> (link address, bytes) of each function of this name.
+        word: bytes of an address.
+    """
 
     def __init__(self, types: Btf, functions: Functions, word: int) -> None:
         self._btf = types
@@ -184,7 +209,9 @@ class _Writer:
         self._holes: list[tuple[int, int]] = []  # (offset of a reference, number of the type)
 
     def run(self) -> tuple[bytes, bytes]:
-        """Return (contents of .debug_info, of .debug_abbrev)."""
+        """Write everything; return (contents of .debug_info, contents of .debug_abbrev). Called
+        once.
+        """
         out = self._out
         out += bytes(4) + self._number(4, 2) + bytes(4) + bytes([self._word])
         self._entry(_UNIT, [(_PRODUCER, _STRING, PRODUCER), (_LANGUAGE, _DATA1, _C99)], True)
@@ -199,10 +226,17 @@ class _Writer:
         return bytes(out), self._abbreviations()
 
     def _number(self, value: int, size: int) -> bytes:
+        """Return a number as `size` bytes in the guest's byte order."""
         return value.to_bytes(size, self._order)
 
     def _fill(self) -> None:
-        """Write references, and entries of the kernel's types that a module refers to."""
+        """Write the references that are still zeros.
+
+        A type of the kernel that has no entry yet is written for it now, at the end.
+
+        Raises:
+            ValueError: a reference is to a type that does not exist.
+        """
         reference = struct.Struct("<I" if self._order == "little" else ">I")
         while self._holes:
             holes, self._holes = self._holes, []
@@ -217,12 +251,18 @@ class _Writer:
     def _entry(
         self, tag: int, attributes: list[tuple[int, int, Any]], children: bool = False
     ) -> int:
-        """Write an entry. Return its offset.
+        """Append an entry to .debug_info. References get their bytes later, from _fill().
 
         Args:
             tag: DW_TAG.
-            attributes: (DW_AT, DW_FORM, value) of each; of a reference the number of the type.
-            children: entries in it follow.
+            attributes: (DW_AT, DW_FORM, value) of each; the value of a reference is the BTF number
+                of
+                the type. One to void is left out: void has no entry.
+            children: True where the caller writes entries within this one next, and a 0 behind
+                them.
+
+        Returns:
+            The entry's offset in .debug_info.
         """
         out = self._out
         at = len(out)
@@ -243,13 +283,12 @@ class _Writer:
         return at
 
     def _code(self, shape: tuple[int, bool, tuple[tuple[int, int], ...]]) -> bytes:
-        """Return the number of an abbreviation as LEB128, with which its entries begin.
+        """Return the number of an abbreviation as LEB128: the first bytes of each of its entries.
 
-        A shape that is new gets the next number.
+        A shape that is new gets the next number, and an abbreviation in _abbreviations().
 
         Args:
-            shape: DW_TAG, whether entries follow that are in this one, (DW_AT, DW_FORM) of each
-                attribute.
+            shape: (DW_TAG, whether entries within it follow, (DW_AT, DW_FORM) of each attribute).
         """
         code = self._codes.get(shape)
         if code is None:
@@ -257,16 +296,19 @@ class _Writer:
         return code
 
     def _named_entry(self, shape: Any, name: str, number: int, more: bytes = b"") -> bool:
-        """Write an entry that has a name and a type, as most of a kernel's have.
+        """Append an entry that has a name and a type, as most of a kernel's have; quicker than
+        _entry().
 
         Args:
-            shape: of the entry, as _code() has it; its first attributes are the name and the type.
+            shape: (DW_TAG, whether entries within it follow, (DW_AT, DW_FORM) of each attribute),
+                whose
+                first two attributes are the name and the type.
             name: the name.
             number: of the type.
-            more: values of the other attributes.
+            more: bytes of the other attributes' values.
 
         Returns:
-            False: nothing is written, since there is no name, or the type is void.
+            True: it is written. False: nothing is, since the name is empty or the type is void.
         """
         target = self._plain(number)
         if not target or not name:
@@ -278,9 +320,13 @@ class _Writer:
         return True
 
     def _plain(self, number: int) -> int:
-        """Return the number of the type that a type's tags are around; of a type without, its own.
+        """Follow a type's tags (btf_type_tag, which DWARF does not have) to the type within them.
 
-        DWARF has no such tags.
+        Args:
+            number: of a type, tagged or not.
+
+        Returns:
+            The number of the first type that is no tag.
 
         Raises:
             ValueError: there is no type of this number, or tags refer to each other in a ring.
@@ -297,11 +343,13 @@ class _Writer:
         raise ValueError("BTF types refer to each other in a ring")
 
     def _type(self, number: int, shared: bool = False) -> None:
-        """Write a type's entries.
+        """Append the entries of a type (of a function: one at each of its addresses).
 
         Args:
             number: of the type.
-            shared: it is the kernel's.
+            shared: True where it is the kernel's and a module refers to it: a named structure,
+                union or
+                enumeration is then only declared.
         """
         each = self._btf.types[number]
         if each.kind == b.FUNC and not shared:
@@ -334,15 +382,21 @@ class _Writer:
 
     @staticmethod
     def _reference(number: int) -> tuple[int, int, Any]:
+        """Return the attribute "type" as _entry() takes it: (DW_AT_type, DW_FORM_ref4, number of
+        the type).
+        """
         return _TYPE, _REF4, number
 
     def _function(self, function: BtfType, start: int, size: int) -> None:
-        """Write a function's entries.
+        """Append the entries of a function and its parameters.
 
         Args:
-            function: of kind FUNC.
+            function: the BTF type, of kind FUNC.
             start: its link address.
             size: its bytes.
+
+        Raises:
+            ValueError: it has no prototype.
         """
         prototype = self._btf.types[function.size]
         if prototype.kind != b.FUNC_PROTO:
@@ -362,7 +416,7 @@ class _Writer:
         self._parameters(prototype)
 
     def _parameters(self, prototype: BtfType) -> None:
-        """Write the entries of a function's parameters, and what ends them."""
+        """Append an entry for each parameter of a prototype, and the 0 that ends them."""
         for name, number in prototype.items:
             # the last one of a function with `...` is void
             if number and not self._named_entry(_PARAMETER_SHAPE, name, number):
@@ -370,11 +424,11 @@ class _Writer:
         self._out.append(0)
 
     def _structure(self, each: BtfType, name: list[tuple[int, int, Any]]) -> None:
-        """Write the entries of a structure or union and of its members.
+        """Append the entries of a structure or union and of its members.
 
         Args:
-            each: the type.
-            name: its attribute with the name, as (attribute, form, value); empty: it has none.
+            each: the BTF type.
+            name: [] or one attribute as _entry() takes it: (DW_AT_name, DW_FORM_string, name).
         """
         self._entry(
             _UNION if each.kind == b.UNION else _STRUCTURE,
@@ -405,11 +459,11 @@ class _Writer:
         self._out.append(0)
 
     def _enumeration(self, each: BtfType, name: list[tuple[int, int, Any]]) -> None:
-        """Write the entries of an enumeration and of its values.
+        """Append the entries of an enumeration and of its values.
 
         Args:
-            each: the type.
-            name: its attribute with the name, as (attribute, form, value); empty: it has none.
+            each: the BTF type.
+            name: [] or one attribute as _entry() takes it: (DW_AT_name, DW_FORM_string, name).
         """
         self._entry(_ENUMERATION, [*name, (_SIZE, _DATA4, each.size)], True)
         width = 64 if each.kind == b.ENUM64 else 32
@@ -421,7 +475,11 @@ class _Writer:
         self._out.append(0)
 
     def _array(self, each: BtfType) -> None:
-        """Write an array; one of several dimensions is an array of arrays in BTF."""
+        """Append an array's entry, with one for each dimension: in BTF it is an array of arrays.
+
+        Raises:
+            ValueError: the type of its elements does not exist.
+        """
         counts: list[int] = []
         element = each
         number = 0
@@ -438,7 +496,9 @@ class _Writer:
         self._out.append(0)
 
     def _abbreviations(self) -> bytes:
-        """Return the contents of .debug_abbrev: all kinds of entries that were written."""
+        """Return the contents of .debug_abbrev: the abbreviations to which _code() has given
+        numbers.
+        """
         out = bytearray()
         for (tag, children, attributes), code in self._codes.items():
             out += code + _leb(tag) + bytes([children])
@@ -449,7 +509,10 @@ class _Writer:
 
 
 def _encoding(each: BtfType) -> int:
-    """Return DW_ATE of an integer. Its word: encoding in bits 24 to 27, offset, bits."""
+    """Return the DW_ATE number (signed, unsigned, a character's ..) of a BTF integer.
+
+    BTF's word on it has the encoding in bits 24 to 27, then the offset in bits, then the bits.
+    """
     encoding = each.items[0][0] >> 24 & 15
     if encoding & 4:
         return _BOOLEAN

@@ -27,17 +27,15 @@ class NotKnown(Exception):
 
 @frozen
 class ParameterPart:
-    """A part of a parameter, in the order of its bytes.
+    """A part of a parameter or result: where some of its bytes are. Parts come in the bytes' order.
 
     Attributes:
-        kind: "register", "stack" (bytes at the stack pointer and `offset`), "behind" (bytes at the
-            address that is
-            there: in a register, or on the stack where `name` is empty), or "given" (of a result:
-                bytes at the address
-            that a register had at the function's entry).
-        size: bytes.
-        name: of the register.
-        offset: from the stack pointer at the entry.
+        kind: "register": in register `name`. "stack": at the stack pointer and `offset`. "behind":
+            at an address that register `name` has, or, where `name` is empty, the stack at
+            `offset`. "given" (of a result only): at the address that `name` had at the entry.
+        size: bytes of the parameter in this part.
+        name: of the register; "" for one on the stack.
+        offset: bytes from the stack pointer at the function's entry.
     """
 
     kind: str
@@ -54,12 +52,13 @@ Convention = Callable[
 
 
 def convention(arch: Arch) -> Convention | None:
-    """Return the function that tells where parameters are on an architecture.
+    """Return the function that places all parameters of a call on an architecture.
 
     Returns:
         (types of the parameters, type of the result, by_reference) -> the parts of each parameter,
-        in order. It raises NotKnown where a type is not understood. None: no convention of the
-        architecture's is known here.
+        in order. by_reference(type) says whether C++ copies a type by a function of its own. It
+        raises NotKnown where a type is not understood. None: the architecture's convention is not
+        described here.
     """
     name = facts(arch).convention
     if name in _INTEGERS:
@@ -72,12 +71,15 @@ def convention(arch: Arch) -> Convention | None:
 def result_parts(
     arch: Arch, type: CType, by_reference: Callable[[CType], bool]
 ) -> tuple[ParameterPart, ...]:
-    """Return where a function's result is when it returns. Raises NotKnown.
+    """Return where a function's result is at the moment it returns.
 
     Args:
         arch: the guest's.
         type: of the result; one that takes more than a word, or is no integer.
-        by_reference: tells whether C++ copies a type by a function of its own.
+        by_reference: type -> whether C++ copies it by a function of its own.
+
+    Raises:
+        NotKnown: the type or the architecture's convention is not understood.
     """
     rules = {"sysv": _sysv_result, "aapcs64": _aapcs64_result}.get(facts(arch).convention)
     if rules is None:
@@ -87,12 +89,12 @@ def result_parts(
 
 @define
 class _Taken:
-    """Registers and stack that a call's parameters have taken so far.
+    """Counts the registers and stack that the parameters of a call have taken so far.
 
     Attributes:
-        words: general registers.
-        reals: floating-point registers.
-        stack: bytes of the stack.
+        words: general registers taken.
+        reals: floating-point registers taken.
+        stack: bytes from the stack pointer at the entry to the next free one.
     """
 
     words: int = 0
@@ -100,11 +102,15 @@ class _Taken:
     stack: int = 0
 
     def on_stack(self, size: int, align: int) -> tuple[ParameterPart, ...]:
-        """Take room on the stack, and return the part of a parameter that lies there.
+        """Place a parameter on the stack: round `stack` up, return the part there, and count its
+        bytes.
 
         Args:
             size: bytes of the parameter.
             align: bytes of which its offset is a multiple.
+
+        Returns:
+            One part.
         """
         self.stack = -(-self.stack // align) * align
         part = ParameterPart("stack", size, offset=self.stack)
@@ -134,9 +140,9 @@ def alignment(type: CType) -> int:
 
 
 def _is_packed(type: CType) -> bool:
-    """Return True for a structure that has a member at no multiple of the member's alignment.
+    """Whether a structure or union has a member at no multiple of the member's alignment.
 
-    Members of structures within it count, too; bit fields do not. Other types: False.
+    Members of structures within it count, too; bit fields do not. False for a type without members.
     """
     for member in type.members.values():
         if not member.bits and member.offset % alignment(member.type):
@@ -441,9 +447,10 @@ def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
 
 
 def _reals(type: CType) -> list[int]:
-    """Return the bytes of each number of a structure that has one to four floats of one type.
+    """Return the bytes of each number of a structure or array of one to four floats of one type.
 
-    Others give [].
+    Returns:
+        As [4, 4, 4]; [] for any other type, which is not passed in floating-point registers.
     """
     if type.kind == "union":
         return []
@@ -461,14 +468,17 @@ def _reals(type: CType) -> list[int]:
 
 
 def _flat(type: CType, found: list[str]) -> int:
-    """Append the format of each number in a type to `found`; "" for one that is no floating point.
+    """Append a text such as "4 float" to `found` for each floating-point number in a type, in
+    order.
+
+    Anything else in it gets "". Where there are more than four numbers some may be left out.
 
     Args:
         type: the type.
-        found: gets texts such as "4 float"; more than four need not be complete.
+        found: is extended.
 
     Returns:
-        Bytes of the last number; 0 where that is no floating point.
+        Bytes of the last number; 0 where that is no floating-point number.
     """
     if type.kind == "float":
         found.append(f"{type.size} {type.base_name}")
@@ -497,7 +507,8 @@ class _IntegerRules:
     """Rules for integers of two words on a 32-bit architecture.
 
     Attributes:
-        even: True where the first of their two registers is the 1st, 3rd, 5th ..
+        even: True where the first of their two registers must be the 1st, 3rd, 5th .. of those for
+            parameters.
         split: True where the first word may be in the last register, and the second on the stack.
         align: bytes of which their offset on the stack is a multiple.
         reals: how floating-point numbers of 4 and 8 bytes are counted: "stack" (all parameters are
@@ -527,21 +538,21 @@ def _integers(
     result: CType,
     by_reference: Callable[[CType], bool],
 ) -> list[tuple[ParameterPart, ...]]:
-    """Return where integers of one and two words are, by the rules of a 32-bit architecture.
+    """Return where parameters are on a 32-bit architecture: integers of one and two words.
 
     Args:
         arch: the guest's.
-        rules: what is done with integers of two words.
-        types: of the parameters.
+        rules: what is done with integers of two words, and with floating-point numbers.
+        types: of the parameters, in order.
         result: type of the function's result.
-        by_reference: tells whether C++ copies a type by a function of its own.
+        by_reference: type -> whether C++ copies it by a function of its own.
 
     Returns:
-        The parts of each; empty for a floating-point number that is in a register of its own, or
-        in none.
+        The parts of each; () for a floating-point number, which is not in the registers counted
+        here.
 
     Raises:
-        NotKnown: a parameter, or the result, is of another type.
+        NotKnown: a parameter, or the result, is of a type that the rules do not tell.
     """
     abi = arch.abi
     assert abi is not None
@@ -581,14 +592,14 @@ def _integers(
 
 
 def _size_on_stack(type: CType, by_reference: Callable[[CType], bool]) -> int:
-    """Return the bytes that a parameter, which is no integer, takes on i386's stack.
+    """Return the bytes, whole words, that a parameter which is no integer takes on i386's stack.
 
     Args:
         type: of the parameter: a floating-point number or a structure.
-        by_reference: tells whether C++ copies a type by a function of its own.
+        by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
-        NotKnown: it is not there itself, or is aligned to more than a word.
+        NotKnown: the caller passes its address instead, or its alignment is more than a word.
     """
     if type.kind in ("struct", "union"):
         if not type.size or by_reference(type) or alignment(type) > 8:

@@ -1,4 +1,4 @@
-"""Machines' knowledge of their guests' source, and how they show themselves."""
+"""A base class of machines that gives them their debug information, types, views and a repr."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _shown(machine: Any) -> str:
-    """Return a machine's repr: its class, architecture, number of symbols, and where it stands."""
+    """Return a machine's repr: `<class architecture, number of symbols, symbol at the pc>`."""
     try:
         where = f", {machine.symbols.describe(machine.regs.pc)}"
     except Exception:  # closed, or gone
@@ -26,7 +26,9 @@ def _shown(machine: Any) -> str:
 
 
 def _table(machine: Any) -> str:
-    """Return a machine's first 40 registers as a table of HTML, for notebooks."""
+    """Return a machine's first 40 registers as an HTML table. Jupyter calls it to show a
+    machine.
+    """
     try:
         rows = [(name, f"{machine.regs[name]:#x}") for name in machine.regs.names[:40]]
     except Exception:  # closed, or gone
@@ -36,7 +38,7 @@ def _table(machine: Any) -> str:
 
 @checked()
 class Described(Uncopied):
-    """A machine whose files may have debug information."""
+    """Base class of machines: what the debug information of their guest's files says."""
 
     @cached_property
     def debug(self) -> DebugInfo:
@@ -65,8 +67,14 @@ class Described(Uncopied):
         return self.debug.type(name)
 
     def view(self, type: str | CType, address: int) -> View:
-        """Guest memory as C sees it: `m.view("struct table *", address).count`. Raises
-        UnknownSymbol.
+        """Return guest memory as C sees it: `m.view("struct table *", address).count`.
+
+        Args:
+            type: a type, or its name in C.
+            address: of the first byte, in the guest.
+
+        Raises:
+            UnknownSymbol: no file with debug information has the type.
         """
         return self.debug.view(type, address)
 

@@ -98,10 +98,10 @@ class BaseType:
         return raw - (raw >> 8 * self.size - 1 << 8 * self.size) if self.signed else raw
 
     def raw(self, number: int | float) -> int:
-        """Return the bits of a number, unsigned.
+        """Return a number's bits in this type, unsigned.
 
         Args:
-            number: an integer is cut to the type's size, a floating-point number rounded.
+            number: an integer is cut to the type's size, a floating-point number rounded to it.
         """
         if self.real:
             return int.from_bytes(struct.pack(self._format, number), "little")
@@ -109,6 +109,9 @@ class BaseType:
 
     @property
     def _format(self) -> str:
+        """struct's format of a floating-point number of this size, little-endian. Raises
+        UnknownValue: no such.
+        """
         if self.size not in (4, 8):
             raise UnknownValue
         return "<f" if self.size == 4 else "<d"
@@ -116,39 +119,44 @@ class BaseType:
 
 @frozen
 class Typed:
-    """A number on the stack that has a type of its own; those without one are addresses."""
+    """A number on the stack of an expression that has a type of its own; others are plain ints.
+
+    Attributes:
+        type: the number's type.
+        raw: its bits, unsigned.
+    """
 
     type: BaseType
     raw: int
 
     @property
     def number(self) -> int | float:
+        """The number that the bits stand for in their type."""
         return self.type.number(self.raw)
 
 
 @frozen(kw_only=True)
 class Surroundings:
-    """The surroundings that an expression may ask.
+    """What an expression may ask of the stopped guest and of its unit of debug information.
 
     Attributes:
-        register: number -> value.
-        word: (address, bytes) -> unsigned number.
+        register: DWARF number of a register -> its value.
+        word: (address, bytes) -> unsigned number in guest memory.
         bits: of addresses.
         order: the guest's byte order, "little" or "big".
-        bias: added to addresses in the file.
-        cfa: the function's canonical frame address; None where there is none.
-        frame_base: what DW_OP_fbreg counts from; None where there is none.
-        indexed: number of an address in the unit's table -> address in the file; None where there
-            is no table.
-        base_type: offset of a base type's entry in the unit -> the type; None where no types are
-            known.
-        entered: (operations that name a register, or memory at one) -> what that was at the
-            function's entry; None where nothing is known of the caller.
-        passed: offset of a parameter's entry in the unit -> what the caller passed; None as before.
-        procedure: offset of an entry in the unit -> the operations of its location; None where
-            there is no unit.
-        wide: (number of a register, bytes) -> the bits of a value of so many bytes in it; None: a
-            word's.
+        bias: bytes to add to an address in the file for the one in the guest.
+        cfa: gives the function's canonical frame address; None: not known.
+        frame_base: gives the address from which DW_OP_fbreg counts; None: not known.
+        indexed: index in the unit's table of addresses -> address in the file; None: no table.
+        base_type: offset of a base type's entry in the unit -> the type; None: types are not known.
+        entered: operations that name a register, or memory at one -> what that was at the
+            function's entry; None: nothing is known of the caller.
+        passed: offset of a parameter's entry in the unit -> what the caller passed for it; None:
+            nothing is known of the caller.
+        procedure: offset of an entry in the unit -> the operations of its location, which
+            DW_OP_call2 and call4 execute; None: there is no unit.
+        wide: (DWARF number of a register, bytes) -> the lowest bytes of it, as unsigned bits; None:
+            registers have no more than a word.
     """
 
     register: Callable[[int], int]
@@ -168,16 +176,16 @@ class Surroundings:
 
 @frozen
 class ValuePlace:
-    """The place of a value.
+    """Where a value is, as an expression tells.
 
     Attributes:
-        kind: "memory", "register", "value" (the thing itself: a number), "bytes" (the thing
-            itself), "pieces", "pointer" (one whose target has no address), or "nowhere" (a piece
-            that is not kept).
-        value: the address, the register's number, or the number.
+        kind: "memory", "register", "value" (the value itself, as a number), "bytes" (the value
+            itself, as bytes), "pieces" (its parts are in several places), "pointer" (the value
+            is a pointer whose target has no address), or "nowhere" (optimized away).
+        value: the address of "memory", the DWARF number of "register", the number of "value".
         data: the bytes of "bytes".
-        pieces: where each part of the thing is, in the order of its bytes in memory.
-        size: bytes of "value"; 0: an address's.
+        pieces: where each part of the value is, in the order of its bytes in memory.
+        size: bytes of "value"; 0: as many as an address has.
     """
 
     kind: str
@@ -189,12 +197,12 @@ class ValuePlace:
 
 @frozen
 class Piece:
-    """A part of something (2.6.1.2).
+    """One part of a value that is in several places (2.6.1.2).
 
     Attributes:
-        bits: how many it has.
-        place: where it is.
-        first: bits of the place before it.
+        bits: how many bits of the value this part has.
+        place: where they are.
+        first: bits of the place that come before them.
     """
 
     bits: int
@@ -203,41 +211,46 @@ class Piece:
 
 
 def evaluate(ops: Sequence[Any], around: Surroundings, first: Sequence[int] = ()) -> ValuePlace:
-    """Return the place that an expression gives.
+    """Evaluate an expression that tells where a value is.
 
     Args:
         ops: the operations, as pyelftools parses them.
         around: gives registers, memory and what else operations ask for.
-        first: entries that the stack begins with.
+        first: numbers that are on the stack before the first operation, the last one on top.
 
     Raises:
-        Unknown: it is damaged, or depends on what is not known.
+        UnknownValue: the expression is damaged, or depends on what is not known.
         GuestFault: guest memory cannot be read.
     """
     return _Machine(ops, around, first).run()
 
 
 def evaluate_number(ops: Sequence[Any], around: Surroundings) -> int | Typed:
-    """Return the number that an expression leaves on the stack, or of the register that it names.
+    """Evaluate an expression whose result is a number, not a place.
 
     Args:
         ops: the operations, as pyelftools parses them.
         around: gives registers, memory and what else operations ask for.
 
+    Returns:
+        What is on top of the stack at the end, or the value of the register that the expression
+        names.
+
     Raises:
-        Unknown: it is damaged, or depends on what is not known.
+        UnknownValue: the expression is damaged, gives another place, or depends on what is not
+            known.
         GuestFault: guest memory cannot be read.
     """
     return _Machine(ops, around, ()).number()
 
 
 class _Machine:
-    """One evaluation of an expression.
+    """The stack machine that evaluates one expression; run() or number() is called once.
 
     Args:
         ops: the operations, as pyelftools parses them.
         around: gives registers, memory and what else operations ask for.
-        first: entries that the stack begins with.
+        first: numbers that are on the stack before the first operation, the last one on top.
     """
 
     def __init__(self, ops: Sequence[Any], around: Surroundings, first: Sequence[int]) -> None:
@@ -249,8 +262,11 @@ class _Machine:
         self._steps = 0
 
     def run(self) -> ValuePlace:
-        """Evaluate the expression, and return where its value is. Raises Unknown, if damaged,
-        too.
+        """Evaluate the expression, and return where its value is.
+
+        Raises:
+            UnknownValue: the expression is damaged, or depends on what is not known.
+            GuestFault: guest memory cannot be read.
         """
         try:
             return self._run()
@@ -272,7 +288,7 @@ class _Machine:
             The top of the stack, or the value of the register that the expression names.
 
         Raises:
-            Unknown: it is damaged, of an unknown kind, or gives another place.
+            UnknownValue: it is damaged, of an unknown kind, or gives another place.
             GuestFault: guest memory cannot be read.
         """
         try:
@@ -295,23 +311,29 @@ class _Machine:
         return found
 
     def _run(self) -> ValuePlace:
-        """Evaluate the expression; return the place that an operation, pieces or the stack give."""
+        """Do the work of run(), with Python's own errors (IndexError ..) where the expression is
+        damaged.
+        """
         place = self._executed(self._ops)
         if self._pieces:
             return ValuePlace("pieces", pieces=tuple(self._pieces))
         return place or self._top("")
 
     def _executed(self, ops: Sequence[Any]) -> ValuePlace | None:
-        """Execute operations, and return the place that they end with.
+        """Execute operations on `_stack`; append the pieces that they describe to `_pieces`.
 
-        Pieces that they describe are added to `_pieces`.
+        Args:
+            ops: the operations: the whole expression, or a procedure that it calls.
 
         Returns:
-            None: the result is on the stack, or in `_pieces`.
+            The place that the last operation names (a register, a value ..); None: the result is on
+            the stack, or in `_pieces`.
 
         Raises:
-            Unknown: there are more than MOST steps, or an operation that is not known.
-            IndexError, ValueError and others, which callers turn into Unknown: they are damaged.
+            UnknownValue: the expression has executed more than MOST operations, or one that is not
+                known.
+            IndexError, ValueError and others, which callers turn into UnknownValue: they are
+                damaged.
         """
         place: ValuePlace | None = None  # nothing but pieces may follow one
         at = 0
@@ -347,11 +369,15 @@ class _Machine:
         return place
 
     def _described(self, name: str, args: Sequence[Any]) -> ValuePlace | None:
-        """Return the place that one operation gives by itself; None: it works on the stack.
+        """Return the place that an operation names by itself, as DW_OP_reg3 or DW_OP_stack_value
+        does.
 
         Args:
             name: of the operation, without DW_OP_.
             args: its operands.
+
+        Returns:
+            None: it is another operation, which _step() is to execute.
         """
         if name.startswith("reg") and not name.startswith("regval"):
             return ValuePlace("register", args[0] if name == "regx" else int(name[3:]))
@@ -368,6 +394,7 @@ class _Machine:
 
     @staticmethod
     def _truth(top: Any) -> bool:
+        """Whether an entry of the stack (an int, or a Typed) is not zero."""
         return bool(top.number if isinstance(top, Typed) else top)
 
     def _top(self, otherwise: str) -> ValuePlace:
@@ -386,7 +413,7 @@ class _Machine:
 
     @staticmethod
     def _address(top: Any) -> int:
-        """Return an entry of the stack as an integer. Raises Unknown: it is floating point."""
+        """Return an entry of the stack as an integer. Raises UnknownValue: it is floating point."""
         if isinstance(top, Typed):
             if top.type.real:
                 raise UnknownValue
@@ -401,7 +428,7 @@ class _Machine:
             args: its operands.
 
         Raises:
-            Unknown: there is no such operation, or the surroundings do not have what it asks for.
+            UnknownValue: there is no such operation, or the surroundings lack what it needs.
         """
         stack, around = self._stack, self._around
         if name.startswith("lit"):
@@ -448,7 +475,7 @@ class _Machine:
             args: its operands.
 
         Raises:
-            Unknown: there is no such operation or type.
+            UnknownValue: there is no such operation or type.
         """
         stack, around = self._stack, self._around
         if name == "regval_type":
@@ -474,7 +501,7 @@ class _Machine:
             raise UnknownValue
 
     def _base(self, offset: int) -> BaseType:
-        """Return the base type at an offset in the unit. Raises Unknown: there is none."""
+        """Return the base type at an offset in the unit. Raises UnknownValue: there is none."""
         found: BaseType = _known(self._around.base_type)(offset)
         return found
 
@@ -488,7 +515,7 @@ class _Machine:
             offset: of the type's entry in the unit; 0: the generic type, an address.
 
         Raises:
-            Unknown: there is no such type, or bits are to stay and it has another size.
+            UnknownValue: there is no such type, or bits are to stay and it has another size.
         """
         number = top.number if isinstance(top, Typed) else top
         if not offset:
@@ -504,7 +531,12 @@ class _Machine:
         return Typed(type, top.raw if isinstance(top, Typed) else top)
 
     def _alike(self, left: Any, number: int) -> tuple[Any, Any]:
-        """Return an entry of the stack, and a number as the entry's type."""
+        """Return (left, number): the number as a Typed of left's type, where `left` has one.
+
+        Args:
+            left: an entry of the stack: an int, or a Typed.
+            number: a constant of the operation.
+        """
         return left, Typed(left.type, left.type.raw(number)) if isinstance(left, Typed) else number
 
     def _binary(self, name: str, left: Any, right: Any) -> Any:
@@ -516,7 +548,7 @@ class _Machine:
             right: the upper one.
 
         Raises:
-            Unknown: the entries have different types.
+            UnknownValue: the entries have different types.
         """
         if not isinstance(left, Typed) and not isinstance(right, Typed):
             return self._generic(name, left, right) & self._mask
@@ -562,7 +594,7 @@ class _Machine:
             by: bits.
 
         Raises:
-            Unknown: the number is floating point.
+            UnknownValue: the number is floating point.
         """
         bits = 8 * left.type.size
         if left.type.real:
@@ -573,7 +605,8 @@ class _Machine:
         return Typed(left.type, left.type.raw(int(signed) >> min(by, bits)))
 
     def _generic(self, name: str, left: int, right: int) -> int:
-        """Return the result of an operation on two addresses; the caller cuts it to their width.
+        """Return the result of an operation on two numbers without type, not yet cut to an
+        address's width.
 
         Args:
             name: of the operation, without DW_OP_.
@@ -587,6 +620,7 @@ class _Machine:
         return int(_SIGNED[name](self._signed(left), self._signed(right)))
 
     def _signed(self, value: int) -> int:
+        """Return an unsigned number of an address's width as a signed one."""
         return value - (self._mask + 1) if value >> self._around.bits - 1 & 1 else value
 
     def _unary(self, name: str, top: Any) -> Any:
@@ -617,7 +651,9 @@ class _Machine:
 
 
 def _known(found: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return what the surroundings offer. Raises Unknown: None, they do not offer it."""
+    """Return a function of Surroundings. Raises UnknownValue where it is None: it cannot be
+    asked.
+    """
     if found is None:
         raise UnknownValue
     return found

@@ -1,4 +1,7 @@
-"""A file's DWARF, as pyelftools reads it. Damaged debug information counts as none."""
+"""A file's debug information as pyelftools' DWARFInfo, opened lazily and kept in the file's cache.
+
+Reading damaged debug information raises one of the exceptions in DAMAGE; callers take it as none.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +49,19 @@ _COMPRESSED = 0x800  #: SHF_COMPRESSED
 
 
 def dwarf(file: LoadedFile) -> Any:
-    """pyelftools' DWARFInfo of a file, or None. Raises what is in DAMAGE."""
+    """Return pyelftools' DWARFInfo of a file, made once; its sections are read when used.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
     return cached(file, "dwarf", lambda: _dwarf_in(elf_of(file), _identity(file)))
 
 
 def _identity(file: LoadedFile) -> bytes:
-    """Return what tells a file from others; b"" of one whose sections are not kept: it has no
-    build-id, or its debug information is relocated here.
+    """Return what tells a file's build from all others: the key under which its sections are kept.
+
+    Returns:
+        b"": its sections are not to be kept: it is small, has no build-id, or is relocated here.
     """
     if len(file.data) < LARGE or cached(file, "linked", lambda: linked(file.data)) is not file.data:
         return b""
@@ -91,24 +100,25 @@ SECTIONS = (
 
 
 class _DwarfSection:
-    """A section, as pyelftools' DebugSectionDescriptor describes one, read when somebody looks at
-    it.
+    """A section with the attributes of pyelftools' DebugSectionDescriptor; read when `stream` is
+    used.
 
     Attributes:
         name: of the section.
-        packed: the file has it compressed.
-        global_offset: in the file.
-        address: in memory.
+        packed: True where the file has it compressed.
+        global_offset: of its first byte in the file.
+        address: its link address.
     """
 
     def __init__(self, elf: SectionedElf, name: str, section: Section, identity: bytes) -> None:
-        """Prepare.
+        """Note the section's header; its contents are read later.
 
         Args:
             elf: the file.
             name: of the section.
             section: pyelftools' view of it.
-            identity: tells the file from others; b"": nothing of it is kept.
+            identity: key under which its unpacked contents are kept for later runs; b"": they are
+                not.
         """
         self._elf = elf
         self._section = section
@@ -120,7 +130,9 @@ class _DwarfSection:
 
     @cached_property
     def stream(self) -> io.BytesIO | mmap:
-        """The section's contents. Of a large one that is packed, what is read is unpacked."""
+        """The section's contents. A large compressed section is unpacked only as far as it
+        is read.
+        """
         size = self._section.data_size
         if LARGE <= size <= _MOST_KEPT and self._begins_packed:
             start = self.global_offset + self._begins_packed
@@ -133,7 +145,7 @@ class _DwarfSection:
 
     @cached_property
     def _begins_packed(self) -> int:
-        """Bytes before what zlib has made of the contents; 0: they are not packed by zlib."""
+        """Bytes of the header before zlib's data; 0: the section is not compressed by zlib."""
         if self._section["sh_flags"] & _COMPRESSED and not self._elf.has_phantom_bytes():
             header = self._elf.structs.Elf_Chdr
             start = self.global_offset
@@ -142,7 +154,11 @@ class _DwarfSection:
         return 0
 
     def _unpacked(self) -> bytes:
-        """Return the section's contents, read from the file. Raises what is in DAMAGE."""
+        """Return the section's contents, read from the file and decompressed.
+
+        Raises:
+            errors in DAMAGE: they are damaged.
+        """
         data: bytes = self._section.data()
         if self._elf.has_phantom_bytes():
             data = data[::2]
@@ -157,36 +173,49 @@ class _DwarfSection:
 
     @property
     def size(self) -> int:
-        """Bytes of its contents."""
+        """Bytes of the section's contents, decompressed."""
         return len(contents_as_read(self))
 
 
 def contents_as_read(section: Any) -> Any:
-    """Return the contents of a section, as pyelftools describes one: bytes, or a map of a file,
-    which may be an UnpackedSection.
+    """Return a section's contents without unpacking more of a large one than is read.
+
+    Args:
+        section: the section, as pyelftools describes it.
+
+    Returns:
+        bytes, or a map of a file, which may be an UnpackedSection.
     """
     stream = section.stream
     return stream if isinstance(stream, mmap) else stream.getvalue()
 
 
 def contents(section: Any) -> Any:
-    """Return the contents of a section, as pyelftools describes one: bytes, or a map of a file. All
-    of it is unpacked.
+    """Return a section's contents, all of them unpacked.
+
+    Args:
+        section: the section, as pyelftools describes it.
+
+    Returns:
+        bytes, or a map of a file.
 
     Raises:
-        what is in DAMAGE.
+        errors in DAMAGE: the section is damaged.
     """
     return all_of(contents_as_read(section))
 
 
 def all_of(data: Any) -> Any:
-    """Return the contents of a section, after all of them are unpacked.
+    """Unpack the rest of a section's contents, and return them.
 
     Args:
-        data: bytes, or a map of a file.
+        data: what contents_as_read() returned: bytes, or a map of a file.
+
+    Returns:
+        `data` itself.
 
     Raises:
-        what is in DAMAGE.
+        errors in DAMAGE: the section is damaged.
     """
     if isinstance(data, UnpackedSection):
         data.reach(len(data))
@@ -194,13 +223,16 @@ def all_of(data: Any) -> Any:
 
 
 class FileDwarf(DWARFInfo):  # type: ignore[misc]
-    """A file's debug information, whose abbreviations are read quickly."""
+    """pyelftools' DWARFInfo of a file, with AbbreviationTable in the place of pyelftools' slow
+    tables.
+    """
 
     def get_abbrev_table(self, offset: int) -> Any:
-        """Return the table of abbreviations at an offset of .debug_abbrev.
+        """Return the table of abbreviations at an offset of .debug_abbrev, made once. pyelftools
+        calls it.
 
         Raises:
-            IndexError, ValueError: it is damaged.
+            IndexError, ValueError: the section is damaged.
         """
         if offset not in self._abbrevtable_cache:
             data = contents(self.debug_abbrev_sec)
@@ -209,11 +241,13 @@ class FileDwarf(DWARFInfo):  # type: ignore[misc]
 
 
 def _dwarf_in(elf: SectionedElf, identity: bytes) -> DWARFInfo:
-    """Return a file's debug information. What get_dwarf_info() does, which reads all sections.
+    """Return a file's debug information, none of whose sections are read yet.
+
+    pyelftools' own get_dwarf_info() reads all sections at once.
 
     Args:
         elf: the file.
-        identity: tells it from others; b"": none of its sections are kept.
+        identity: key under which unpacked sections are kept for later runs; b"": they are not.
     """
     packed = elf.has_section(".zdebug_info")
     sections: dict[str, Any] = {}
@@ -226,15 +260,16 @@ def _dwarf_in(elf: SectionedElf, identity: bytes) -> DWARFInfo:
 
 
 def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
-    """Return the debug information of a file, or of the one that has it for this file, where that
-    is found as gdb finds it.
+    """Return a file's debug information, from the file or from its separate debug file.
+
+    The separate file is looked for where gdb does (build-id, .gnu_debuglink).
 
     Returns:
-        (pyelftools' DWARFInfo, path of the file that has it, that file); (None, "", b"") where
-        neither has any.
+        (pyelftools' DWARFInfo, path of the file that has it, contents of that file);
+        (None, "", b"") where neither file has any.
 
     Raises:
-        what is in DAMAGE.
+        errors in DAMAGE: the debug information is damaged.
     """
     if byte_order(file.data) is not None:  # BTF, and no ELF file
         return None, "", b""
@@ -249,10 +284,10 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
 
 
 def elf_of(file: LoadedFile) -> SectionedElf:
-    """Return pyelftools' view of a file, relocated if it is an object file.
+    """Return pyelftools' view of a file, made once; an object file is relocated first.
 
     Raises:
-        what is in DAMAGE: the file is damaged.
+        ValueError: the file is damaged.
     """
     return cached(
         file, "elf", lambda: SectionedElf(cached(file, "linked", lambda: linked(file.data)))
@@ -260,7 +295,7 @@ def elf_of(file: LoadedFile) -> SectionedElf:
 
 
 def children(die: Any) -> list[Any]:
-    """Return the entries within an entry; nothing where that is damaged."""
+    """Return the entries directly within an entry of DWARF; [] where they are damaged."""
     try:
         return [*die.iter_children()]
     except DAMAGE:
@@ -268,15 +303,16 @@ def children(die: Any) -> list[Any]:
 
 
 def cached(file: LoadedFile, key: str, make: Callable[[], T]) -> T:
-    """Return what was made of a file before, or make it now. A failure is remembered as well.
+    """Return what `make` made of a file before; call it now if it has not been. Failures are kept,
+    too.
 
     Args:
-        file: the file, which has the cache.
-        key: name in the cache.
-        make: makes it.
+        file: the file, whose `cache` keeps the results.
+        key: name of the result in the cache.
+        make: makes the result; called at most once for a file and key.
 
     Raises:
-        ValueError: the debug information is damaged.
+        ValueError: `make` raises one of DAMAGE, now or before.
     """
     if key not in file.cache:
         try:

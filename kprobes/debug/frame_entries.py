@@ -26,17 +26,17 @@ class FrameSection:
     """The entries of one section of call frame information.
 
     Attributes:
-        functions: (start, end, offset of the entry) of each function, link addresses, in the order
-            of the section.
+        functions: (start, end, offset of the entry in the section) of each function; link
+            addresses, in the order of the section.
     """
 
     def __init__(self, info: Any, section: Any, eh: bool) -> None:
-        """Find the entries.
+        """Find where the entries of functions are, by their headers alone.
 
         Args:
             info: pyelftools' DWARFInfo of the file.
             section: its section, as pyelftools describes it.
-            eh: it is .eh_frame; False: .debug_frame.
+            eh: True: it is .eh_frame; False: .debug_frame.
 
         Raises:
             ValueError: it is damaged, or has something unusual.
@@ -54,7 +54,12 @@ class FrameSection:
         self.functions = self._found()
 
     def _found(self) -> list[tuple[int, int, int]]:
-        """Return (start, end, offset) of the entries of functions."""
+        """Walk over the headers of all entries; return (start, end, offset in the section) of
+        functions'.
+
+        Raises:
+            ValueError: an entry is cut off, or has an unusual length or encoding.
+        """
         found = []
         data = self._data
         head = Struct(f"{self._mark}II")
@@ -83,13 +88,14 @@ class FrameSection:
         return found
 
     def _format(self, offset: int) -> tuple[Struct, bool]:
-        """Return how entries that refer to another one write their function's start and size.
+        """Return how the entries (FDEs) of one common entry (CIE) write their function's start and
+        size.
 
         Args:
-            offset: of the other one.
+            offset: of the common entry in the section.
 
         Returns:
-            (the two numbers, the start counts from where it stands).
+            (struct of the two numbers, True where the start counts from the place where it stands).
         """
         if offset not in self._common:
             encoding = 0
@@ -105,28 +111,30 @@ class FrameSection:
         return self._common[offset]
 
     def _bytes(self, offset: int) -> bytes:
-        """Return the bytes of the entry at an offset."""
+        """Return the bytes of the entry at an offset. Raises ValueError: the offset is outside the
+        section.
+        """
         if not 0 <= offset <= len(self._data) - 8:
             raise ValueError("call frame information refers to what is outside of it")
         length = int.from_bytes(self._data[offset : offset + 4], self._order)
         return self._data[offset : offset + 4 + length]
 
     def _entries(self, data: bytes, address: int) -> list[Any]:
-        """Return pyelftools' entries of some bytes.
+        """Let pyelftools parse bytes as if they were a whole section of call frame information.
 
         Args:
-            data: contents of a section.
-            address: its link address.
+            data: the bytes: one entry or two.
+            address: link address of the first byte.
         """
         frames = CallFrameInfo(io.BytesIO(data), len(data), address, self._structs, self._eh)
         found: list[Any] = frames.get_entries()
         return found
 
     def entry(self, offset: int) -> Any:
-        """Return pyelftools' view of an entry of a function; it is read once.
+        """Return pyelftools' view of the entry of a function; it is parsed once.
 
         Args:
-            offset: of the entry.
+            offset: of the entry in the section, from `functions`.
 
         Raises:
             what pyelftools raises: it is damaged.
@@ -144,10 +152,15 @@ class FrameSection:
 
 
 def understood(entry: Any) -> Any:
-    """Leave out of an entry what its rows do not depend on, and return it.
+    """Remove DW_CFA_GNU_args_size from an entry's instructions, which pyelftools cannot decode.
 
-    pyelftools cannot decode an entry with DW_CFA_GNU_args_size: bytes of arguments that are pushed,
-    which C++'s exceptions take off the stack.
+    No row depends on it: bytes of pushed arguments, which C++'s exceptions take off the stack.
+
+    Args:
+        entry: pyelftools' view of it; is changed.
+
+    Returns:
+        `entry`.
     """
     entry.instructions[:] = [each for each in entry.instructions if each.opcode != _ARGUMENTS]
     return entry

@@ -1,4 +1,4 @@
-"""Everything that a machine's files say of its source, by guest address: m.debug."""
+"""m.debug: what the debug information of a machine's files says of a guest address or a C name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _DIMENSIONS = re.compile(r"(\s*\[\s*\d+\s*\])+\s*$")  #: of an array
 
 
 class DebuggedMachine(Protocol):
-    """The part of a machine that debug information needs."""
+    """The part of a machine that debug information needs: guest memory, symbols, architecture."""
 
     arch: Arch
     symbols: Symbols
@@ -76,7 +76,13 @@ _TAGGED = ("struct ", "union ", "enum ")  #: what C writes before names that it 
 
 @frozen
 class SourceLine:
-    """A line of source code that has code at an address. path: as the compiler saw it."""
+    """A line of source code that has code at an address.
+
+    Attributes:
+        path: of the source file, as the compiler saw it.
+        line: its number, from 1.
+        address: guest address at which the line's code begins.
+    """
 
     path: str
     line: int
@@ -88,8 +94,15 @@ class SourceLine:
 
 @checked()
 class DebugInfo:
-    """DWARF of all files that a machine has loaded. What is not there, or damaged, is None or an
-    UnknownSymbol that says so.
+    """The debug information (DWARF, BTF) of all files that a machine has loaded.
+
+    Where something is not described, or damaged, a method returns None or raises an UnknownSymbol
+    that says so. Addresses are the guest's unless a docstring says "link address", which is one in
+    the
+    file, without the bias by which it is loaded.
+
+    Args:
+        machine: whose files and memory are read.
     """
 
     def __init__(self, machine: DebuggedMachine) -> None:
@@ -101,7 +114,9 @@ class DebugInfo:
         return self._machine.symbols.files
 
     def _units(self) -> Iterator[tuple[LoadedFile, Units]]:
-        """Yield (file, its units) of each loaded file that has DWARF, damaged ones left out."""
+        """Yield (file, its units of debug information) of each loaded file; skip files without or
+        damaged.
+        """
         for file in self.files:
             if len(self.files) > 1 and self._has_loaded_separate(file):
                 continue
@@ -111,7 +126,7 @@ class DebugInfo:
                 continue
 
     def _has_loaded_separate(self, file: LoadedFile) -> bool:
-        """True where a file has no debug information, and the file that has it is loaded as
+        """Whether a file lacks debug information, and the separate file that has it is loaded as
         well.
         """
         key = "loaded separate", len(self.files)
@@ -156,7 +171,14 @@ class DebugInfo:
         return found
 
     def _find(self, name: str) -> CType | None:
-        """Return the type of a name; None: there is none. Raises UnknownSymbol: several differ."""
+        """Return the type of a name in C: "table", "struct table"; no pointer or array.
+
+        Returns:
+            The type; None: no file has it.
+
+        Raises:
+            UnknownSymbol: files have several that differ.
+        """
         wanted = spelling(name)
         if wanted == "void":
             return self._ctype(None)
@@ -172,15 +194,18 @@ class DebugInfo:
     def _spelled(
         self, wanted: str, name: str, entries_of: Callable[[Units, str], list[Any]]
     ) -> CType | None:
-        """The type of a name.
+        """Return the type of a spelling, from the first file that has it.
 
         Args:
-            wanted: its spelling.
-            name: as it was given.
-            entries_of: gives the entries of a spelling in a file.
+            wanted: the spelling, as spelling() gives it: "struct table".
+            name: as the caller wrote it, for the error.
+            entries_of: (units of a file, spelling) -> the entries that define it there.
+
+        Returns:
+            The type; None: no file has it.
 
         Raises:
-            UnknownSymbol: there are several that differ.
+            UnknownSymbol: a file has several that differ.
         """
         for _, units in self._units():
             try:
@@ -202,12 +227,17 @@ class DebugInfo:
         return None
 
     def _ctype(self, die: Any) -> CType:
-        """Return the type of an entry; void for None."""
+        """Return the type that an entry of debug information defines; void for None."""
         arch = self._machine.arch
         return CType(die, arch.bits // 8, arch.order.value, self._definition)
 
     def _definition(self, die: Any) -> CType | None:
-        """Return the type that an entry declares, by its name; None: there is none, or several."""
+        """Return the definition of a type that an entry only declares, found by its name in all
+        files.
+
+        Returns:
+            The type; None: no file defines it, or definitions differ.
+        """
         try:
             return self._find(
                 f"{_TAGS.get(str(die.tag), '')}{scopes_of(die)}{text(die, 'DW_AT_name')}"
@@ -216,8 +246,10 @@ class DebugInfo:
             return None
 
     def variable(self, name: str) -> tuple[int, CType] | None:
-        """Return (address, type) of a global variable; None: none is known, or it is in no
-        memory.
+        """Return the (address, type) of a global variable.
+
+        Returns:
+            None: no file describes it, or it has no fixed address in memory.
         """
         for file, units in self._units():
             try:
@@ -245,7 +277,9 @@ class DebugInfo:
     # --- functions and their variables
 
     def function(self, address: int) -> tuple[LoadedFile, Function] | None:
-        """Return the (file, function) that has code at an address; None: none is known."""
+        """Return the (file, function) that has code at an address; None: no debug information has
+        one.
+        """
         for file, units in self._units():
             try:
                 found = units.function_at(address - file.bias)
@@ -256,16 +290,16 @@ class DebugInfo:
         return None
 
     def parameters(self, address: int) -> list[Variable] | None:
-        """Return the parameters of the function at an address, in order; None: none is known
+        """Return the parameters of the function at an address, in order; None: no function is known
         there.
         """
         found = self.function(address)
         return None if found is None else self._parameters(*found, address)
 
     def _parameters(self, file: LoadedFile, function: Function, address: int) -> list[Variable]:
-        """Return a function's parameters, in order: name, type and index of each, not where it is.
+        """Return a function's own parameters in order: names, types and indices.
 
-        Damaged ones are left out; so are those of functions that are inlined there.
+        Damaged ones are left out; so are those of functions that are inlined in it.
 
         Args:
             file: has the function.
@@ -304,7 +338,7 @@ class DebugInfo:
                 yield Variable(name, type, parameter, die, origin)
 
     def arrivals(self, address: int) -> list[tuple[Variable, Arrival]]:
-        """Return (parameter, where it is at the entry) of each parameter of a function, in order.
+        """Return (parameter, where the caller puts it) of each parameter of a function, in order.
 
         Args:
             address: guest address of the function's entry.
@@ -329,13 +363,14 @@ class DebugInfo:
         return [*zip(variables, ways, strict=True)]
 
     def cfa(self, address: int) -> tuple[str, int] | None:
-        """Return how to find the canonical frame address at an instruction.
+        """Return how the canonical frame address (CFA) is computed at an instruction.
 
         Args:
             address: of the instruction.
 
         Returns:
-            (register, bytes above its value); None: it is computed otherwise, or not known.
+            (name of a register, bytes to add to its value); None: it is computed otherwise, or not
+            known.
         """
         row = Unwinder(self.arch, self._machine.symbols).row(address)
         name = (
@@ -344,13 +379,14 @@ class DebugInfo:
         return None if row is None or name is None else (name, row.cfa.offset)
 
     def result(self, address: int) -> CType | None:
-        """Return the type of what the function at an address returns.
+        """Return the type of a function's result.
 
         Args:
             address: any in the function.
 
         Returns:
-            The type, of kind "void" for nothing; None: nothing is known of the function.
+            The type, of kind "void" for a function without result; None: nothing is known of the
+            function.
         """
         found = self.function(address)
         if found is None:
@@ -373,12 +409,15 @@ class DebugInfo:
         return None if found is None or type is None else result_arrival(self.arch, found[1], type)
 
     def arrived(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
-        """Return a parameter's value at its function's entry; None: it is not kept, or unreadable.
+        """Read a parameter's value at its function's entry.
 
         Args:
             variable: the parameter.
-            arrival: where it is.
+            arrival: where the caller puts it, from arrivals().
             regs: the registers at the entry.
+
+        Returns:
+            A number or a View; None: the compiler has not kept it, or memory cannot be read.
         """
         try:
             return self._arrived_at(variable, arrival, regs)
@@ -386,36 +425,43 @@ class DebugInfo:
             return None
 
     def in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any:
-        """Return a value that the calling convention passes in registers or on the stack.
+        """Read a value from the registers or stack in which the calling convention passes it.
 
         Args:
             type: of the value.
             parts: where the parts of it are.
             regs: the registers, at the function's entry or, for a result, at its return.
 
+        Returns:
+            A number, or a View.
+
         Raises:
             GuestFault: its memory is not mapped.
-            Unknown: a part is not kept.
+            UnknownValue: it is of a type that no register holds.
         """
         return self._in_parts(type, parts, regs)
 
     def locals(self, regs: Regs) -> dict[str, Any]:
-        """Return the parameters and local variables in scope at a hit, by name.
+        """Return the values of all parameters and local variables in scope at a hit.
 
         Args:
             regs: the registers, at an instruction of the function.
 
         Returns:
-            Name -> number or View; None where the compiler has not kept the variable.
+            name -> number or View; None as a value: the compiler has not kept it, or it is
+            unreadable.
         """
         return {v.name: value for v, value in self._values(regs)}
 
     def local(self, regs: Regs, name: str) -> Any:
-        """Return the value of a variable in scope; None: it has none there, or cannot be read.
+        """Return the value of one variable in scope at a hit.
 
         Args:
             regs: the registers, at an instruction of the function.
             name: of the variable.
+
+        Returns:
+            A number or View; None: the compiler has not kept it there, or it cannot be read.
 
         Raises:
             UnknownSymbol: no variable of this name is in scope, or nothing is known of the
@@ -435,11 +481,17 @@ class DebugInfo:
 
     @cached_property
     def passed(self) -> Passed:
-        """Parameters at functions' entries, for who asks at every call."""
+        """Reads parameters at functions' entries; remembers where they are, for callers that ask
+        often.
+        """
         return Passed(self, self._arrived_at)
 
     def _values(self, regs: Regs) -> Iterator[tuple[Variable, Any]]:
-        """Yield (variable, value) of all variables in scope; None: it has no value there.
+        """Yield (variable, value) of each variable in scope at a hit.
+
+        At a function's entry its parameters are read where the caller puts them. The value is None
+        where
+        the compiler has not kept the variable, or it cannot be read.
 
         Args:
             regs: the registers, at an instruction of the function.
@@ -467,13 +519,14 @@ class DebugInfo:
     def _inlined_at_entry(
         self, function: Function, address: int, seen: set[str], there: Whereabouts
     ) -> Iterator[tuple[Variable, Any]]:
-        """Yield variables, and their values, of functions that stand inlined at a function's entry.
+        """Yield (variable, value) of functions whose inlined code begins at another function's
+        entry.
 
         Args:
-            function: which is entered.
-            address: its entry, as the file was linked.
-            seen: names of its own, which are what they mean.
-            there: the surroundings.
+            function: the function that is entered.
+            address: link address of its entry.
+            seen: names of its own variables; inlined ones of the same names are left out.
+            there: finds and reads variables at this hit.
         """
         for variable in self._variables(function, address):
             if variable.name not in seen:
@@ -483,21 +536,22 @@ class DebugInfo:
                     yield variable, None
 
     def _whereabouts(self, file: LoadedFile, function: Function, regs: Regs) -> Whereabouts:
+        """Return the object that finds and reads the variables of a function at this hit."""
         return Whereabouts(self.arch, self._machine.symbols, self.function, file, function, regs)
 
     def _arrived_at(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
-        """Return a parameter's value at its function's entry.
+        """Read a parameter's value at its function's entry, which regs.pc is.
 
         Args:
             variable: the parameter.
-            arrival: where it is.
+            arrival: where the caller puts it.
             regs: the registers at the entry.
 
         Raises:
-            Unknown: it is not kept.
+            UnknownValue: it is not kept.
             GuestFault: its memory is not mapped.
             Unsupported: its type is not understood.
-            what is in DAMAGE: the debug information is damaged.
+            errors in DAMAGE: the debug information is damaged.
         """
         found = self.function(regs.pc)
         if found is None:
@@ -505,12 +559,15 @@ class DebugInfo:
         return self._arrived(variable, arrival, self._whereabouts(*found, regs), regs)
 
     def _arrived(self, variable: Variable, arrival: Arrival, there: Whereabouts, regs: Regs) -> Any:
-        """Return a parameter's value at its function's entry. Raises what _arrived_at() raises.
+        """Read a parameter's value at its function's entry. Raises the errors that _arrived_at()
+        does.
 
         Args:
             variable: the parameter.
-            arrival: where it is.
-            there: finds it where debug information says where it is.
+            arrival: where the caller puts it.
+            there: finds the parameter where `arrival` leaves that to its debug information
+                ("frame",
+                "place").
             regs: the registers at the entry.
         """
         if arrival.kind == "refused":
@@ -526,7 +583,7 @@ class DebugInfo:
         return self._value(variable, there)
 
     def _in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any:
-        """Return a value that the calling convention passes in registers or on the stack.
+        """Do the work of in_parts(): read a value that is in registers, or at one place in memory.
 
         Args:
             type: of the value.
@@ -555,14 +612,17 @@ class DebugInfo:
         )
 
     def _value(self, variable: Variable, there: Whereabouts) -> Any:
-        """Return a variable's value, where debug information says that the variable is.
+        """Read a variable where its debug information says that it is.
 
         Args:
             variable: the variable.
-            there: finds its place, and reads it.
+            there: finds its place at this hit, and reads it.
+
+        Returns:
+            A number, or a View.
 
         Raises:
-            Unknown: it is not kept.
+            UnknownValue: the compiler has not kept it.
             GuestFault: its memory is not mapped.
         """
         type = there.sized(variable.type)
@@ -584,14 +644,14 @@ class DebugInfo:
         return self.typed(type, there.raw(place, type.size))
 
     def _constant(self, type: CType, value: Any) -> Any:
-        """Return the value of a constant.
+        """Return the value of a variable that the compiler has replaced by a constant.
 
         Args:
-            type: of the constant.
-            value: a number, or the bytes that memory would have.
+            type: of the variable.
+            value: DW_AT_const_value: a number, or the bytes that memory would have.
 
         Raises:
-            Unknown: there are more bytes than the type has, or fewer.
+            UnknownValue: there are more bytes than the type has, or fewer.
         """
         if not isinstance(value, list | bytes):
             return self.typed(type, int(value))
@@ -603,14 +663,14 @@ class DebugInfo:
         return self.typed(type, int.from_bytes(data, type.order))  # type: ignore[arg-type]
 
     def _declared(self, variable: Variable, type: CType) -> Any:
-        """Return the value of a global variable that a block declares as extern.
+        """Read a global variable that a block declares as extern, at its symbol's address.
 
         Args:
             variable: the declaration.
             type: its type.
 
         Raises:
-            Unknown: there is no symbol of its name.
+            UnknownValue: there is no symbol of its name.
         """
         symbol = self._machine.symbols.find(
             text(variable.origin, "DW_AT_linkage_name") or variable.name
@@ -620,15 +680,17 @@ class DebugInfo:
         return load(self._machine, type, symbol.address)
 
     def _held(self, type: CType, data: bytes, known: bytes | None = None) -> View:
-        """Return a View of a structure or array that is in registers, or is constant.
+        """Return a View of a structure or array that is in no memory: it is in registers, or
+        constant.
 
         Args:
             type: of the value.
             data: its bytes, as memory would have them.
-            known: a byte for each of them, 0 where it is not kept; None: all are kept.
+            known: a byte for each of them: 0 where the compiler has not kept it; None: all are
+                kept.
 
         Raises:
-            Unknown: the type is another one, or nothing is kept.
+            UnknownValue: the type is no structure, union or array, or nothing is kept.
         """
         if type.kind not in ("struct", "union", "array"):
             raise UnknownValue
@@ -637,7 +699,7 @@ class DebugInfo:
         return View(Held(self._machine, data, known), type, 0)
 
     def typed(self, type: CType, raw: int) -> Any:
-        """Return a word of a register or argument as its type has it.
+        """Interpret a word, from a register or argument, as a value of a type.
 
         Args:
             type: the type.
@@ -647,7 +709,7 @@ class DebugInfo:
             A number, or a View of a pointer.
 
         Raises:
-            Unknown: a structure or array is no word.
+            UnknownValue: the type is a structure, array or another that no word holds.
             Unsupported: the format of the type's numbers is not known.
         """
         if type.kind in _WHOLE:
@@ -660,7 +722,7 @@ class DebugInfo:
         )
 
     def _entered(self, file: LoadedFile, function: Function, pc: int) -> bool:
-        """Return True at a function's entry, where its frame is not made yet.
+        """Whether an address is a function's entry, where its frame is not set up yet.
 
         Args:
             file: has the function.
@@ -698,7 +760,7 @@ class DebugInfo:
     # --- lines
 
     def line(self, address: int) -> SourceLine | None:
-        """Return the source line of an address; None: none is known."""
+        """Return the source line whose code an address is in; None: no line is known."""
         for file, units in self._units():
             try:
                 found = units.line_at(address - file.bias)
@@ -832,7 +894,7 @@ class DebugInfo:
 
     @staticmethod
     def _none(function: Function, number: int) -> list[SourcePlace]:
-        """Raise UnknownSymbol: a function has no code at a line, counted from its first one."""
+        """Raise UnknownSymbol: a function has no code at the line `number` behind its first one."""
         raise UnknownSymbol(
             f"there is no code at its line {number}",
             symbol=function.name,
@@ -852,14 +914,16 @@ class DebugInfo:
         return ""
 
     def source_of(self, address: int) -> tuple[str, int]:
-        """Return (path, first line) of the function at an address; ("", 0) where it is not
-        known.
+        """Return where the function at an address is declared.
+
+        Returns:
+            (path, number of the first line); ("", 0) where nothing is known of a function there.
         """
         found = self.function(address)
         return ("", 0) if found is None else (self._path_of(found[1]), first_line(found[1]))
 
     def source_folders(self, path: str) -> list[str]:
-        """Return the folders in which units with a source file were compiled.
+        """Return the working directories of the compiler runs that compiled a source file.
 
         Args:
             path: the source file's name, or the end of its path.
@@ -880,7 +944,11 @@ class DebugInfo:
         return {name: at + found[0].bias for name, at in labels(found[1]).items()}
 
     def copies(self, name: str) -> list[SourcePlace]:
-        """Return where a function stands inlined in others, by address."""
+        """Return the first instruction of each inlined copy of a function, by address.
+
+        Args:
+            name: of the function.
+        """
         found: list[SourcePlace] = []
         for file, units in self._units():
             try:
@@ -900,7 +968,11 @@ class DebugInfo:
         )
 
     def inlined(self, name: str) -> list[int]:
-        """Return the addresses at which a function of a name begins inlined in others."""
+        """Return the addresses at which inlined copies of a function begin, ascending.
+
+        Args:
+            name: of the function.
+        """
         found = []
         for file, units in self._units():
             try:
@@ -913,10 +985,11 @@ class DebugInfo:
 
 
 def _shape(type: CType) -> tuple[Any, ...]:
-    """Return a key of a type's definition: where two are equal, it does not matter which is taken.
+    """Return what tells two definitions of a type apart; those of equal shape are interchangeable.
 
     Returns:
-        (kind, bytes, signed, members: name, offset, bits, shift and type's name, enumerators).
+        (kind, bytes, signed, ((name, offset, bits, shift, type's name) of each member), ((name,
+        value) of each enumerator)).
     """
     members = tuple((m.name, m.offset, m.bits, m.shift, m.type.name) for m in type.members.values())
     return type.kind, type.size, type.signed, members, tuple(type.values.items())

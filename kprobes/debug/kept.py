@@ -1,11 +1,12 @@
-"""The types and variables of big files by name, kept between processes: to find one, all units have
-to be read.
+"""A cache on disk of what is slow to read from big files' debug information.
 
-What is kept is a file of tables that are searched where they lie, mapped into memory: nothing is
-read but what is asked for. It begins with a mark of its format and a check sum; one that is
-damaged, or that somebody else may have written, is made anew. Writing is whole or not at all, so
-that several processes may do it at once, and failing to write is no error. Sections that a file
-has packed are kept as well, as far as somebody has read them; of these, all write the same.
+Three things are kept in the folder of directory(): names of types and variables with their offsets
+(`.names`: to find one in the file itself, all units have to be read), DWARF made of BTF
+(`.entries`),
+and decompressed sections, as far as they have been read. Files are mapped and searched in place.
+Each begins with a mark of its format and a checksum; one that is damaged, or that another user may
+have written, is made anew. Files are replaced as a whole, so that several processes may write at
+once; failing to write is no error. A decompressed section is filled in place: all write the same.
 """
 
 from __future__ import annotations
@@ -52,13 +53,16 @@ _SAMPLES: Final = 256
 
 
 class NameIndex:
-    """The entries of names: pairs (name, offset of the entry), several of a name in their order."""
+    """A table of pairs (name, offset of an entry), searched in the bytes that made() has packed.
+
+    A name may have several offsets, which keep their order.
+    """
 
     def __init__(self, data: Any) -> None:
-        """Take tables, as made() gives them.
+        """Check the tables, and note where their parts begin.
 
         Args:
-            data: bytes, or a map of a file.
+            data: what made() has packed: bytes, or a map of a file.
 
         Raises:
             ValueError, struct.error: they are damaged.
@@ -76,7 +80,7 @@ class NameIndex:
         self._texts = whole[texts_at:]
 
     def find(self, name: str) -> list[int]:
-        """Return the offsets of a name's entries."""
+        """Return the offsets of a name's entries, in their order; [] where there is none."""
         wanted = name.encode("utf-8", "surrogatepass")
         sum = zlib.crc32(wanted)
         found = []
@@ -87,14 +91,14 @@ class NameIndex:
         return found
 
     def __iter__(self) -> Iterator[str]:
-        """Yield all names."""
+        """Yield the name of each pair; a name with several offsets comes several times."""
         for n in range(len(self._sums)):
             at, size, _ = self._rows[_ROW * n : _ROW * n + _ROW]
             yield bytes(self._texts[at : at + size]).decode("utf-8", "surrogatepass")
 
 
 def made(pairs: Iterable[tuple[str, int]]) -> bytes:
-    """Return the tables of names.
+    """Pack pairs of names and offsets as the bytes that NameIndex reads.
 
     Args:
         pairs: (name, offset of its entry).
@@ -121,13 +125,16 @@ def made(pairs: Iterable[tuple[str, int]]) -> bytes:
 
 
 def identity_of(data: bytes, build: str) -> bytes:
-    """Return what tells a file from others: it has a build-id, and is not read whole.
+    """Return a digest that tells a build of a file from others, of the build-id, size and samples.
 
-    A build-id stays where tools rewrite debug information, which sizes and samples show.
+    Tools that rewrite debug information keep the build-id: so size and samples count, too.
 
     Args:
-        data: the file.
+        data: the file; only parts of it are read.
         build: its build-id.
+
+    Returns:
+        20 bytes.
     """
     digest = hashlib.blake2b(f"{build} {len(data)}".encode(), digest_size=20)
     step = max(len(data) // _SAMPLES, 1)
@@ -138,8 +145,10 @@ def identity_of(data: bytes, build: str) -> bytes:
 
 
 def directory() -> Path | None:
-    """Return the folder of the cache: kprobes/debug in $XDG_CACHE_HOME, or in ~/.cache. None: there
-    is no home.
+    """Return the folder of the cache: kprobes/debug in $XDG_CACHE_HOME, or in ~/.cache.
+
+    Returns:
+        None: there is no home directory, and nothing is kept.
     """
     try:
         return (
@@ -150,11 +159,11 @@ def directory() -> Path | None:
 
 
 def kept_names(identity: bytes, make: Callable[[], Iterable[tuple[str, int]]]) -> NameIndex:
-    """Return a file's names, as they were kept, or made now.
+    """Return a file's table of names from the cache; make and store it where it is not there.
 
     Args:
-        identity: tells the file from others.
-        make: reads (name, offset of its entry) from the file.
+        identity: key of the file in the cache.
+        make: called only where nothing is kept; gives (name, offset of its entry) of the file.
     """
     folder = directory()
     if folder is None:
@@ -169,14 +178,15 @@ def kept_names(identity: bytes, make: Callable[[], Iterable[tuple[str, int]]]) -
 
 
 def kept_entries(identity: bytes, make: Callable[[], tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
-    """Return entries that were made of something else, as they were kept, or made now.
+    """Return two sections of DWARF from the cache; make and store them where they are not there.
 
     Args:
-        identity: tells what they are made of from everything else.
-        make: makes contents of .debug_info and .debug_abbrev.
+        identity: key in the cache: a digest of what they are made from.
+        make: called only where nothing is kept; returns the contents of .debug_info and
+            .debug_abbrev.
 
     Raises:
-        what `make` raises.
+        any error of `make`.
     """
     folder = directory()
     if folder is None:
@@ -191,17 +201,18 @@ def kept_entries(identity: bytes, make: Callable[[], tuple[bytes, bytes]]) -> tu
 
 
 def unpacked_section(identity: bytes, name: str, packed: memoryview, size: int) -> Any:
-    """Return a section that a file has packed, as it was kept unpacked, or unpacked from now on.
+    """Return a compressed section's contents, from the cache where they are kept.
 
     Args:
-        identity: tells the file from others; b"": nothing is kept, and elsewhere than under Linux.
+        identity: key of the file in the cache; b"": the cache is not used, nor on other hosts than
+            Linux.
         name: of the section, without dots.
-        packed: what zlib has made of it.
-        size: its bytes.
+        packed: the section's zlib data.
+        size: bytes of the decompressed section.
 
     Returns:
-        a map of memory or of a file, of `size` bytes; UnpackedSection where not all of it is
-        unpacked yet.
+        A map of memory or of a file, of `size` bytes; an UnpackedSection where not all of it is
+        decompressed yet.
     """
     folder = directory() if identity and _IN_PLACE else None
     if folder is None:
@@ -220,27 +231,28 @@ def unpacked_section(identity: bytes, name: str, packed: memoryview, size: int) 
 
 
 class UnpackedSection(mmap.mmap):
-    """A section that a file has packed, unpacked as far as somebody reads it.
+    """The contents of a compressed section, decompressed as far as they are read.
 
-    What is unpacked is written into a file of the cache, where there is one. Whoever looks at the
-    memory without read(), find() and indices has to call reach() before.
+    What is decompressed is written into a file of the cache, if there is one. Callers that look at
+    the
+    memory other than by read(), find() and indices must call reach() first.
     """
 
     def __new__(cls, packed: memoryview, size: int, file: int, reached: int) -> UnpackedSection:
         """Map the file, or memory.
 
         Args:
-            packed: what zlib has made of the section.
-            size: bytes of the section.
+            packed: the section's zlib data.
+            size: bytes of the decompressed section.
             file: descriptor of the file of the cache, which is closed with this object; -1: none.
-            reached: bytes at the beginning that the file has.
+            reached: bytes at the beginning that the file has already.
         """
         # pages of a file that nobody has written into show what the file gets later
         access = mmap.ACCESS_DEFAULT if file < 0 else mmap.ACCESS_COPY
         return super().__new__(cls, file, size, access=access)
 
     def __init__(self, packed: memoryview, size: int, file: int, reached: int) -> None:
-        """Take the arguments of __new__()."""
+        """Note the state; the arguments are those of __new__(). Nothing is decompressed yet."""
         self._packed = packed
         self._file = file
         self._reached = reached
@@ -252,7 +264,10 @@ class UnpackedSection(mmap.mmap):
             weakref.finalize(self, os.close, file)
 
     def reach(self, end: int) -> None:
-        """Unpack what is not yet, up to an offset.
+        """Decompress the section up to an offset, as far as it is not yet.
+
+        Args:
+            end: offset behind the last byte that is needed.
 
         Raises:
             ValueError, zlib.error: the section is damaged.
@@ -272,11 +287,17 @@ class UnpackedSection(mmap.mmap):
                 self._take(data)
 
     def _start(self) -> None:
-        """Begin to unpack. What other processes have unpacked is unpacked again."""
+        """Make zlib's state. It begins at the section's first byte, even if the cache has more
+        already.
+        """
         self._stream = zlib.decompressobj()
 
     def _take(self, data: bytes) -> None:
-        """Store the next bytes."""
+        """Store the next decompressed bytes: in the file of the cache, or in memory where that
+        fails.
+
+        Bytes that the file has already are only counted.
+        """
         start = self._made
         self._made += len(data)
         if self._made <= self._reached:
@@ -294,7 +315,7 @@ class UnpackedSection(mmap.mmap):
         super().__setitem__(slice(start, self._made), data)
 
     def __getitem__(self, at: Any) -> Any:
-        """Return a byte, or some, which are unpacked before."""
+        """Return a byte or a slice, decompressed before if need be."""
         if isinstance(at, slice):
             self.reach(at.indices(len(self))[1])
         else:
@@ -326,7 +347,7 @@ class UnpackedSection(mmap.mmap):
 
 
 def _open_section(path: Path, size: int) -> tuple[int, int]:
-    """Open a section that was kept.
+    """Open the file of the cache that has a decompressed section.
 
     Args:
         path: of the file.
@@ -334,7 +355,7 @@ def _open_section(path: Path, size: int) -> tuple[int, int]:
 
     Returns:
         (the file's descriptor, bytes at the beginning that it has); (-1, 0): there is none, or
-        somebody else may have written it.
+        another user may have written it.
     """
     file = -1
     try:
@@ -353,14 +374,14 @@ def _open_section(path: Path, size: int) -> tuple[int, int]:
 
 
 def _new_section(path: Path, size: int) -> int:
-    """Make a file of the cache for a section, of which nothing is unpacked yet.
+    """Make a file of the cache for a section, of which nothing is decompressed yet.
 
     Args:
         path: of the file, whose folder is made.
         size: bytes of the section.
 
     Returns:
-        the file's descriptor; -1: it cannot be made.
+        The file's descriptor; -1: it cannot be made.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -379,7 +400,9 @@ def _new_section(path: Path, size: int) -> int:
 
 
 def _make_room(folder: Path) -> None:
-    """Remove the files of a folder that were not used for the longest time, beyond its limit."""
+    """Remove files of the cache, those unused for the longest time first, until it has
+    _MOST bytes.
+    """
     with suppress(OSError):
         known = [(entry, entry.stat()) for entry in os.scandir(folder)]
         known.sort(key=lambda each: -each[1].st_mtime)
@@ -391,7 +414,10 @@ def _make_room(folder: Path) -> None:
 
 
 def _sections(data: Any) -> tuple[bytes, bytes]:
-    """Return the two sections in a file of entries.
+    """Return the contents of .debug_info and .debug_abbrev from a `.entries` file of the cache.
+
+    Args:
+        data: the file, mapped.
 
     Raises:
         ValueError, struct.error: it is damaged.
@@ -404,13 +430,15 @@ def _sections(data: Any) -> tuple[bytes, bytes]:
 
 
 def _read(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
-    """Return what a file of ours says; None where there is none, or it is damaged, or somebody else
-    may have written it.
+    """Map a file of the cache and decode it.
 
     Args:
         path: of the file.
-        understood: makes what is wanted of its bytes. Raises ValueError or struct.error: they are
-            damaged.
+        understood: decodes the mapped bytes. Raises ValueError or struct.error: they are damaged.
+
+    Returns:
+        What `understood` returns; None: there is no such file, it is damaged, or another user may
+        have written it.
     """
     try:
         with open(path, "rb") as file:
@@ -422,12 +450,12 @@ def _read(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
 
 
 def _write(path: Path, data: bytes, behind: bytes = b"") -> None:
-    """Write a file of the cache, as a whole or not at all. No error is raised.
+    """Replace a file of the cache as a whole. Errors are ignored: the file is then not kept.
 
     Args:
         path: of the file, whose folder is made.
         data: its contents.
-        behind: what stands behind them.
+        behind: more bytes, written after them.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -17,7 +17,15 @@ _WORDS: Final = 5  #: of a row: start, end, file, line, is_stmt
 
 @frozen
 class Line:
-    """Code of a line. start, end: link addresses. is_stmt: a debugger should stop there."""
+    """The code of a source line, or a part of it.
+
+    Attributes:
+        start: link address of the first byte.
+        end: link address behind the last.
+        path: of the source file.
+        line: number of the line; 0: of none.
+        is_stmt: a debugger should stop here: a statement begins.
+    """
 
     start: int
     end: int
@@ -29,19 +37,18 @@ class Line:
 class LineTable:
     """The lines of a unit that have code, by address.
 
-    They are made when they are asked for: a unit of C++ has hundreds of thousands.
+    Line objects are made when they are asked for: a unit of C++ has hundreds of thousands.
     """
 
     def __init__(
         self, lines: Sequence[Line], rows: memoryview | None = None, program: Any = None
     ) -> None:
-        """Take what was read.
+        """Keep the lines, in one of two forms.
 
         Args:
-            lines: the lines; where there are `rows`, none.
-            rows: words of the lines, as rows_of() gives them.
-            program: pyelftools' view of the header, which has the files' names; None: there are no
-                rows.
+            lines: the lines as objects; [] where there are `rows`.
+            rows: the lines as five words each, as rows_of() gives them; None: `lines` has them.
+            program: pyelftools' line program, whose header has the files' names; None: no `rows`.
         """
         self._lines = sorted(lines, key=lambda line: line.start)
         self._rows = rows
@@ -69,7 +76,7 @@ class LineTable:
         return [starts[n] for n in self._order]
 
     def _line(self, at: int) -> Line:
-        """Return the line of an index in the order of addresses."""
+        """Return the n-th line by address, `at` from 0."""
         if self._rows is None:
             return self._lines[at]
         n = _WORDS * self._order[at]
@@ -82,10 +89,11 @@ class LineTable:
         return Line(start, end, self._paths[file], line, bool(is_stmt))
 
     def __iter__(self) -> Iterator[Line]:
+        """Yield the lines by address."""
         return map(self._line, range(len(self._starts)))
 
     def between(self, start: int, end: int) -> list[Line]:
-        """Return the lines that begin in [start, end), link addresses."""
+        """Return the lines whose code begins in [start, end): link addresses, in their order."""
         first, behind = (
             bisect.bisect_left(self._starts, start),
             bisect.bisect_left(self._starts, end),
@@ -93,16 +101,16 @@ class LineTable:
         return [self._line(at) for at in range(first, behind)]
 
     def at(self, address: int) -> Line | None:
-        """Return the line that has a link address; None: none has it."""
+        """Return the line whose code a link address is in; None: it is in none."""
         at = bisect.bisect_right(self._starts, address) - 1
         found = self._line(at) if at >= 0 else None
         return found if found is not None and address < found.end else None
 
     def of_file(self, wanted: Any) -> Iterator[Line]:
-        """Yield the lines of some files.
+        """Yield the lines of the source files whose paths `wanted` accepts.
 
         Args:
-            wanted: takes a path, tells whether it is one of them.
+            wanted: path -> True for a file that is wanted.
         """
         if self._rows is None:
             yield from (line for line in self._lines if wanted(line.path))
@@ -115,11 +123,14 @@ class LineTable:
 
 
 def line_table(info: Any, unit: Any) -> LineTable:
-    """Return the table of a unit. Raises what is in DAMAGE.
+    """Decode the table of lines of a unit, in C where possible.
 
     Args:
-        info: pyelftools' view of the file.
+        info: pyelftools' DWARFInfo of the file.
         unit: pyelftools' view of the unit.
+
+    Raises:
+        errors in DAMAGE: the table is damaged.
     """
     program = info.line_program_for_CU(unit)
     if program is None:
@@ -147,12 +158,12 @@ def line_table(info: Any, unit: Any) -> LineTable:
 
 
 def _base(program: Any) -> int:
-    """Return the number of a program's first file."""
+    """Return the number by which a line program names its first file: 0 in DWARF 5, else 1."""
     return 0 if program["version"] >= 5 else 1
 
 
 def _lines(program: Any) -> Iterator[Line]:
-    """Yield the lines of a unit's line table: one for each range of code.
+    """Execute a line program, and yield a Line for each range of code.
 
     Args:
         program: the unit's line program, as pyelftools reads it.
@@ -210,14 +221,17 @@ def path_in(program: Any, entry: Any, base: int) -> str:
 
 
 def source_path(unit: Any, file: int) -> str:
-    """Return the path of a source file. Raises what is in DAMAGE.
+    """Return the path of a source file from its number in a unit's table.
 
     Args:
-        unit: the unit.
-        file: number of the file in the unit's table.
+        unit: pyelftools' view of the unit.
+        file: number of the file in the unit's table of lines.
 
     Returns:
         The path; "": there is no such file.
+
+    Raises:
+        errors in DAMAGE: the table is damaged.
     """
     program = unit.dwarfinfo.line_program_for_CU(unit)
     if program is None:

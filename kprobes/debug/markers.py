@@ -19,16 +19,19 @@ _OPERAND: Final = re.compile(r"\s+(?=-?\d+f?@)")
 
 @frozen
 class Marker:
-    """A place that a program's source marks. The same marker may have several, and each its own
-    operands.
+    """An address that a static tracepoint (DTRACE_PROBE, STAP_PROBE) of a program's source marks.
+
+    A tracepoint that is compiled several times has a marker for each place, with its own operands.
 
     Attributes:
-        provider, name: of the marker.
-        address: of the place.
-        semaphore: of 16 bits that count who looks; 0: it has none.
-        arguments: as the compiler wrote them: `-4@%eax`, a signed number of 4 bytes that is
+        provider: first part of the tracepoint's name.
+        name: second part of it.
+        address: guest address of the place.
+        semaphore: guest address of a 16-bit counter of tracers; 0: it has none.
+        arguments: operands as the compiler wrote them: `-4@%eax`, a signed number of 4 bytes that
+            is
             in eax.
-        module: as of symbols.
+        module: of the file, as symbols have it.
     """
 
     provider: str
@@ -63,11 +66,11 @@ def _read(file: LoadedFile) -> Iterator[Marker]:
 
 
 def _notes(data: bytes, order: Any) -> Iterator[bytes]:
-    """Yield the contents of a section's notes of kind stapsdt. Notes begin at multiples of 4 bytes.
+    """Yield the contents of each stapsdt note in a section. Notes begin at multiples of 4 bytes.
 
     Args:
         data: contents of the section.
-        order: "little" or "big", the byte order.
+        order: the byte order, "little" or "big".
     """
     at = 0
     while at + 12 <= len(data):
@@ -83,15 +86,18 @@ def _notes(data: bytes, order: Any) -> Iterator[bytes]:
 
 
 def _marker(desc: bytes, word: int, order: Any, base: int, file: LoadedFile) -> Marker | None:
-    """Return the marker of a note: three words, then three texts.
+    """Decode a note of a static tracepoint: three words, then three texts.
 
     Args:
         desc: the note's contents.
         word: bytes of a word.
-        order: "little" or "big".
+        order: the byte order, "little" or "big".
         base: address of section .stapsdt.base; 0: there is none. The note has the address that it
-            had at link time: a tool that moves sections leaves notes as they are.
+            had at link time; the difference is how far a tool has moved the code since.
         file: the file that the note is in.
+
+    Returns:
+        None: the note lacks texts.
     """
     texts = desc[3 * word :].split(b"\0")
     if len(texts) < 4:

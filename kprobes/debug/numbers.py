@@ -71,12 +71,15 @@ def number(type: CType, raw: int, arch: Arch) -> int | float | bool | complex:
 
 
 def _known(type: CType, arch: Arch, size: int) -> str:
-    """Return the format of a floating-point type, a key of _FORMATS.
+    """Return the format of a floating-point type; as float_format(), but raises if it is not known.
 
     Args:
         type: the type.
         arch: the guest's architecture.
         size: bytes of a number; of a complex type half of its bytes.
+
+    Returns:
+        A key of _FORMATS.
 
     Raises:
         Unsupported: the format is not known.

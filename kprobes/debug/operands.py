@@ -26,22 +26,26 @@ _SYMBOL: Final = re.compile(r"([A-Za-z_.][\w.$@]*)([+-]\d+)?")
 
 
 class Unfetchable(Exception):
-    """An operand that cannot be read; the reason."""
+    """An operand of a static tracepoint cannot be read; the text says why."""
 
 
 @frozen(kw_only=True)
 class Operand:
-    """The way to read an operand of a marker.
+    """How to read an operand of a static tracepoint.
+
+    The sum of the register's value (or 0) and `number` is the operand, or with `memory` its
+    address.
 
     Attributes:
         size: bytes, 1 to 8.
         signed: True for a number with a sign.
         sized: False where the marker does not say how many bytes there are: it is a word.
-        register: whose value it is, or behind whose value it lies; "": none.
-        number: what is added to the register's value; without one, the operand.
-        memory: True where the sum is the operand's address.
-        symbol: whose memory it is, perhaps with an offset; "": none. See `resolved`.
-        shift: bits of the register below the operand.
+        register: name of the register; "": none.
+        number: added to the register's value.
+        memory: True where the sum is the address of the operand.
+        symbol: name of a symbol, perhaps with "+8", whose address resolved() is still to put into
+            `number`; "": none.
+        shift: for a part of a register: bits of the register below the operand.
     """
 
     size: int
@@ -54,7 +58,14 @@ class Operand:
     shift: int = 0
 
     def value(self, regs: Regs) -> int:
-        """Read it at a hit. KprobeError: its memory is not mapped."""
+        """Read the operand's value at a hit.
+
+        Args:
+            regs: the registers at the hit.
+
+        Raises:
+            KprobeError: its memory is not mapped.
+        """
         found = (regs[self.register] >> self.shift if self.register else 0) + self.number
         if self.memory:
             raw = regs.read(found & (1 << regs.arch.bits) - 1, self.size)
@@ -65,7 +76,7 @@ class Operand:
 
 
 def operand_of(written: str, arch: Arch, symbols: Symbols) -> Operand:
-    """Return the operand that a marker's note has written.
+    """Parse an operand as a marker's note has written it.
 
     Args:
         written: "SIZE@PLACE", as in `-4@%eax`: bytes, negative where they are signed.
@@ -93,11 +104,11 @@ def operand_of(written: str, arch: Arch, symbols: Symbols) -> Operand:
 
 
 def resolved(operand: Operand, symbols: Symbols) -> Operand:
-    """Return an operand without a symbol: its `number` is the symbol's address plus the offset that
-    `symbol` has behind the name (`name+8`).
+    """Replace an operand's symbol by its address: `number` becomes the address plus the offset.
 
     Args:
-        operand: the operand; it is returned itself where it has no symbol.
+        operand: the operand; it is returned itself where it has no symbol. `symbol` may end in an
+            offset: `name+8`.
         symbols: of the guest.
 
     Raises:
@@ -116,10 +127,13 @@ def _parts(operand: Operand, body: str, arch: Arch, symbols: Symbols) -> Operand
     """Parse what an operand reads: memory behind a register, a number, a register, or a symbol.
 
     Args:
-        operand: has the size and sign, and is returned with the rest.
+        operand: has the size and sign.
         body: the operand's text behind the @.
         arch: the guest's architecture.
         symbols: of the guest.
+
+    Returns:
+        A copy of `operand` with the rest filled in.
 
     Raises:
         Unfetchable: it is of another form.
@@ -177,20 +191,27 @@ def _memory(operand: Operand, register: str, offset: str, arch: Arch, symbols: S
 
 
 def _text(arch: Arch) -> AssemblyText:
-    """Return how the architecture's assembly is written."""
+    """Return the architecture's rules for reading its assembly text."""
     return row(arch, AssemblyText) or AssemblyText()
 
 
 def _is_register(body: str, arch: Arch) -> bool:
-    """Return True where a number means a register: `9` of PowerPC, `$9` of MIPS."""
+    """Whether an operand that looks like a number names a register: `9` on PowerPC, `$9` on
+    MIPS.
+    """
     return _text(arch).is_register(body)
 
 
 def _register(body: str, arch: Arch) -> tuple[str | None, int]:
-    """Return (name, shift) of the register that an operand names.
+    """Return the register that an operand names, and where in it the operand begins.
 
-    The name is "" for a register that is always 0, None for no register. The shift is the number of
-    bits of the register below the operand.
+    Args:
+        body: the operand's text: "%eax", "x0".
+        arch: the guest's architecture.
+
+    Returns:
+        (name, bits of the register below the operand); the name is "" for a register that is
+        always 0, None where `body` names no register.
     """
     name = body.removeprefix("%").removeprefix("$")
     name = f"r{name}" if name.isdecimal() else name

@@ -64,16 +64,17 @@ NOT_KEPT: Final = "the compiler has not kept it at the entry"
 
 @frozen
 class Arrival:
-    """The place of a parameter at a function's entry.
+    """Where a parameter is at a function's entry, or a result at its return.
 
     Attributes:
-        kind: "argument" (one of the calling convention's), "register", "frame" (memory at the
-            canonical frame address and some bytes), "value" (always the same), "place" (what an
-            expression gives), "parts" (`parts`), "refused".
-        number: which argument, from 0; the bytes; the value, unsigned.
+        kind: "argument" (the `number`-th word of the calling convention, from 0), "register" (in
+            register `name`), "frame" (in memory, `number` bytes above the canonical frame address),
+            "value" (always `number`), "place" (where its location expression says), "parts" (in
+            `parts`), "refused" (it cannot be told, for `reason`).
+        number: as `kind` says; a value is unsigned.
         name: of the register.
         reason: why it is refused, as one clause.
-        parts: registers and memory that it is in; of a "place", if it is in several registers.
+        parts: registers and memory that it is in; of a "place", only if that is several registers.
     """
 
     kind: str
@@ -84,7 +85,11 @@ class Arrival:
 
 
 def refused(reason: str) -> Arrival:
-    """Return the Arrival of a parameter that cannot be found. reason: why, as a clause."""
+    """Return the Arrival of a parameter that cannot be found.
+
+    Args:
+        reason: why, as a clause.
+    """
     return Arrival("refused", reason=reason)
 
 
@@ -100,24 +105,26 @@ def arrivals(
 
     Args:
         arch: the guest's.
-        function: which one.
+        function: the function.
         pc: link address of the entry.
         variables: its parameters, in order.
-        type_of: entry of a type -> the type; None is void.
-        symbol: a name of its address; "": there is none.
+        type_of: entry of a type, None for void -> the type.
+        symbol: name of the symbol at the entry, which tells copies (`f.part.0`); "": there is none.
     """
     made = _Entry(arch, function, pc, variables, type_of, symbol)
     return [made.arrival(n) for n in range(len(variables))]
 
 
 def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
-    """Return where a function's result is when it returns, of one that takes more than a word or is
-    no integer.
+    """Return where a function's result is when it returns.
 
     Args:
         arch: the guest's.
-        function: which one.
-        type: of its result.
+        function: the function.
+        type: of its result; one that takes more than a word, or is no integer.
+
+    Returns:
+        An Arrival of kind "parts" or "refused".
     """
     language = constant(function.unit.get_top_DIE(), "DW_AT_language") or 0
     if language not in _LIKE_C:
@@ -133,14 +140,14 @@ def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
 
 
 def _is_copied(type: CType, language: int) -> bool:
-    """Return True for a structure that C++ copies by a function of its own, and passes by address.
+    """Whether C++ copies a structure by a function of its own, and so passes its address.
 
     Args:
         type: the structure.
         language: of the unit, a DW_LANG.
 
     Raises:
-        NotKnown: debug information does not say which.
+        NotKnown: debug information does not say.
     """
     passing = constant(type.definition, "DW_AT_calling_convention")
     if passing == _BY_REFERENCE:
@@ -153,7 +160,16 @@ def _is_copied(type: CType, language: int) -> bool:
 
 
 class _Entry:
-    """The entry of a function, asked where the function's parameters are there."""
+    """Finds where a function's parameters are at its entry.
+
+    Args:
+        arch: the guest's.
+        function: the function.
+        pc: link address of the entry.
+        variables: its parameters, in order.
+        type_of: entry of a type, None for void -> the type.
+        symbol: name of the symbol at the entry; "": there is none.
+    """
 
     def __init__(
         self,
@@ -186,14 +202,17 @@ class _Entry:
             return refused("its debug information is damaged")
 
     def _told(self, n: int) -> Arrival:
-        """Return where the n-th parameter is at the function's entry, by debug information.
+        """Return where a parameter is at the entry, by debug information if that can tell.
 
-        Where that tells only a place that the function has not made yet, the calling convention
-        tells it.
+        Where that gives only a place in the frame, which is not set up yet, the calling convention
+        tells.
+
+        Args:
+            n: the parameter's number, from 0.
 
         Raises:
-            Unknown: it is not kept.
-            what is in DAMAGE: the debug information is damaged.
+            UnknownValue: the compiler has not kept it.
+            errors in DAMAGE: the debug information is damaged.
         """
         die, type = self._variables[n].die, self._variables[n].type
         if "DW_AT_const_value" in die.attributes:
@@ -217,17 +236,18 @@ class _Entry:
     def _of(self, n: int, ops: Sequence[Any], always: bool) -> Arrival:
         """Return where a parameter is, from the operations of its location.
 
-        A location of the whole function may be the frame's, which is not made at the entry; then
-        the calling convention says where the parameter is.
+        A location that holds for the whole function may be in the frame, which is not set up at the
+        entry;
+        then the calling convention says where the parameter is.
 
         Args:
             n: the parameter's number, from 0.
             ops: the operations.
-            always: True: the location is that of the whole function; False: it is that of the
+            always: True: the location holds in the whole function; False: it is listed for the
                 entry.
 
         Raises:
-            Unknown: there are no operations: the parameter is not kept.
+            UnknownValue: there are no operations: the parameter is not kept.
         """
         names = [op.op_name for op in ops]
         if not names:
@@ -259,10 +279,13 @@ class _Entry:
         return self._by_convention(n)
 
     def _pieces(self, ops: Sequence[Any]) -> tuple[ParameterPart, ...]:
-        """Return the registers that a location is put together of; empty where it is of others.
+        """Return the registers that a location joins to one value.
 
         Args:
-            ops: the operations: register, size, register, size ..
+            ops: the operations: register, piece, register, piece ..
+
+        Returns:
+            The parts in the order of bytes; () where the location is not of this form.
         """
         if len(ops) % 2:
             return ()
@@ -288,13 +311,13 @@ class _Entry:
         )
 
     def _in_register(self, n: int, name: str, always: bool) -> Arrival:
-        """Return where a parameter is whose location is a register.
+        """Return where a parameter is whose location is one register.
 
         Args:
             n: the parameter's number, from 0.
             name: of the register.
-            always: True: the location is that of the whole function, and the parameter may be
-                copied there only after the entry; False: it is that of the entry.
+            always: True: the location holds in the whole function, and the parameter may be
+                copied there only after the entry; False: it is listed for the entry.
         """
         abi = self._arch.abi
         type = self._variables[n].type
@@ -369,7 +392,8 @@ class _Entry:
         return Arrival("argument", n + hidden)
 
     def _in_parts(self, n: int) -> Arrival:
-        """Return where a parameter is, if it or one before it takes more than a word.
+        """Return where a parameter is by the calling convention, where it or one before it is no
+        word.
 
         Args:
             n: the parameter's number, from 0.
@@ -390,7 +414,7 @@ class _Entry:
         return Arrival("parts", parts=parts)
 
     def _copied(self, type: CType) -> bool:
-        """Return True for a structure that is passed by address. Raises NotKnown."""
+        """Whether C++ passes a structure by its address. Raises NotKnown where that is not told."""
         return _is_copied(type, self._language())
 
     def _counted_apart(self, n: int, hidden: int) -> Arrival:
@@ -415,9 +439,12 @@ class _Entry:
         )
 
     def _changed(self) -> str:
-        """Return why parameters may not be where the calling convention says, as a clause.
+        """Return a reason why the compiler may have put parameters elsewhere than the convention
+        says.
 
-        "": they are there. An external function is called by code that goes by the convention.
+        Returns:
+            A clause; "": they are where it says. Code that calls an external function goes by the
+            convention.
         """
         die, origin = self._function.die, named(self._function.die)
         if any(
@@ -497,7 +524,11 @@ class _Entry:
         return bool(levels) and levels[-1] != "0"
 
     def _has_home(self, die: Any) -> bool:
-        """Return True if a parameter lies in the function's frame all the time."""
+        """Whether a parameter lies at one place of the function's frame all the time.
+
+        Args:
+            die: the parameter's entry.
+        """
         found = die.attributes.get("DW_AT_location")
         if found is None or found.form not in (
             "DW_FORM_exprloc",
@@ -513,11 +544,14 @@ class _Entry:
 
 
 def result_of(function: Function, type_of: Callable[[Any], CType]) -> CType:
-    """Return the type of a function's result. Raises what is in DAMAGE.
+    """Return the type of a function's result.
 
     Args:
         function: the function.
-        type_of: entry of a type -> the type; None is void.
+        type_of: entry of a type, None for void -> the type.
+
+    Raises:
+        errors in DAMAGE: the debug information is damaged.
     """
     for die in (function.die, named(function.die)):
         if "DW_AT_type" in die.attributes:

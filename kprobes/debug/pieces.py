@@ -1,4 +1,6 @@
-"""The code of an entry: one piece, or a list of them."""
+"""The addresses of an entry's code (a function's, block's or unit's): one range, or a list
+of them.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ ADDRESS_FORMS: Final = {
 
 
 def spans(die: Any, unit: Any) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of each piece of an entry's code, as link addresses.
+    """Yield (start, end) of each range of an entry's code, as link addresses.
 
     Args:
         die: the entry.
         unit: its compilation unit.
 
     Raises:
-        what is in DAMAGE.
+        errors in DAMAGE: the debug information is damaged.
     """
     low, high, ranges = (
         die.attributes.get(f"DW_AT_{name}") for name in ("low_pc", "high_pc", "ranges")
@@ -43,6 +45,6 @@ def spans(die: Any, unit: Any) -> Iterator[tuple[int, int]]:
 
 
 def base_address(unit: Any) -> int:
-    """Return the address from which a unit's lists count: DW_AT_low_pc, or 0."""
+    """Return the address that is added to a unit's relative ranges: its DW_AT_low_pc, or 0."""
     base = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
     return base.value if base is not None else 0

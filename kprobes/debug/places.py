@@ -1,5 +1,5 @@
-"""The functions that a code address is part of: the function, and those that the compiler has put
-inline around it.
+"""Source frames of a code address: the function, and the calls that the compiler has
+inlined there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ from .units import Function, named, text
 
 @frozen
 class SourceFrame:
-    """A function that an address is part of. path, line: where in it ("", 0: not known). inlined:
-    its code stands in the next one's.
+    """A function that an address is part of.
+
+    Attributes:
+        function: its name.
+        path: source file of the address, or of the call that was inlined; "": not known.
+        line: its line; 0: not known.
+        inlined: True: its code stands within that of the next frame's function.
     """
 
     function: str
@@ -36,7 +41,14 @@ class SourceFrame:
 
 
 def told(frames: Sequence[SourceFrame]) -> str:
-    """Return source frames as text: `a.c:12 in f, inlined at a.c:30 in g`; "": no line is known."""
+    """Return source frames as text: `a.c:12 in f, inlined at a.c:30 in g`.
+
+    Args:
+        frames: innermost first.
+
+    Returns:
+        "" where no frame has a line.
+    """
     known = []
     for frame in frames:
         if frame.line:
@@ -46,7 +58,7 @@ def told(frames: Sequence[SourceFrame]) -> str:
 
 
 def frames(function: Function, address: int, path: str, line: int) -> list[SourceFrame]:
-    """Return the source frames of an address: those that stand inlined there, then the function.
+    """Return the source frames of an address: the inlined calls around it, then the function.
 
     Args:
         function: has code at the address.
@@ -58,7 +70,7 @@ def frames(function: Function, address: int, path: str, line: int) -> list[Sourc
         The frames, innermost first.
 
     Raises:
-        what is in DAMAGE: the debug information is damaged.
+        errors in DAMAGE: the debug information is damaged.
     """
     found: list[SourceFrame] = []
     for die in [*inlined_around(function, address)][::-1]:
@@ -90,7 +102,12 @@ def inlined_around(function: Function, address: int) -> Iterator[Any]:
 
 
 def _called_at(function: Function, die: Any) -> tuple[str, int]:
-    """Return (path, line) of the call that was inlined; ("", 0): it is not told."""
+    """Return the (path, line) from which an inlined call was made; ("", 0): it is not told.
+
+    Args:
+        function: has the inlined code.
+        die: entry of the inlined call.
+    """
     line, file = (die.attributes.get(f"DW_AT_call_{what}") for what in ("line", "file"))
     if line is None or file is None:
         return "", 0

@@ -1,8 +1,7 @@
-"""Scans of units and tables of lines in C, where this process has host code:
-kprobes/native/dwarf.c.
+"""Scans of units, lines and address ranges in C, where this host can run it: native/dwarf.c.
 
-What the C code finds unusual, or damaged, it leaves to scan.py and units.py, which do the same
-slowly.
+Where the C code meets something unusual or damaged, functions return None, and the caller reads
+with the slower Python of scan.py and lines.py.
 """
 
 from __future__ import annotations
@@ -30,7 +29,11 @@ _MOST_SEEN: Final = 1 << 24
 
 
 def _address(data: Any) -> int:
-    """Return where the contents of a bytes object, or of an array, are; the caller keeps it."""
+    """Return the host address of an object's contents; the caller must keep the object alive.
+
+    Args:
+        data: bytes, an array, or a map.
+    """
     if isinstance(data, array):
         return data.buffer_info()[0]
     if isinstance(data, mmap):
@@ -40,12 +43,18 @@ def _address(data: Any) -> int:
 
 @cache
 def _function(name: str) -> Any:
-    """Return a function of dwarf.c that takes the address of its words."""
+    """Return a C function of dwarf.c as a callable: (address of its words) -> 0 for success."""
     return native.function(name, ctypes.c_longlong, ctypes.c_void_p)
 
 
 class _Words:
-    """The words that a function of dwarf.c is called with, by name."""
+    """The argument structure of a function of dwarf.c: 64-bit words, accessed by name.
+
+    It keeps alive the sections and result buffers to which words point.
+
+    Args:
+        structure: name of the C structure, which gives the words' names.
+    """
 
     def __init__(self, structure: str) -> None:
         self._places = native.words(structure)
@@ -59,18 +68,19 @@ class _Words:
         return self._words[self._places[name]]
 
     def section(self, name: str, data: bytes) -> None:
-        """Give a section: its address, and its bytes."""
+        """Set the words `name` and `name_size` to a section's host address and bytes."""
         self._kept[name] = data
         self[name] = _address(data)
         self[f"{name}_size"] = len(data)
 
     def room(self, name: str, count: int, size: int) -> None:
-        """Give room for some structures, where there is not enough yet.
+        """Provide a result buffer: set the words `name` and `name_room`. A larger one from before
+        is kept.
 
         Args:
             name: of the word that has its address.
-            count: of structures.
-            size: bytes of one.
+            count: of structures that fit.
+            size: bytes of one structure.
         """
         if len(self._kept.get(name, b"")) < count * size:
             self._kept[name] = mmap(-1, count * size)  # pages that nobody writes take no memory
@@ -78,21 +88,28 @@ class _Words:
         self[f"{name}_room"] = count
 
     def found(self, name: str, size: int) -> memoryview:
-        """Return the words of the structures that were found.
+        """Return the structures that the C function has written into a result buffer, as 64-bit
+        words.
 
         Args:
-            name: of the word that has their address.
-            size: bytes of one.
+            name: of the word that has the buffer's address; `name_count` says how many there are.
+            size: bytes of one structure.
         """
         return memoryview(self._kept[name])[: self[f"{name}_count"] * size].cast("Q")
 
     def call(self, function: str) -> bool:
-        """Call a function. False: what it is to do is left to Python."""
+        """Call a C function with these words. True: it is done; False: the caller must do it in
+        Python.
+        """
         return bool(_function(function)(self._words.buffer_info()[0]) == 0)
 
 
 class QuickScanner:
-    """Scans the units of one file, as UnitScanner does."""
+    """Scans the units of one file in C; a replacement of UnitScanner, which is slower.
+
+    Args:
+        sections: of the file.
+    """
 
     def __init__(self, sections: Sections) -> None:
         self._sections = sections
@@ -106,7 +123,9 @@ class QuickScanner:
         words.room("attributes", _ATTRIBUTES, _ATTRIBUTE)
 
     def note_once(self) -> None:
-        """Leave out types that are found again, from now on."""
+        """From now on, report each type only the first time that it is found. Types seen are
+        forgotten.
+        """
         self._words._kept.pop("seen", None)
         self._words["seen_count"] = 0
         room = 1 << max(len(self._sections.info) // 64, 1 << 10).bit_length()
@@ -115,13 +134,16 @@ class QuickScanner:
     def scan(
         self, header: Header, tables: tuple[bytes, bytes], deep: bool, types: bool
     ) -> UnitContents | None:
-        """Return the functions and types of a unit; None: it has something unusual, or is damaged.
+        """Return the functions or the types of a unit.
 
         Args:
             header: the unit's.
-            tables: its table of addresses, and that of its strings' offsets; b"": it has none.
-            deep: also what stands within functions.
-            types: types are wanted, and not functions.
+            tables: (its part of .debug_addr, its part of .debug_str_offsets); b"": it has none.
+            deep: True: also what stands within functions.
+            types: True: types are wanted; False: functions are.
+
+        Returns:
+            None: the unit has something unusual, or is damaged.
         """
         words = self._words
         words.section("addresses", tables[0])
@@ -172,24 +194,25 @@ class QuickScanner:
 
 
 def quick_scanner(sections: Sections) -> QuickScanner | None:
-    """Return what scans a file's units in C; None where this process has no host code."""
+    """Return a scanner in C for a file's units; None where this host cannot run it."""
     return QuickScanner(sections) if sections.info and native.available() else None
 
 
 def rows_of(
     data: bytes, start: int, end: int, facts: dict[str, int], big: bool
 ) -> memoryview | None:
-    """Return the rows of a program of lines that have code: five words each, of `struct line`.
+    """Execute a line program in C; return the rows that have code.
 
     Args:
         data: contents of .debug_line.
-        start: offset of the program behind its header.
+        start: offset of the program, behind its header.
         end: offset behind it.
-        facts: words of dwarf.c's `struct program` that its header has.
-        big: numbers are big-endian.
+        facts: values of the header, by their names in dwarf.c's `struct program`.
+        big: True: numbers are big-endian.
 
     Returns:
-        The rows; None: there is no host code, or the program has something unusual.
+        Five words a row (start, end, file, line, is_stmt); None: this host cannot run it, or the
+        program has something unusual.
     """
     if not 0 <= start <= end <= len(data) or not native.available():
         return None
@@ -206,14 +229,15 @@ def rows_of(
 
 
 def quick_ranges(data: bytes, big: bool) -> memoryview | None:
-    """Return start, end and the unit's offset of each range in .debug_aranges, by address.
+    """Read .debug_aranges in C.
 
     Args:
         data: contents of the section.
-        big: numbers are big-endian.
+        big: True: numbers are big-endian.
 
     Returns:
-        The numbers, of 64 bits; None: there is no host code, or a range is unusual.
+        start, end and the unit's offset of one range after the other, by address, as 64-bit words;
+        None: this host cannot run it, or a range is unusual.
     """
     if not data or not native.available():
         return None

@@ -1,6 +1,4 @@
-"""DWARF's numbers of registers and what else an ABI says of frames: most of it is in the
-architecture's row.
-"""
+"""DWARF's numbers of registers, and what else an ABI says to debug information (DwarfFacts)."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ _asked: dict[int, tuple[Arch, DwarfFacts]] = {}
 
 
 def facts(arch: Arch) -> DwarfFacts:
-    """Return what the architecture's ABI says to debug information."""
+    """Return what the architecture's ABI says to debug information; USUAL where it says nothing."""
     known = _asked.get(id(arch))
     if known is None:
         known = _asked[id(arch)] = arch, row(arch, DwarfFacts) or USUAL
@@ -31,7 +29,7 @@ def register(arch: Arch, number: int) -> str | None:
         number: the DWARF number.
 
     Returns:
-        The name; None: the number stands for no register that machines show.
+        The name; None: the number stands for no register that machines have.
     """
     known = facts(arch)
     if number in known.others:
@@ -42,20 +40,25 @@ def register(arch: Arch, number: int) -> str | None:
 
 
 def sp_at_call(arch: Arch, cfa: int) -> int:
-    """Compute the caller's stack pointer register from the canonical frame address of the function
-    that it calls.
+    """Return the caller's stack pointer at a call.
+
+    Args:
+        arch: the architecture.
+        cfa: canonical frame address of the function that is called.
     """
     known = facts(arch)
     return cfa - (arch.regs.sp_bias if known.call_frame is None else known.call_frame) & arch.mask
 
 
 def pairs_are_known(arch: Arch) -> bool:
-    """Return True where all compilers write the registers of a pair in the ABI's order."""
+    """Whether all compilers describe a value in two registers in the ABI's order."""
     return not facts(arch).pairs_reversed
 
 
 def has_windows(arch: Arch) -> bool:
-    """Tell whether DW_CFA_GNU_window_save says that a function has a register window of its own."""
+    """Whether DW_CFA_GNU_window_save means that a function has a register window of its own
+    (SPARC).
+    """
     return facts(arch).windows
 
 
@@ -70,6 +73,6 @@ def real_registers(arch: Arch) -> str:
 
 
 def is_real(arch: Arch, number: int) -> bool:
-    """Tell whether a DWARF number stands for a floating-point or vector register."""
+    """Whether a DWARF number stands for a floating-point or vector register."""
     known = facts(arch)
     return known.first_real <= number and number in known.others and known.others[number] != "lr"

@@ -1,8 +1,8 @@
-"""Entries of a unit without making objects of them: which functions have code where, and which
-types there are.
+"""Passes over a unit's entries without making objects: which functions have code, which types
+exist.
 
-pyelftools takes some 20 microseconds an entry; a file has hundreds of thousands. This passes over
-those that nobody asks for by the sizes of their attributes.
+pyelftools takes some 20 microseconds an entry; a file has hundreds of thousands. This skips entries
+that are not asked for by the sizes of their attributes.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ class UnitContents:
     """The functions and types of a unit.
 
     Attributes:
-        functions: (start, end, offset of the entry); end 0: it has ranges.
+        functions: (start, end, offset of the entry), link addresses; (0, 0, offset) of one whose
+            code is a list of ranges.
         types: definitions of types and global variables that have names.
     """
 
@@ -175,14 +176,14 @@ class UnitContents:
 
 @frozen
 class _Shape:
-    """An abbreviation: what entries of one number look like.
+    """A decoded abbreviation: what entries with its number look like.
 
     Attributes:
         tag: DW_TAG.
-        children: whether entries follow that are in this one.
-        size: bytes of all attributes; -1: they have to be walked.
+        children: True where entries within this one follow.
+        size: bytes of all attributes; -1: they differ, and each attribute has to be skipped.
         attributes: (DW_AT, DW_FORM, constant in the abbreviation) of each.
-        interesting: the attributes say something that is asked for.
+        interesting: True where an entry has to be looked at, and cannot just be skipped.
     """
 
     tag: int
@@ -193,7 +194,11 @@ class _Shape:
 
 
 class UnitScanner:
-    """Reads the units of one file."""
+    """Scans the units of one file, in Python; decodes each table of abbreviations once.
+
+    Args:
+        sections: of the file.
+    """
 
     def __init__(self, sections: Sections) -> None:
         self._sections = sections
@@ -210,9 +215,9 @@ class UnitScanner:
 
         Args:
             header: the unit's.
-            address: number in the unit's table of addresses -> the address.
-            text: number in the unit's table of strings -> the string.
-            deep: also what stands within functions: nested functions, and types of their own.
+            address: index in the unit's table of addresses -> the address.
+            text: index in the unit's table of strings -> the string.
+            deep: True: also what stands within functions: nested functions, and types of their own.
 
         Raises:
             IndexError, ValueError, struct.error: the file is damaged.
@@ -220,7 +225,7 @@ class UnitScanner:
         return _Walk(self._sections, header, self._of(header), address, text, deep).run()
 
     def has_no_code(self, header: Header) -> bool:
-        """Return True where a unit has no code, by its abbreviations.
+        """Whether a unit cannot have code, by its abbreviations alone.
 
         That is so where neither the unit's first entry nor a function has an address or ranges.
 
@@ -241,14 +246,14 @@ class UnitScanner:
         )
 
     def fields(self, header: Header, forms: Set[int]) -> Iterator[tuple[int, int, int]]:
-        """Yield the attributes of some forms of a unit's entries.
+        """Find all attributes of a unit's entries whose values have one of some forms.
 
         Args:
             header: the unit's.
             forms: DW_FORM of those that are wanted.
 
         Yields:
-            DW_AT of an attribute, its DW_FORM, offset of its value in the section.
+            (DW_AT, DW_FORM, offset of the value in the section) of each attribute.
 
         Raises:
             IndexError, KeyError, ValueError: the file is damaged.
@@ -258,7 +263,15 @@ class UnitScanner:
         )
 
     def first_fields(self, header: Header, forms: Set[int]) -> list[tuple[int, int, int]]:
-        """Return the attributes of some forms of a unit's first entry, as fields() does."""
+        """Find the attributes of a unit's first entry whose values have one of some forms.
+
+        Args:
+            header: the unit's.
+            forms: DW_FORM of those that are wanted.
+
+        Returns:
+            (DW_AT, DW_FORM, offset of the value in the section) of each.
+        """
         walk = _Walk(self._sections, header, self._of(header), _number, _no_text, False)
         code, at = leb(self._sections.info, header.first)
         return [*walk.fields_of(at, self._of(header)[code], forms)]
@@ -272,21 +285,24 @@ class UnitScanner:
 
 
 def _number(number: int) -> int:
-    """Return the number itself: stands for a table of addresses that is not needed."""
+    """Return the number itself. Given as `address` where a walk needs no table of addresses."""
     return number
 
 
 def _no_text(number: int) -> bytes:
-    """Return b"": stands for a table of strings that is not needed."""
+    """Return b"". Given as `text` where a walk needs no table of strings."""
     return b""
 
 
 def leb(data: bytes, at: int) -> tuple[int, int]:
-    """Return an unsigned LEB128 number, and the offset behind it.
+    """Decode an unsigned LEB128 number.
 
     Args:
         data: the section.
         at: offset of the number's first byte.
+
+    Returns:
+        (the number, the offset behind it).
     """
     value = shift = 0
     while True:
@@ -299,11 +315,11 @@ def leb(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _shapes(data: bytes, header: Header) -> Any:
-    """Yield (number, shape) of the abbreviations of a unit.
+    """Decode the table of abbreviations of a unit; yield (number, shape) of each.
 
     Args:
         data: contents of .debug_abbrev.
-        header: the unit's.
+        header: the unit's, which says where the table begins and how wide values are.
     """
     at = header.abbrev
     while True:
@@ -353,14 +369,14 @@ def _size(form: int, header: Header) -> int | None:
 
 
 class _Walk:
-    """A walk through the entries of one unit.
+    """One walk through the entries of one unit.
 
     Args:
         sections: the file's.
         header: the unit's.
         shapes: the unit's abbreviations, number -> shape.
-        address: number in the unit's table of addresses -> the address.
-        text: number in the unit's table of strings -> the string.
+        address: index in the unit's table of addresses -> the address.
+        text: index in the unit's table of strings -> the string.
         deep: True: also what stands within functions.
     """
 
@@ -434,8 +450,11 @@ class _Walk:
         return self._found
 
     def fields(self, forms: Set[int]) -> Iterator[tuple[int, int, int]]:
-        """Yield (DW_AT, DW_FORM, offset of the value) of the attributes that have one of some
+        """Yield (DW_AT, DW_FORM, offset of the value) of attributes whose values have one of some
         forms.
+
+        Args:
+            forms: DW_FORM of those that are wanted.
         """
         data = self._sections.info
         at = self._header.first
@@ -451,10 +470,11 @@ class _Walk:
             at = self._behind(at, shape)
 
     def fields_of(self, at: int, shape: _Shape, forms: Set[int]) -> Iterator[tuple[int, int, int]]:
-        """Yield an entry's attributes that have one of some forms, as fields() does.
+        """Yield (DW_AT, DW_FORM, offset of the value) of an entry's attributes that have one of
+        some forms.
 
         Args:
-            at: offset behind the number of its abbreviation.
+            at: offset of the entry's first attribute, behind the number of its abbreviation.
             shape: the abbreviation.
             forms: DW_FORM of those that are wanted.
         """
@@ -470,12 +490,15 @@ class _Walk:
         values: dict[int, tuple[int, Any]],
         scopes: list[tuple[int, str]],
     ) -> str:
-        """Note a function or type that an entry describes, and return the entry's name.
+        """Record the function, type or variable that an entry defines, in `_found`; return its
+        name.
+
+        A declaration is remembered in `_declared`, for a definition that refers to it.
 
         Args:
             start: offset of the entry in the section.
             shape: its abbreviation.
-            values: attribute -> (form, value).
+            values: DW_AT -> (DW_FORM, value).
             scopes: (depth, name) of the namespaces and types around it.
 
         Returns:
@@ -512,6 +535,9 @@ class _Walk:
         return name
 
     def _located(self, form: int, value: int) -> int:
+        """Return an address from a value: an index in the unit's table of addresses, or the address
+        itself.
+        """
         return self._address(value) if form in _ADDRX else value
 
     def _string(self, form: int, value: Any) -> bytes:
@@ -574,14 +600,14 @@ class _Walk:
         raise ValueError(f"a form {form:#x} that DWARF does not have")
 
     def _values(self, at: int, shape: _Shape) -> tuple[dict[int, tuple[int, Any]], int]:
-        """Read the attributes of an entry that are looked at, and pass over the others.
+        """Read those attributes of an entry that are in _WANTED, and skip the others.
 
         Args:
             at: offset of the entry's first attribute in the section.
             shape: its abbreviation.
 
         Returns:
-            (attribute -> (form, value), offset behind the entry).
+            (DW_AT -> (DW_FORM, value), offset behind the entry).
         """
         found: dict[int, tuple[int, Any]] = {}
         data, order = self._sections.info, self._sections.order
@@ -601,16 +627,17 @@ class _Walk:
 
 
 class UnitHeaders(Sequence[Header]):
-    """The headers of the units in a section, in order, up to the first damaged one. They are read
-    as far as somebody asks.
+    """The headers of the units in a section, in order, up to the first damaged one.
+
+    They are decoded as far as they are asked for.
     """
 
     def __init__(self, data: Any, order: Literal["little", "big"]) -> None:
-        """Prepare.
+        """Note where the section is; nothing is decoded yet.
 
         Args:
             data: contents of the section.
-            order: "little" or "big".
+            order: the byte order, "little" or "big".
         """
         self._data = data
         self._order = order
@@ -621,7 +648,7 @@ class UnitHeaders(Sequence[Header]):
         self._end = 0  # offset behind the last unit that was read; -1: no more are
 
     def _read(self) -> bool:
-        """Read one more header. False: there is none."""
+        """Decode one more header into `_found`. False: there is none, or it is damaged."""
         at = self._end
         if at < 0:
             return False
@@ -658,7 +685,7 @@ class UnitHeaders(Sequence[Header]):
     @overload
     def __getitem__(self, n: slice) -> list[Header]: ...
     def __getitem__(self, n: int | slice) -> Header | list[Header]:
-        """Return the header of the n-th unit, or those of several.
+        """Return the header of the n-th unit, or of a slice of units.
 
         Raises:
             IndexError: there is none.
@@ -672,14 +699,14 @@ class UnitHeaders(Sequence[Header]):
         return Header(*self._found[n])
 
     def number_at(self, offset: int) -> int | None:
-        """Return the number of the unit that begins at an offset; None: none does."""
+        """Return the index of the unit that begins at an offset of the section; None: none does."""
         while self._end >= 0 and self._end <= offset:
             self._read()
         n = bisect.bisect_left(self._starts, offset)
         return n if n < len(self._starts) and self._starts[n] == offset else None
 
     def number_around(self, offset: int) -> int:
-        """Return the number of the unit that an offset is in.
+        """Return the index of the unit that an offset of the section is in.
 
         Raises:
             LookupError: it is in none.
@@ -693,19 +720,22 @@ class UnitHeaders(Sequence[Header]):
 
 
 def headers(sections: Sections) -> UnitHeaders:
-    """Return the headers of a file's units, in order, up to the first damaged one."""
+    """Return the headers of the units of .debug_info, decoded as far as they are asked for."""
     return UnitHeaders(sections.info, sections.order)
 
 
 def _header(
     data: bytes, at: int, order: Literal["little", "big"]
 ) -> tuple[int, int, int, int, int, int, int, int] | None:
-    """Return the fields of Header of a unit of any kind; None: it is damaged.
+    """Decode the header of a unit of any kind and version.
 
     Args:
         data: contents of the section.
         at: offset of the unit.
-        order: "little" or "big".
+        order: the byte order, "little" or "big".
+
+    Returns:
+        The fields of Header, in their order; None: it is damaged.
     """
 
     def number(where: int, size: int) -> int:
@@ -739,13 +769,14 @@ def type_headers(sections: Sections) -> list[Header]:
 
 
 def aranges(data: bytes, order: Literal["little", "big"]) -> list[tuple[int, int, int]]:
-    """Return (start, end, offset of the unit in .debug_info) of each range in .debug_aranges.
-
-    Tables behind a damaged one are left out.
+    """Decode .debug_aranges. Tables behind a damaged one are left out.
 
     Args:
         data: contents of the section.
-        order: "little" or "big".
+        order: the byte order, "little" or "big".
+
+    Returns:
+        (start, end, offset of the unit in .debug_info) of each range; link addresses.
     """
     found = []
     at = 0
@@ -775,7 +806,7 @@ class AddressRanges:
     """The ranges of addresses that .debug_aranges lists, each with its unit."""
 
     def __init__(self, rows: Any) -> None:
-        """Take the ranges.
+        """Keep the ranges.
 
         Args:
             rows: start, end and the unit's offset of one range after the other, by address: an
@@ -785,12 +816,14 @@ class AddressRanges:
         self._count = len(rows) // 3
 
     def units(self) -> set[int]:
-        """Return the offsets of all units that are named."""
+        """Return the offsets of all units that have ranges."""
         return set(self._rows[2::3])
 
     def find(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (start, end, the unit's offset) of the ranges that have code from start up to end,
-        by address.
+        """Yield the ranges that overlap [start, end), by address.
+
+        Yields:
+            (start, end, the unit's offset).
         """
         rows = self._rows
         at = bisect.bisect_right(range(self._count), start, key=lambda n: rows[3 * n])

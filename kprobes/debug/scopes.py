@@ -52,8 +52,8 @@ class Variable:
         name: of the variable.
         type: of the variable.
         parameter: which parameter it is, from 0; None: it is a local variable.
-        die: its entry.
-        origin: the entry that has its name and type.
+        die: its entry in this function (or copy), which has its location.
+        origin: the entry that has its name and type; often `die` itself.
     """
 
     name: str
@@ -94,9 +94,12 @@ def entries(
 
 
 def _left_out(block: Any) -> Iterator[Any]:
-    """Yield variables that a block's other copies have and this copy has not.
+    """Yield the variables that other inlined copies of a block have and this copy has not.
 
-    They hide variables of the same name in the blocks around.
+    Their values are not known, but they hide variables of the same name in the blocks around.
+
+    Args:
+        block: entry of the block or inlined call.
     """
     if "DW_AT_abstract_origin" not in block.attributes:
         return
@@ -142,16 +145,19 @@ def _blocks(function: Function, address: int, own: bool) -> list[Any]:
 
 
 def _parameters(die: Any) -> dict[int, int]:
-    """Return the parameters that a function's abstract origin has: offset of an entry -> its index.
+    """Return the indices of the parameters in the declaration of a function that `die` is a copy
+    of.
 
-    An instance of a function (a copy for some calls, an out-of-line copy) may lack some of them, so
-    that the order of its own entries does not tell a parameter's index.
+    A copy (for some calls, or out of line) may lack some of them, so that the order of its own
+    entries
+    does not tell a parameter's index.
 
     Args:
         die: the function's entry.
 
     Returns:
-        {} where `die` has no abstract origin, or the debug information there is damaged.
+        offset of a parameter's entry in the abstract origin -> its index; {} where `die` has no
+        abstract origin, or the debug information there is damaged.
     """
     origin = die
     try:
@@ -181,16 +187,16 @@ def _register_of(op: Any) -> int | None:
 
 
 class Whereabouts:
-    """The places of a function's variables at a hit, or in a caller above it.
+    """Finds and reads a function's variables, at a hit in it or in a caller above the hit.
 
     Args:
         arch: the guest's.
         symbols: of the machine, whose files have call frame information.
-        find: address -> the function that has code there, and its file.
+        find: guest address -> (file, function) that has code there; None: none is known.
         file: that has the function.
         function: whose variables they are.
-        regs: at the hit.
-        frame: the function's registers; None: it is hit.
+        regs: the registers at the hit.
+        frame: the registers of the function's frame; None: the hit is in the function itself.
         depth: frames between the hit and this one.
     """
 
@@ -219,18 +225,32 @@ class Whereabouts:
         self.frame = UnwindFrame(arch, regs) if frame is None else frame
 
     def place(self, die: Any) -> ValuePlace:
-        """Return where a variable is. Raises Unknown, GuestFault, and what is in DAMAGE."""
+        """Return where a variable is now.
+
+        Args:
+            die: the variable's entry.
+
+        Raises:
+            UnknownValue: it is not kept.
+            GuestFault: guest memory cannot be read.
+            errors in DAMAGE: the debug information is damaged.
+        """
         return self.evaluated(location(die, self._function, self._pc))
 
     def evaluated(self, ops: Any) -> ValuePlace:
-        """Return the place that operations give. Raises Unknown, GuestFault."""
+        """Evaluate an expression in this frame; return the place. Raises UnknownValue, GuestFault.
+
+        Args:
+            ops: the operations, as pyelftools parses them.
+        """
         return evaluate(ops, self._around(self._frame_base))
 
     def _around(self, frame_base: Any) -> Surroundings:
-        """Return what expressions of the function may ask for.
+        """Return what expressions of the function may ask of this frame.
 
         Args:
-            frame_base: returns what DW_OP_fbreg counts from; None: nothing.
+            frame_base: gives the address from which DW_OP_fbreg counts; None: the expression is the
+                frame base itself, and may not ask for it.
         """
         unit = self._function.unit
 
@@ -265,7 +285,7 @@ class Whereabouts:
             offset: of the type's entry, in bytes from the start of the unit.
 
         Raises:
-            Unknown: it is no integer, character, boolean or float of the guest's byte order.
+            UnknownValue: it is no integer, character, boolean or float of the guest's byte order.
         """
         unit = self._function.unit
         type = CType(
@@ -282,17 +302,20 @@ class Whereabouts:
         return BaseType(type.size, type.signed, type.kind == "float")
 
     def _cfa(self) -> int:
-        """Return the canonical frame address. Raises Unknown: there is no unwind information."""
+        """Return the canonical frame address. Raises UnknownValue: no unwind information."""
         row = self._row()
         if row is None:
             raise UnknownValue
         return self.frame.cfa(row)
 
     def _row(self) -> Any:
+        """Return the row of call frame information at this frame's instruction; None: there is
+        none.
+        """
         return Unwinder(self._arch, self._symbols).row(self._at)
 
     def _frame_base(self) -> int:
-        """Return the address that DW_OP_fbreg counts from. Raises Unknown, GuestFault."""
+        """Return the address that DW_OP_fbreg counts from. Raises UnknownValue, GuestFault."""
         found = evaluate(
             location(self._function.die, self._function, self._pc, "DW_AT_frame_base"),
             self._around(None),
@@ -302,14 +325,15 @@ class Whereabouts:
     # --- what the caller passed (DWARF 5, 2.5.1.7 and 3.4)
 
     def _entered(self, ops: Sequence[Any]) -> int | Typed:
-        """Return the value that a register, or memory that it points at, had at the function's
-        entry.
+        """Return what a register, or memory that it points at, had at the function's entry.
+
+        The caller's call site tells: the compiler describes there what it passed.
 
         Args:
             ops: of DW_OP_entry_value: the register, then perhaps DW_OP_deref.
 
         Raises:
-            Unknown: the caller's call site does not tell.
+            UnknownValue: the caller's call site does not tell.
         """
         what = "data_value" if len(ops) == 2 and ops[1].op_name == "DW_OP_deref" else "value"
         wanted = _register_of(ops[0])
@@ -324,13 +348,13 @@ class Whereabouts:
         raise UnknownValue
 
     def _passed(self, offset: int) -> int | Typed:
-        """Return the value that the caller passed for a parameter.
+        """Return the value that the caller passed for a parameter, as its call site tells.
 
         Args:
             offset: of the parameter's entry in the unit, in bytes.
 
         Raises:
-            Unknown: the caller's call site does not tell.
+            UnknownValue: the caller's call site does not tell.
         """
         parameter = self._function.unit.get_DIE_from_refaddr(self._function.unit.cu_offset + offset)
         caller, site = self._call
@@ -344,14 +368,14 @@ class Whereabouts:
         raise UnknownValue
 
     def _given(self, die: Any, what: str) -> int | Typed:
-        """Return the number that a call's entry gives for a parameter, evaluated in this frame.
+        """Evaluate what a call site of this frame says of a parameter that it passes.
 
         Args:
-            die: the parameter's entry in the call.
+            die: the parameter's entry in the call site.
             what: "value" of the parameter, or "data_value" of what it points at.
 
         Raises:
-            Unknown: the entry does not tell, or it depends on what is not kept.
+            UnknownValue: the entry does not tell, or it depends on what is not kept.
         """
         name = f"DW_AT_call_{what}"
         ops = location(
@@ -364,8 +388,8 @@ class Whereabouts:
 
     @cached_property
     def _call(self) -> tuple[Whereabouts, Any]:
-        """The caller, and the entry of its call. Raises Unknown: the call is not known to be of
-        this function.
+        """(the caller's frame, entry of its call site); Raises UnknownValue: it may have called
+        another function.
         """
         row = self._row()
         above = self.frame.caller(row) if row is not None and self._depth < _CALLERS else None
@@ -394,7 +418,8 @@ class Whereabouts:
         return caller, site
 
     def _calls(self, site: Any, callee: Whereabouts) -> bool:
-        """Return True if a call surely was of a function itself, not of one that jumped there.
+        """Whether a call site surely called the function itself, not one that jumped to it (a tail
+        call).
 
         Args:
             site: entry of the call in this function.
@@ -434,7 +459,9 @@ class Whereabouts:
         return reached and not callee._jumps_to_itself()
 
     def _jumps_to_itself(self) -> bool:
-        """Return True if the function may be reached again by tail calls from itself."""
+        """Whether tail calls from this function may lead to it again. True where that is
+        not known.
+        """
         start = self._function.start
         seen: set[int] = set()
         todo = [self._function]
@@ -458,14 +485,14 @@ class Whereabouts:
     # --- what is there
 
     def _in_register(self, number: int, size: int) -> int:
-        """Return the bits of a value in a register, unsigned.
+        """Read a value from a register, as unsigned bits.
 
         Args:
             number: DWARF number of the register.
             size: bytes of the value.
 
         Raises:
-            Unknown: the register is narrower, or how it holds such a value is not known.
+            UnknownValue: the register is narrower, or how it holds such a value is not known.
         """
         value = self.frame.get(number)
         name = register(self._arch, number) or ""
@@ -483,14 +510,14 @@ class Whereabouts:
         return value & (1 << 8 * size) - 1
 
     def raw(self, place: ValuePlace, size: int) -> int:
-        """Return the number at a place, unsigned.
+        """Read the number at a place, unsigned.
 
         Args:
             place: where it is.
             size: its bytes.
 
         Raises:
-            Unknown: not all of it is kept, or it is in a register that is not known.
+            UnknownValue: not all of it is kept, or it is in a register that is not known.
             GuestFault: memory cannot be read.
         """
         order: Any = self._arch.order.value
@@ -500,7 +527,7 @@ class Whereabouts:
         return int.from_bytes(data, order)
 
     def contents(self, place: ValuePlace, size: int) -> tuple[bytes, bytes]:
-        """Return the bytes at a place, as memory would have them, and which of them are kept.
+        """Read the bytes at a place, as memory would have them, and say which of them are kept.
 
         Args:
             place: where they are.
@@ -510,7 +537,7 @@ class Whereabouts:
             (the bytes, a byte for each of them: 0 where it is not kept, else 1).
 
         Raises:
-            Unknown: they are in a register that is not known, or fewer than `size`.
+            UnknownValue: they are in a register that is not known, or fewer than `size`.
             GuestFault: memory cannot be read.
         """
         order: Any = self._arch.order.value
@@ -533,14 +560,17 @@ class Whereabouts:
         return data, b"\1" * size
 
     def _pieces(self, pieces: Sequence[Piece], size: int) -> tuple[bytes, bytes]:
-        """Return the bytes of a value in pieces, and which of them are kept, as contents() does.
+        """Read a value whose parts are in several places.
 
         Args:
             pieces: places of the parts, from the lowest address on; what is missing is not kept.
             size: bytes of the value.
 
+        Returns:
+            (the bytes, a byte for each of them: 0 where it is not kept, else 1).
+
         Raises:
-            Unknown: how the architecture splits values over registers is not known.
+            UnknownValue: how the architecture splits values over registers is not known.
         """
         registers = sum(piece.place.kind == "register" for piece in pieces)
         if registers > 1 and not pairs_are_known(self._arch):
@@ -557,14 +587,17 @@ class Whereabouts:
         return data[:size], known[:size]
 
     def _bits(self, pieces: Sequence[Piece], size: int) -> tuple[bytes, bytes]:
-        """Return the bytes of a value whose pieces are no whole bytes, as contents() does.
+        """Read a value whose parts are no whole bytes.
 
         Args:
             pieces: places of the parts, from the lowest bit on.
             size: bytes of the value.
 
+        Returns:
+            (the bytes, a byte for each of them: 0 where it is not kept, else 1).
+
         Raises:
-            Unknown: the guest's byte order is big.
+            UnknownValue: the guest's byte order is big.
         """
         if self._arch.order.value != "little":
             raise UnknownValue
@@ -580,14 +613,16 @@ class Whereabouts:
         return (value & mask).to_bytes(size, "little"), bytes(byte == 0xFF for byte in kept_bytes)
 
     def sized(self, type: CType) -> CType:
-        """Return an array's type with the number of elements that it has now.
+        """Fill in the lengths that an array's type leaves to variables (a C array of variable
+        length).
 
-        Other types are returned as they are.
+        Args:
+            type: of an array; any other is returned as it is.
 
         Raises:
-            Unknown: a bound is in a variable that is not kept.
+            UnknownValue: a length is in a variable that is not kept.
             GuestFault: memory cannot be read.
-            what is in DAMAGE: the debug information is damaged.
+            errors in DAMAGE: the debug information is damaged.
         """
         if type.kind != "array" or None not in type.dims or len(type.subranges) != len(type.dims):
             return type
@@ -600,10 +635,16 @@ class Whereabouts:
         )
 
     def _bound(self, subrange: Any) -> int | None:
-        """Return the number of elements of a dimension now; None: nothing says how many.
+        """Return the number of elements of an array's dimension now.
+
+        Args:
+            subrange: entry of the dimension.
+
+        Returns:
+            None: nothing says how many.
 
         Raises:
-            Unknown: it is not kept, or the dimension does not begin with 0.
+            UnknownValue: it is not kept, or the dimension does not begin with 0.
         """
         if (
             "DW_AT_lower_bound" in subrange.attributes
@@ -616,14 +657,14 @@ class Whereabouts:
         return None
 
     def _dynamic(self, die: Any, attribute: str) -> int:
-        """Return the signed number that an attribute refers to as a variable, or computes.
+        """Return the signed number of an attribute that refers to a variable, or has an expression.
 
         Args:
             die: has the attribute.
             attribute: its name, such as "DW_AT_upper_bound".
 
         Raises:
-            Unknown: the variable is not kept.
+            UnknownValue: the variable is not kept.
         """
         form = die.attributes[attribute].form
         bits = self._arch.bits

@@ -1,7 +1,7 @@
-"""Types in units of their own, which others name by a signature (`-fdebug-types-section`).
+"""Types in units of their own, which entries name by a signature (`-fdebug-types-section`).
 
-Source: DWARF 5, sections 3.1.4, 7.5.1.3. pyelftools finds those of DWARF 4, which have a section of
-their own.
+Source: DWARF 5, sections 3.1.4, 7.5.1.3. Those of DWARF 4, which have a section of their own, are
+left to pyelftools.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ _known: WeakKeyDictionary[Any, dict[int, tuple[int, int]]] = WeakKeyDictionary()
 
 
 def type_entry(die: Any) -> Any:
-    """Return the entry of an entry's type: what DW_AT_type says.
+    """Return the entry of the type that an entry's DW_AT_type refers to.
+
+    Args:
+        die: an entry with DW_AT_type, as a variable's or member's.
 
     Raises:
-        what is in DAMAGE: it says none, or nothing that is there.
+        errors in DAMAGE: it has no DW_AT_type, or that refers to nothing.
     """
     found = die.attributes["DW_AT_type"]
     if found.form == "DW_FORM_ref_sig8":
@@ -30,10 +33,13 @@ def type_entry(die: Any) -> Any:
 
 
 def entry_by_signature(die: Any) -> Any:
-    """Return the definition of a type that is declared with a signature.
+    """Return the entry that defines a type, from one that only declares it with DW_AT_signature.
+
+    Args:
+        die: the declaration.
 
     Raises:
-        what is in DAMAGE: it has none, or no unit has this one.
+        errors in DAMAGE: it has no signature, or no unit has this one.
     """
     return _entry_of(die.cu.dwarfinfo, die.attributes["DW_AT_signature"].value)
 
@@ -57,10 +63,13 @@ def _entry_of(info: Any, signature: int) -> Any:
 
 
 def _table(info: Any) -> dict[int, tuple[int, int]]:
-    """Return signature -> (offset of the unit, offset of the type's entry) in .debug_info.
+    """Find the type units of .debug_info.
 
     Args:
         info: pyelftools' view of the file.
+
+    Returns:
+        signature -> (offset of the unit, offset of the type's entry) in .debug_info.
     """
     order: Any = "little" if info.config.little_endian else "big"
     data = contents(info.debug_info_sec)

@@ -1,6 +1,4 @@
-"""Places in a program's source: lines of files and functions, labels, and functions that stand
-inlined.
-"""
+"""Addresses of places in a program's source: lines, functions' lines, labels, inlined copies."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ from .units import Function, Units, inlined_in, named, text
 
 @frozen
 class SourcePlace:
-    """An address that a place in the source has.
+    """One address that a place in the source has.
 
     Attributes:
-        address: a link address.
-        function: whose code it is; "" where that is not known.
-        inlined: the function that stands inlined there; "" where none does.
+        address: a link address; DebugInfo adds the bias before it returns one.
+        function: name of the function whose code it is; "": not known.
+        inlined: name of the function that is inlined there; "": none is.
     """
 
     address: int
@@ -32,15 +30,18 @@ class SourcePlace:
 
 
 def is_of(path: str, wanted: str) -> bool:
-    """Tell whether a source file's path ends in the one that was written, component by
-    component.
+    """Whether a path ends in another, component by component: "src/a.c" ends in "a.c", not in ".c".
+
+    Args:
+        path: the source file's, as the compiler saw it.
+        wanted: as a user wrote it.
     """
     given = wanted.split("/")
     return path.split("/")[-len(given) :] == given
 
 
 def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
-    """Return the first instruction of a line's code in each function and inlined copy.
+    """Return the address of a line's code in each function and in each inlined copy that has some.
 
     Args:
         units: of one file.
@@ -51,15 +52,15 @@ def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
 
 
 def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
-    """Return the lines with code that are next to a line: the one before, and the one behind.
+    """Return the numbers of the nearest lines with code before and behind a line.
 
     Args:
-        units: of a file.
-        wanted: path or name of the source file.
+        units: of one file.
+        wanted: the source file, or the end of its path.
         number: of the line.
 
     Returns:
-        Their numbers, at most two; None: there is no such source file.
+        At most two; None: there is no such source file.
     """
     numbers = {line.line for line in _lines_of(units, wanted)}
     if not numbers:
@@ -69,11 +70,11 @@ def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
 
 
 def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
-    """Yield the lines with code of a source file, of all units.
+    """Yield the lines with code of a source file, from all units.
 
     Args:
-        units: of a file.
-        wanted: path or name of the source file.
+        units: of one file.
+        wanted: the source file, or the end of its path.
     """
     name = wanted.rpartition("/")[2].encode()
     for n in range(len(units.headers)):
@@ -84,11 +85,16 @@ def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
 
 
 def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
-    """Return the lowest address of code in each function, and in each inlined copy.
+    """Return the address to break at in each function and inlined copy that lines have code in.
+
+    It is the lowest that begins a statement; code of the cold part of a function comes last.
 
     Args:
-        units: of a file.
-        lines: the code that is looked at; beginnings of statements are preferred.
+        units: of one file.
+        lines: the lines.
+
+    Returns:
+        By address. Code of no function is left out if there is some of a function.
     """
     found: dict[tuple[int, ...], tuple[tuple[bool, bool, int], SourcePlace]] = {}
     for line in lines:
@@ -124,7 +130,7 @@ def first_line(function: Function) -> int:
 
 
 def labels(function: Function) -> dict[str, int]:
-    """Return the labels of a function: name -> link address."""
+    """Return the C labels of a function: name -> link address."""
     found: dict[str, int] = {}
     todo = children(function.die)
     while todo:

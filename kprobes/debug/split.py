@@ -75,13 +75,14 @@ class _Contribution:
 
 
 def join_split_units(info: Any, path: str, sections: Sections, units: Sequence[Header]) -> None:
-    """Put the units of .dwo files and of the .dwp behind a program's own.
+    """Append the units of .dwo files and of the .dwp to a program's debug information.
 
     A unit whose file is missing, damaged, or of another build stays a skeleton: its lines are
     known, its types and variables are not.
 
     Args:
-        info: pyelftools' view of the program, which nobody has read of yet.
+        info: pyelftools' DWARFInfo of the program, from which nothing has been read yet; its
+            sections are replaced by longer ones.
         path: of the program; "": not known.
         sections: of the program.
         units: headers of the program's units.
@@ -104,7 +105,7 @@ def join_split_units(info: Any, path: str, sections: Sections, units: Sequence[H
 
 
 def _skeletons(sections: Sections, units: Sequence[Header]) -> Iterator[tuple[Header, bytes]]:
-    """Yield (header, number) of a program's skeleton units. The number is 8 bytes.
+    """Yield (header, DWO id) of a program's skeleton units; the id is 8 bytes.
 
     Args:
         sections: of the program.
@@ -125,9 +126,8 @@ def _skeletons(sections: Sections, units: Sequence[Header]) -> Iterator[tuple[He
 
 
 def _dwo_file(unit: Any, path: str) -> _Contribution | None:
-    """Return the sections of the .dwo file that a skeleton unit names.
-
-    It is looked for where the compiler has written it, then beside the program.
+    """Read the .dwo file that a skeleton unit names: where the compiler wrote it, or by the
+    program.
 
     Args:
         unit: the skeleton unit.
@@ -159,9 +159,11 @@ def _path_in(die: Any, attribute: str) -> str:
 
 
 def _contents(path: str) -> bytes | None:
-    """Return a file's contents; None where there is none that can be read.
+    """Read a regular file of at most _LARGEST bytes; the path comes from a guest and may name a
+    device.
 
-    The name is a guest's, who may have written a pipe's or a device's.
+    Returns:
+        None: there is no such file, or it cannot be read.
     """
     try:
         status = os.stat(path)
@@ -193,7 +195,7 @@ class _Package:
     """The contents of a .dwp.
 
     Attributes:
-        units: number of a compilation unit -> its part.
+        units: DWO id of a compilation unit (8 bytes) -> its part of the .dwp.
         types: the parts of type units.
     """
 
@@ -202,9 +204,13 @@ class _Package:
 
 
 def _package(path: str) -> _Package:
-    """Return what a program's .dwp has; nothing where there is none, or it is damaged.
+    """Read a program's .dwp: `PROGRAM.dwp`, and for `PROGRAM.debug` also that of the program.
 
-    It is `PROGRAM.dwp`, and for `PROGRAM.debug` also that of the program.
+    Args:
+        path: of the program; "": not known.
+
+    Returns:
+        An empty _Package where there is no .dwp, or it is damaged.
     """
     base = path.removesuffix(".debug")
     for place in dict.fromkeys((f"{path}.dwp", f"{base}.dwp")):
@@ -230,11 +236,10 @@ def _parts(
     Args:
         sections: of the .dwp: name -> contents.
         index: contents of .debug_cu_index or .debug_tu_index.
-        mark: "<" or ">", the byte order, for struct.
+        mark: the byte order as struct has it, "<" or ">".
 
     Yields:
-        (the unit's number: 8 bytes that it has in common with its skeleton unit, the contents of
-        its sections).
+        (the unit's DWO id or type signature: 8 bytes, the contents of its sections).
     """
     if not index:
         return
@@ -270,18 +275,18 @@ def _parts(
 
 @define
 class _GrownSection:
-    """A section of the program, and what is put behind it.
+    """A section of the program, and data that is appended to it.
 
     Attributes:
         chunks: its contents, in order.
-        size: bytes of all.
+        size: bytes of all chunks.
     """
 
     chunks: list[bytes]
     size: int
 
     def append(self, data: bytes) -> int:
-        """Put data behind it. Return the offset at which it begins."""
+        """Append data. Return the offset at which it begins."""
         at = self.size
         self.chunks.append(data)
         self.size += len(data)
@@ -289,7 +294,12 @@ class _GrownSection:
 
 
 class _Joined:
-    """The sections of a program, with those of its split units behind them."""
+    """The sections of a program, to which those of its split units are appended.
+
+    Args:
+        info: pyelftools' DWARFInfo of the program.
+        order: the byte order, "little" or "big".
+    """
 
     def __init__(self, info: Any, order: Any) -> None:
         self._info = info
@@ -301,15 +311,15 @@ class _Joined:
         self._known: dict[tuple[str, bytes], int] = {}  # (section, data) -> where the data begin
 
     def add(self, skeleton: Any, number: bytes, part: _Contribution) -> None:
-        """Append the units of a contribution.
+        """Append the split unit of a skeleton, and the type units that come with it.
 
         Args:
-            skeleton: the program's unit for them.
-            number: the 8 bytes that a skeleton and its split unit have in common.
-            part: what the .dwo file has.
+            skeleton: the skeleton unit, pyelftools' view.
+            number: its DWO id, 8 bytes.
+            part: sections of the .dwo file, or the unit's part of the .dwp.
 
         Raises:
-            what is in DAMAGE: it is damaged, of another build, or refers to sections by offsets.
+            errors in DAMAGE: it is damaged, of another build, or refers to sections by offsets.
         """
         units = [*_units(part, self._order)]
         own = [unit for unit in units if unit.kind == _SPLIT_COMPILE and unit.number == number]
@@ -318,13 +328,13 @@ class _Joined:
         self._add(skeleton, part, own + [unit for unit in units if unit.kind == _SPLIT_TYPE])
 
     def add_types(self, part: _Contribution) -> None:
-        """Append the type units of a part of a .dwp.
+        """Append the type units in a part of a .dwp.
 
         Args:
-            part: what has them.
+            part: sections that have them.
 
         Raises:
-            what is in DAMAGE: it is damaged, or refers to sections by offsets.
+            errors in DAMAGE: it is damaged, or refers to sections by offsets.
         """
         units = [unit for unit in _units(part, self._order) if unit.kind == _SPLIT_TYPE]
         if units:
@@ -334,8 +344,8 @@ class _Joined:
         """Append units, and the tables that they need.
 
         Args:
-            skeleton: the program's unit for them; None for types.
-            part: what has them.
+            skeleton: the skeleton unit; None for type units of a .dwp.
+            part: the sections that the units come from.
             units: at least one.
         """
         tables = {}  # (offset of abbreviations, number of the first entry's) -> their parts
@@ -366,13 +376,13 @@ class _Joined:
     def _moved_units(
         self, skeleton: Any, part: _Contribution, units: list[_SplitUnit]
     ) -> list[bytearray]:
-        """Return the bytes of each unit; of DWARF 4 with the offsets that lists have now.
+        """Return a copy of each unit's bytes; in DWARF 4 with new offsets of its lists.
 
-        In DWARF 4 their lists of locations are put behind the program's .debug_loc.
+        In DWARF 4 the lists of locations are appended to the program's .debug_loc.
 
         Args:
-            skeleton: the program's unit for them; None for types.
-            part: the contribution that has the units.
+            skeleton: the skeleton unit; None for type units of a .dwp.
+            part: the sections that the units come from.
             units: at least one.
         """
         entries = [
@@ -400,14 +410,14 @@ class _Joined:
         return entries
 
     def store(self) -> None:
-        """Give pyelftools the sections that have grown."""
+        """Replace pyelftools' sections by those that have grown. Called once, at the end."""
         for name, grown in self._grown.items():
             data = b"".join(grown.chunks)
             section = DebugSectionDescriptor(io.BytesIO(data), f".debug_{name}", None, len(data), 0)
             setattr(self._info, f"debug_{name}_sec", section)
 
     def _append(self, name: str, data: bytes) -> int:
-        """Append data to a section, and return the offset at which it begins.
+        """Append data to a section of the program, and return the offset at which it begins.
 
         Args:
             name: of the section, without `.debug_`.
@@ -421,15 +431,15 @@ class _Joined:
         return grown.append(data)
 
     def _add_tables(self, skeleton: Any, part: _Contribution, header: Header) -> dict[int, int]:
-        """Put the tables of a contribution behind the program's.
+        """Append the tables of strings and lists of a contribution to the program's.
 
         Args:
-            skeleton: the program's unit for it; None for types.
-            part: the contribution.
-            header: of one of its units.
+            skeleton: the skeleton unit; None for type units of a .dwp.
+            part: the sections that have the tables.
+            header: of one of the units.
 
         Returns:
-            DW_AT of a unit's first entry -> its value.
+            DW_AT (as DW_AT_str_offsets_base) -> the value that the unit's first entry is to have.
         """
         top = {} if skeleton is None else skeleton.get_top_DIE().attributes
         bases = {}
@@ -453,16 +463,15 @@ class _Joined:
         return bases
 
     def _lines(self, skeleton: Any, part: _Contribution, kind: int) -> dict[int, int]:
-        """Put a table of files behind the program's.
+        """Append a table of file names, without lines, to the program's .debug_line.
 
         Args:
-            skeleton: the program's unit; None for types. Its files are a compilation unit's,
-                without lines.
-            part: the contribution, whose files are the types'.
+            skeleton: the skeleton unit, whose files a compilation unit uses; None for types.
+            part: the sections whose files a type unit uses.
             kind: DW_UT of the units.
 
         Returns:
-            DW_AT_stmt_list -> its value; nothing where there is no table.
+            DW_AT_stmt_list -> the table's offset; {} where there is no table.
         """
         files = part.sections.get("line")
         if skeleton is not None and (kind == _SPLIT_COMPILE or not files):
@@ -472,7 +481,7 @@ class _Joined:
         return {_STMT_LIST: self._placed("line", files)} if files else {}
 
     def _placed(self, name: str, data: bytes) -> int:
-        """Return the offset of data in a section; put the data behind it the first time.
+        """Return the offset of data in a section; append the data the first time.
 
         Args:
             name: of the section, without `.debug_`.
@@ -484,13 +493,13 @@ class _Joined:
         return self._known[key]
 
     def _files(self, at: int) -> bytes:
-        """Return a line table's files without its lines, which the skeleton has already: its
-        header.
+        """Return the header of a line table, with its length, as a table that has files and no
+        lines.
+
+        The lines are left out: the skeleton has them. Source: DWARF 5 and DWARF 4, section 6.2.4.
 
         Args:
             at: offset of the table in the program's .debug_line.
-
-        Source: DWARF 5, section 6.2.4; DWARF 4, section 6.2.4.
         """
         data: bytes = contents(self._info.debug_line_sec)
         word, length = (8, 12) if data[at : at + 4] == b"\xff" * 4 else (4, 4)
@@ -503,7 +512,8 @@ class _Joined:
         return _length_of(kept, word, self._order) + kept
 
     def _moved_strings(self, part: _Contribution, header: int, word: int) -> bytes:
-        """Return a table of strings' offsets that finds them behind the program's.
+        """Append a contribution's strings once, and return its table of offsets, adjusted to their
+        place.
 
         Args:
             part: whose table it is.
@@ -521,13 +531,14 @@ class _Joined:
         return data[:header] + struct.pack(form, *[start + offset for offset in offsets])
 
     def _list_code(self, skeleton: Any, place: int, header: Header) -> None:
-        """Say in .debug_aranges that the code of a skeleton is a split unit's as well.
+        """Append tables to .debug_aranges: the skeleton's code, listed for the split unit and the
+        skeleton.
 
-        Both are listed, as a table that knows one of them is not asked for the other.
+        Both are listed, since readers take a unit that the section names to be listed completely.
 
         Args:
-            skeleton: the program's unit.
-            place: offset of the split unit.
+            skeleton: the skeleton unit.
+            place: offset of the split unit in the program's .debug_info.
             header: of the split unit, where it came from.
         """
         order, word, size = self._order, header.word, header.address
@@ -560,27 +571,35 @@ def _length_of(body: bytes, word: int, order: Any) -> bytes:
 
 
 def _number(data: bytes, header: Header) -> bytes:
-    """Return the 8 bytes that a skeleton and its split unit have in common: the end of the
-    header.
+    """Return the DWO id of a skeleton or split unit of DWARF 5: the last 8 bytes of its header.
+
+    Args:
+        data: the section that has the unit.
+        header: the unit's.
     """
     return data[header.first - 8 : header.first]
 
 
 def _number_in(attributes: Any, name: str) -> int:
-    """Return the value of an attribute; 0 where it is not there."""
+    """Return the value of a unit's attribute; 0 where there is none.
+
+    Args:
+        attributes: name -> attribute, as pyelftools has them.
+        name: of the attribute.
+    """
     return int(attributes[name].value) if name in attributes else 0
 
 
 @frozen
 class _SplitUnit:
-    """A unit of a contribution.
+    """A unit of a .dwo file or of a part of a .dwp.
 
     Attributes:
         header: its header; offsets are in `sections.info`.
         kind: DW_UT.
         section: "info", or "types" of DWARF 4.
-        number: the 8 bytes that it has in common with its skeleton; b"" of types.
-        sections: the contribution's; `info` is the section that has the unit.
+        number: its DWO id, 8 bytes; b"" of types.
+        sections: those that it is in; `info` is the section that has the unit.
     """
 
     header: Header
@@ -614,17 +633,20 @@ def _units(part: _Contribution, order: Any) -> Iterator[_SplitUnit]:
 
 
 def _split_table(data: bytes, at: int, first: int, version: int) -> tuple[bytes, bytes]:
-    """Return a unit's abbreviations in two parts, between which attributes of one can be added.
+    """Return a table of abbreviations in two parts; between them attributes of one can be added.
 
     Args:
-        data: .debug_abbrev.
-        at: offset of the unit's.
-        first: number of the one that is added to.
+        data: contents of .debug_abbrev.
+        at: offset of the table.
+        first: number of the abbreviation that attributes are to be added to.
         version: of DWARF; forms of version 4 become those that version 5 has for the same.
+
+    Returns:
+        (the bytes up to the end of that abbreviation's attributes, the bytes from there on).
 
     Raises:
         ValueError: there is none of this number, or entries have offsets into sections.
-        IndexError: they are damaged.
+        IndexError: the table is damaged.
     """
     refused = _INTO_SECTIONS if version == 5 else _INTO_SECTIONS - {_SEC_OFFSET}
     out = bytearray()
@@ -660,7 +682,11 @@ def _split_table(data: bytes, at: int, first: int, version: int) -> tuple[bytes,
 
 
 def _constants(values: dict[int, int]) -> bytes:
-    """Return attributes, as an abbreviation has them whose values are in it (signed LEB128)."""
+    """Return attributes with constant values, as bytes of an abbreviation (DW_FORM_implicit_const).
+
+    Args:
+        values: DW_AT -> value.
+    """
     return b"".join(
         _leb_of(name) + _leb_of(_IMPLICIT_CONST) + _leb_of(value, signed=True)
         for name, value in values.items()

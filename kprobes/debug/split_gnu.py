@@ -1,9 +1,7 @@
-"""Split DWARF 4, which gcc and clang write with `-gdwarf-4 -gsplit-dwarf`: what differs from DWARF
-5.
+"""Split DWARF 4 (`-gdwarf-4 -gsplit-dwarf` of gcc and clang): what differs from DWARF 5.
 
 Units have no kinds in their headers, tables of strings and addresses have no headers, lists of code
-stand in the program, and those of locations name addresses by their numbers.
-
+stand in the program, and lists of locations name addresses by index.
 Source: https://gcc.gnu.org/wiki/DebugFission and DebugFissionDWP.
 """
 
@@ -38,8 +36,8 @@ _END, _BASE, _START_END, _START_LENGTH, _OFFSETS = range(5)
 
 
 def may_be_split(sections: Sections) -> bool:
-    """Tell whether a program may have skeleton units of any kind; it is quick, and may be wrong
-    where there are none.
+    """Whether a program may have skeleton units of any kind; quick, sometimes True where it has
+    none.
     """
     if may_be_of_gnu(sections):
         return True
@@ -53,22 +51,24 @@ def may_be_split(sections: Sections) -> bool:
 
 
 def may_be_of_gnu(sections: Sections) -> bool:
-    """Tell whether a program may have skeleton units of DWARF 4; it is quick."""
+    """Whether a program may have skeleton units of DWARF 4; quick, sometimes True where it has
+    none.
+    """
     return sections.abbrev.find(_NAMES_A_FILE_OF_GNU) >= 0
 
 
 def number_of_unit(sections: Sections, header: Header) -> bytes | None:
-    """Return the 8 bytes that a skeleton and its split unit have in common.
+    """Return the DWO id (8 bytes) that a DWARF 4 skeleton unit and its split unit share.
 
     Args:
         sections: which have the unit.
         header: the unit's.
 
     Returns:
-        None: it is no skeleton, and no split unit.
+        None: the unit is neither a skeleton nor a split unit.
 
     Raises:
-        what is in DAMAGE.
+        errors in DAMAGE: the unit is damaged.
     """
     scanner = UnitScanner(sections)
     first = scanner.first_fields(header, {_DATA8})
@@ -77,14 +77,15 @@ def number_of_unit(sections: Sections, header: Header) -> bytes | None:
 
 @define
 class ListMover:
-    """Rewrites what a split unit says of lists, so that it is said as in a unit of a whole program.
+    """Rewrites the offsets of lists in a split unit of DWARF 4, so that it can stand in the
+    program.
 
     Attributes:
         addresses: the program's addresses from the unit's first one on, the contents of
             .debug_addr.
         locations: contents of .debug_loc.dwo.
         ranges: offset in the program's .debug_ranges from which the unit counts.
-        order: "little" or "big".
+        order: the byte order, "little" or "big".
         size: bytes of an address.
         base: address from which the unit's code counts.
     """
@@ -99,17 +100,17 @@ class ListMover:
     def move(
         self, sections: Sections, header: Header, unit: bytearray, lists: bytearray, at: int
     ) -> None:
-        """Write where lists are now into a unit.
+        """Write the new offsets of its lists into a copy of a unit; convert its lists of locations.
 
         Args:
             sections: which have the unit.
-            header: the unit's, there.
-            unit: a copy of its bytes, which is changed.
-            lists: receives the lists of locations.
-            at: offset that the first byte of `lists` gets in the program's section.
+            header: the unit's, with offsets in `sections`.
+            unit: a copy of the unit's bytes, which is changed.
+            lists: the converted lists of locations are appended.
+            at: offset that the first byte of `lists` gets in the program's .debug_loc.
 
         Raises:
-            what is in DAMAGE.
+            errors in DAMAGE: the unit is damaged.
         """
         moved: dict[int, int] = {}
         wanted: Set[int] = {_SEC_OFFSET}
@@ -128,7 +129,9 @@ class ListMover:
             unit[where : where + header.word] = new.to_bytes(header.word, self.order)
 
     def _classic(self, at: int) -> bytes:
-        """Return a list of locations as .debug_loc has it (DWARF 4, section 2.6.2).
+        """Convert a list of locations from .debug_loc.dwo to the form of .debug_loc.
+
+        Source: DWARF 4, section 2.6.2.
 
         Args:
             at: offset of the list in .debug_loc.dwo.
@@ -157,12 +160,15 @@ class ListMover:
             at = behind
 
     def _bounds(self, kind: int, at: int, base: int) -> tuple[int, int, int]:
-        """Return (start, end, offset behind them) of an entry of a list.
+        """Decode the addresses of one entry of a list in .debug_loc.dwo.
 
         Args:
             kind: DW_LLE_GNU.
-            at: offset behind it.
+            at: offset behind the kind.
             base: address from which offsets count.
+
+        Returns:
+            (start, end, offset behind them).
 
         Raises:
             ValueError: there is no such kind.
@@ -183,7 +189,7 @@ class ListMover:
         raise ValueError(f"a list of locations has an entry of unknown kind {kind}")
 
     def _address(self, number: int) -> int:
-        """Return an address of the unit's by its number.
+        """Return an address of the unit by its index in the program's .debug_addr.
 
         Raises:
             ValueError: there is none.

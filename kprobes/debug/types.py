@@ -86,14 +86,14 @@ class Member:
 
 @frozen
 class VirtualMember:
-    """A member of a virtual base class: its object says where that is.
+    """A member of a virtual base class; where the base is, each object says in memory.
 
     Attributes:
-        bases: the way to the base, as dereferences: (bytes from the object, or from the base
-            before, to a part with a table of virtual functions; bytes from that table down to
-            the word that says how far behind the part the base is).
+        bases: the way from the object to the base, as steps (bytes to the part that has a table of
+            virtual functions, bytes from that table down to the word that has the distance from
+            the part to the base).
         base: offset of the base's entry: ways to the same base lead to the same place.
-        member: the member, whose offset is in the base.
+        member: the member, whose offset counts from the base.
     """
 
     bases: tuple[tuple[int, int], ...]
@@ -103,11 +103,11 @@ class VirtualMember:
 
 @frozen
 class Variants:
-    """The variants of an enumeration of Rust's.
+    """The variants of an enumeration of Rust.
 
     Attributes:
-        discriminant: the number that says which it is; None: there is one variant.
-        members: value of the discriminant -> the variant; None is all other values.
+        discriminant: the number that says which variant it is; None: there is only one variant.
+        members: value of the discriminant -> the variant; the key None is for all other values.
     """
 
     discriminant: Member | None
@@ -115,7 +115,7 @@ class Variants:
 
 
 class CType:
-    """A type of the guest's.
+    """A C, C++ or Rust type of the guest, read from its entry of debug information when asked for.
 
     Attributes:
         name: as C writes it.
@@ -134,15 +134,15 @@ class CType:
         depth: int = 0,
         budget: list[int] | None = None,
     ) -> None:
-        """Wrap an entry.
+        """Wrap an entry, and follow its qualifiers and typedefs to the type itself.
 
         Args:
             die: the type's entry, None for void.
             word: bytes of a pointer.
             order: the guest's byte order, "little" or "big".
             find: entry of a declaration -> its definition; None where there is none.
-            depth: types that this is within.
-            budget: how many members may still be read.
+            depth: how many types this one is nested in; ends damaged files' endless nesting.
+            budget: [how many members may still be read], shared with the types within; None: MOST.
         """
         self._word = word
         self._order = order
@@ -164,17 +164,19 @@ class CType:
 
     @property
     def die_line(self) -> int:
-        """The line where it is declared; 0 where nothing says."""
+        """The source line in which the type is declared; 0: not told."""
         return _number(self._die, "DW_AT_decl_line") if self._die is not None else 0
 
     @property
     def definition(self) -> Any:
-        """The entry of its definition, where there is one."""
+        """The entry that defines the type; the declaration where no definition is found; None for
+        void.
+        """
         return self._full
 
     @property
     def die(self) -> Any:
-        """The entry of the type, qualifiers and typedefs taken off; None for void."""
+        """The type's entry, behind all qualifiers and typedefs; None for void."""
         return self._die
 
     @cached_property
@@ -194,7 +196,7 @@ class CType:
 
     @property
     def is_reference(self) -> bool:
-        """True for a reference of C++'s, whose members stand behind a point."""
+        """Whether it is a reference of C++, whose target's members are written with a point."""
         return self._die is not None and _tag(self._die) in (
             "reference_type",
             "rvalue_reference_type",
@@ -202,12 +204,14 @@ class CType:
 
     @cached_property
     def base_name(self) -> str:
-        """The name of its own entry; "" where that has none."""
+        """The name that the type's own entry has, without "struct "; "" where it has none."""
         return _text(self._die, "DW_AT_name") if self._die is not None else ""
 
     @cached_property
     def name(self) -> str:
-        """The name as C writes it, a typedef's where it has one."""
+        """The type's name as C writes it: "struct table", "char *"; the typedef's, where it has
+        one.
+        """
         if self.alias:
             return self.alias
         if self.kind == "pointer" and self.target is not None:
@@ -225,7 +229,7 @@ class CType:
 
     @cached_property
     def size(self) -> int:
-        """The number of bytes; 0 where it is unknown."""
+        """Bytes of the type; 0: not known."""
         if self.kind == "pointer":
             return self._word
         if self.kind == "array" and self.target is not None:
@@ -234,20 +238,24 @@ class CType:
 
     @cached_property
     def bits(self) -> int:
-        """Bits of a number that count: fewer than its bytes have for C's _BitInt."""
+        """Bits of a number that count; fewer than its bytes have for C's _BitInt."""
         whole = 8 * self.size
         given = _number(self._die, "DW_AT_bit_size") if self.kind == "int" else 0
         return given if 0 < given < whole else whole
 
     @cached_property
     def order(self) -> str:
-        """The byte order of its numbers: the guest's, unless the type has one of its own."""
+        """Byte order of the type's numbers, "little" or "big": the guest's, unless the type has its
+        own.
+        """
         own = _number(self._die, "DW_AT_endianity") if self._die is not None else 0
         return {1: "big", 2: "little"}.get(own, self._order)
 
     @cached_property
     def _full(self) -> Any:
-        """The type's definition, where it is only declared here."""
+        """The entry that defines the type; the type's own where that is none or there is no
+        other.
+        """
         if (
             self._die is not None
             and "DW_AT_declaration" in self._die.attributes
@@ -269,8 +277,9 @@ class CType:
 
     @cached_property
     def target(self) -> CType | None:
-        """The type that a pointer points at, or that an array is of (of one of two dimensions: its
-        rows); None for other types.
+        """What a pointer points at, or what an array consists of: of several dimensions, its rows.
+
+        None for other types.
         """
         if self.kind == "array" and len(self.dims) > 1:
             return Derived.array(self.element, self.dims[1:])
@@ -278,23 +287,25 @@ class CType:
 
     @cached_property
     def element(self) -> CType:
-        """The type of the numbers of an array of any dimensions."""
+        """The type of an array's innermost elements, whatever its dimensions."""
         return self._other(_type_of(self._die))
 
     @cached_property
     def dims(self) -> tuple[int | None, ...]:
-        """Elements in each dimension of an array; None where the type does not say."""
+        """Number of elements in each dimension of an array; None in the place of one that is not
+        told.
+        """
         return tuple(_elements(child) for child in self.subranges) or (None,)
 
     @cached_property
     def subranges(self) -> list[Any]:
-        """The entries of an array's dimensions."""
+        """The entries of an array's dimensions, from which `dims` is read."""
         found = children(self._die) if self.kind == "array" else []
         return [child for child in found if _tag(child) in ("subrange_type", "enumeration_type")]
 
     @property
     def bounded(self) -> bool:
-        """False for an array whose number of elements the type does not say."""
+        """Whether the type says how many elements an array has; True for all other types."""
         return self.kind != "array" or self.dims[0] is not None
 
     @cached_property
@@ -304,7 +315,7 @@ class CType:
 
     @cached_property
     def values(self) -> Mapping[str, int]:
-        """Names and values of an enumeration."""
+        """Name -> value of each enumerator of an enumeration; {} for other types."""
         entries = children(self._full) if self.kind == "enum" else []
         return {
             _text(c, "DW_AT_name"): _number(c, "DW_AT_const_value")
@@ -314,27 +325,30 @@ class CType:
 
     @property
     def members(self) -> Mapping[str, Member]:
-        """Of a structure or union, by name; those of anonymous ones and of base classes within it,
-        too.
+        """Name -> member of a structure or union, with those of anonymous members and base
+        classes.
         """
         return self._members[0]
 
     @property
     def hidden(self) -> Mapping[str, str]:
-        """Members whose place the type does not say -> why; also those in `virtual`."""
+        """Name -> a clause why the type does not say where this member is; also those in
+        `virtual`.
+        """
         return self._members[1]
 
     @property
     def virtual(self) -> Mapping[str, VirtualMember]:
-        """Members of virtual base classes, whose places an object in memory says, by name."""
+        """Name -> member of a virtual base class, which is found by reading the object."""
         return self._members[2]
 
     @cached_property
     def _members(self) -> tuple[dict[str, Member], dict[str, str], dict[str, VirtualMember]]:
         """The members of a structure or union, with those of base classes and anonymous members.
 
-        Name -> member, name -> why the place of such a member is not known, and name -> member
-        of a virtual base.
+        (name -> member, name -> why the place of such a member is not known, name -> member of a
+        virtual
+        base).
         """
         own: dict[str, Member] = {}
         merged: dict[str, Member] = {}
@@ -377,7 +391,7 @@ class CType:
 
     @cached_property
     def variants(self) -> Variants | None:
-        """The variants of an enumeration of Rust's; None for other types."""
+        """The variants of an enumeration of Rust; None for other types."""
         inside = children(self._full) if self.kind == "struct" else []
         parts = [child for child in inside if _tag(child) == "variant_part"]
         if len(parts) != 1:
@@ -395,8 +409,10 @@ class CType:
         return Variants(discriminant, found)
 
     def template(self, name: str) -> CType | None:
-        """Return the type that a template's parameter stands for; None: there is no such
-        parameter.
+        """Return the type that a C++ template's or Rust generic's parameter stands for: "T".
+
+        Returns:
+            None: the type has no parameter of this name.
         """
         for child in children(self._full) if self._die is not None else []:
             if _tag(child) == "template_type_param" and _text(child, "DW_AT_name") == name:
@@ -407,13 +423,14 @@ class CType:
     def _merge(
         merged: dict[str, Member], hidden: dict[str, str], inside: CType, offset: int | None
     ) -> None:
-        """Add the members of a base class or an anonymous structure.
+        """Add the members of a base class or an anonymous structure to those of the type around it.
 
         Args:
             merged: name -> member; is changed.
             hidden: name -> why its place is not known; is changed.
-            inside: the type of the base class or structure.
-            offset: of it, in bytes; None: a virtual base, whose offset the object says.
+            inside: the type of the base class or anonymous structure.
+            offset: bytes from the type around it; None: a virtual base, whose offset the object
+                says.
         """
         hidden |= inside.hidden
         for name, member in inside.members.items():
@@ -425,7 +442,9 @@ class CType:
                 merged[name] = evolve(member, offset=offset + member.offset)
 
     def _member(self, die: Any) -> Member | None:
-        """Return a member, or a base class; None: its offset is no constant."""
+        """Return the member or base class that an entry describes; None: its offset is no
+        constant.
+        """
         type = self._other(_type_of(die))
         name = _text(die, "DW_AT_name")
         offset = _constant_place(die)
@@ -437,13 +456,13 @@ class CType:
         return self._bit_field(die, name, type, offset, bits)
 
     def _bit_field(self, die: Any, name: str, type: CType, offset: int, bits: int) -> Member:
-        """Return a bit field, with the bytes that it is read from, and where its bits are in them.
+        """Return a bit field, with the bytes to read it from, and where its bits are in them.
 
         Args:
             die: the member's entry.
             name: its name.
             type: its type.
-            offset: of the bytes that its bits are counted from.
+            offset: bytes from the structure to where its bits are counted from.
             bits: how many.
         """
         unit = _number(die, "DW_AT_byte_size") or type.size
@@ -486,12 +505,14 @@ class CType:
 def _virtual_members(
     die: Any, inside: CType, member: Member | None
 ) -> Iterator[tuple[str, VirtualMember]]:
-    """Yield (name, member) of virtual bases that a base class is, or has.
+    """Yield (name, member) of each member that a base class brings in from virtual bases.
+
+    The base class may be a virtual one itself, or have some.
 
     Args:
         die: the entry of the base class.
         inside: its type.
-        member: where it is; None: its offset is no constant.
+        member: the base class as a member; None: it is virtual: its offset is no constant.
     """
     if member is not None:
         for name, each in inside.virtual.items():
@@ -509,10 +530,13 @@ def _virtual_members(
 
 
 def _slot(die: Any) -> int | None:
-    """Return how far below the table of virtual functions the offset of a virtual base is.
+    """Return where the offset of a virtual base is: bytes below the table of virtual functions.
 
-    What compilers write for it (Itanium C++ ABI, 2.5.2) is DW_OP_dup, DW_OP_deref, a constant,
-    DW_OP_minus, DW_OP_deref, DW_OP_plus.
+    Compilers write it (Itanium C++ ABI, 2.5.2) as DW_OP_dup, DW_OP_deref, a constant, DW_OP_minus,
+    DW_OP_deref, DW_OP_plus.
+
+    Args:
+        die: entry of the inheritance.
 
     Returns:
         Bytes; None: the place is written in another way.
@@ -536,11 +560,12 @@ def _slot(die: Any) -> int | None:
 
 
 def _tag(die: Any) -> str:
+    """Return an entry's tag without DW_TAG_: "structure_type"."""
     return str(die.tag).removeprefix("DW_TAG_")
 
 
 def _text(die: Any, name: str) -> str:
-    """Return the text of an attribute; "" where it is not there."""
+    """Return the text of an attribute; "" where there is none."""
     found = die.attributes.get(name)
     return (
         found.value.decode("utf-8", "backslashreplace")
@@ -556,13 +581,19 @@ def _number(die: Any, name: str, default: int = 0) -> int:
 
 
 def constant(die: Any, name: str) -> int | None:
-    """Return the value of an attribute that is a constant; None: it is none, or not there."""
+    """Return the value of an attribute that is a constant number; None: it is another, or there is
+    none.
+    """
     found = die.attributes.get(name)
     return found.value if found is not None and found.form in _CONSTANT else None
 
 
 def _elements(subrange: Any) -> int | None:
-    """Return the number of elements of a dimension; None: it has no constant bound."""
+    """Return the number of elements of an array's dimension; None: its bound is no constant.
+
+    Args:
+        subrange: entry of the dimension.
+    """
     count = constant(subrange, "DW_AT_count")
     if count is not None:
         return max(count, 0)
@@ -575,7 +606,11 @@ def _elements(subrange: Any) -> int | None:
 
 
 def _constant_place(die: Any) -> int | None:
-    """Return the bytes from an object's beginning to a member; None: that is no constant."""
+    """Return the bytes from an object's beginning to a member; None: they are no constant.
+
+    Args:
+        die: the member's entry.
+    """
     found = die.attributes.get("DW_AT_data_member_location")
     if found is None:
         return 0
@@ -596,7 +631,7 @@ def _constant_place(die: Any) -> int | None:
 
 
 def _type_of(die: Any) -> Any:
-    """Return the entry of an entry's type; None for void."""
+    """Return the entry of an entry's type; None: it is void, or damaged."""
     if "DW_AT_type" not in die.attributes:
         return None
     try:
@@ -606,11 +641,11 @@ def _type_of(die: Any) -> Any:
 
 
 class Derived(CType):
-    """A pointer to a type, or an array of it, that no file names."""
+    """A pointer or array type that is made here, not read from an entry of a file."""
 
     @classmethod
     def of(cls, target: CType, arch: Arch, count: int | None) -> Derived:
-        """Return a pointer to a type, or an array of it.
+        """Make the type of a pointer to a type, or of an array of it.
 
         Args:
             target: the type.
@@ -632,7 +667,7 @@ class Derived(CType):
 
     @classmethod
     def array(cls, element: CType, dims: tuple[int | None, ...]) -> Derived:
-        """Return an array type.
+        """Make an array type.
 
         Args:
             element: type of its elements.

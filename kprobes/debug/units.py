@@ -1,6 +1,4 @@
-"""The contents of a file's compilation units: functions by name and address, types by name,
-lines.
-"""
+"""The compilation units of one file: functions by address, types and variables by name, lines."""
 
 from __future__ import annotations
 
@@ -70,8 +68,14 @@ _WITH_CALLS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")
 
 @frozen(eq=False)
 class Function:
-    """A function, by its entry. start, end: link addresses of the part that it is entered in. unit:
-    its compilation unit.
+    """A function, by its entry of debug information.
+
+    Attributes:
+        name: its name in the source.
+        start: link address at which it is entered.
+        end: link address behind the range of code that has `start`; it may have further ranges.
+        die: its entry.
+        unit: pyelftools' view of its compilation unit.
     """
 
     name: str
@@ -82,16 +86,15 @@ class Function:
 
 
 def units_of(file: LoadedFile, symbols: Symbols | None = None, bits: int = 64) -> Units:
-    """Return the units of a file.
+    """Return the units of a file, made once; of a file without DWARF those made of its BTF, if any.
 
     Args:
         file: the file.
-        symbols: the machine's, by which the functions of a file with BTF are found; None: it has
-            none then.
+        symbols: the machine's, which give the addresses of BTF's functions; None: BTF is not read.
         bits: of an address.
 
     Raises:
-        what is in DAMAGE.
+        errors in DAMAGE: the debug information is damaged.
     """
     units = cached(file, "units", partial(Units, file))
     if symbols is None or units.info is not None:
@@ -106,7 +109,7 @@ def _units_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> Units | None
 
     Args:
         file: the file.
-        symbols: of the guest, which say where functions are.
+        symbols: the guest's, which say where functions are.
         bits: of addresses.
     """
     identity = identity_of_btf(file, symbols.files, symbols, bits)
@@ -118,14 +121,16 @@ def _units_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> Units | None
 
 
 def _made_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> tuple[bytes, bytes]:
-    """Return a file's BTF as entries of DWARF: contents of .debug_info and of .debug_abbrev.
-
-    (b"", b"") where it has no BTF, or that is damaged.
+    """Write a file's BTF as DWARF.
 
     Args:
         file: the file.
-        symbols: of the guest, which say where functions are.
+        symbols: the guest's, which say where functions are.
         bits: of addresses.
+
+    Returns:
+        (contents of .debug_info, contents of .debug_abbrev); (b"", b"") where the file has no BTF,
+        or that is damaged.
     """
     types = btf_of(file, symbols.files)
     if types is None:
@@ -139,20 +144,22 @@ def _made_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> tuple[bytes, 
 
 
 class Units:
-    """The units of one file. Everything is read when it is first asked for, and of the units that
-    have it only.
+    """The units of one file. Each thing is read when it is first asked for, from the units that
+    have it.
+
+    Addresses are link addresses; `n` is always the index of a unit in `headers`.
 
     Attributes:
-        info: pyelftools' view of the file; None where it has no DWARF.
-        headers: of the units, which are read as far as somebody asks.
+        info: pyelftools' DWARFInfo of the file; None where it has no DWARF.
+        headers: headers of the units, decoded as far as they are asked for.
     """
 
     def __init__(self, file: LoadedFile, given: Any = None) -> None:
-        """Read where units are.
+        """Find the file's sections; append the units of split DWARF (.dwo files) if it has some.
 
         Args:
             file: the file.
-            given: pyelftools' view of DWARF that was made of what the file has; None: it has DWARF.
+            given: DWARFInfo that was made of the file's BTF; None: the file's own DWARF is read.
         """
         self.info: Any
         self.info, path, data = dwarf_of_source(file) if given is None else (given, "", b"")
@@ -177,7 +184,7 @@ class Units:
         self._tables: dict[int, LineTable] = {}
 
     def unit(self, n: int) -> Any:
-        """pyelftools' view of the n-th unit. Raises what is in DAMAGE."""
+        """Return pyelftools' view of the n-th unit. Raises errors in DAMAGE: it is damaged."""
         return self.info.get_CU_at(self.headers[n].offset)
 
     # --- which unit
@@ -195,7 +202,10 @@ class Units:
 
     @cached_property
     def _unlisted(self) -> dict[int, list[tuple[int, int]] | None]:
-        """Units that .debug_aranges does not list -> where each has code; None: it does not say."""
+        """n -> (start, end) of each range of code, for units that .debug_aranges leaves out.
+
+        None in the place of a list: the unit does not say where it has code.
+        """
         listed = {self.headers.number_at(offset) for offset in self._listed.units()}
         return {n: self._code_of(n) for n in range(len(self.headers)) if n not in listed}
 
@@ -206,7 +216,9 @@ class Units:
             n: index of the unit in `headers`.
 
         Returns:
-            (start, end) link addresses of each piece; None: the entry does not say, or is damaged.
+            (start, end) link addresses of each range; [] for a unit without code; None: the entry
+            does
+            not say, or is damaged.
         """
         try:
             if self._scanner.has_no_code(self.headers[n]):
@@ -217,10 +229,12 @@ class Units:
             return None
 
     def units_with(self, start: int, end: int) -> Iterator[int]:
-        """Yield indices in `headers` of the units that may have code in a range.
+        """Yield the indices in `headers` of the units that may have code in a range.
 
-        First those that say so in .debug_aranges; then those whose first entry says so, or says
-        nothing. Where .debug_aranges has the whole range, the latter are left out.
+        First come those that .debug_aranges names. Unless it names units for the whole range, those
+        that
+        it does not list follow, if their own entries name the range or do not say where their code
+        is.
 
         Args:
             start: first link address.
@@ -242,16 +256,19 @@ class Units:
 
     @cached_property
     def _quick(self) -> QuickScanner | None:
-        """The scanner of units that is in C; None where this process has no host code."""
+        """The scanner of units in C; None where this host cannot run it."""
         return quick_scanner(self._sections)
 
     def _contents(self, n: int, deep: bool, types: bool) -> UnitContents:
-        """Return what the n-th unit has; nothing where it is damaged.
+        """Scan a unit: in C if possible, else in Python.
 
         Args:
             n: index of the unit in `headers`.
-            deep: also what stands within functions.
-            types: types are wanted; False: functions.
+            deep: True: also what stands within functions.
+            types: True: types are wanted; False: functions. The scan in Python gives both.
+
+        Returns:
+            Its functions or types; nothing where it is damaged.
         """
         try:
             found = None
@@ -272,14 +289,14 @@ class Units:
             return UnitContents()
 
     def _unpack(self, end: int, texts: bool) -> None:
-        """Unpack what host code will look at, where the file has it packed.
+        """Decompress the parts of sections that C code is about to read directly.
 
         Args:
-            end: offset behind a unit in .debug_info.
-            texts: texts are looked at.
+            end: offset in .debug_info up to which they are needed.
+            texts: True: sections of strings as well.
 
         Raises:
-            what is in DAMAGE.
+            errors in DAMAGE: a section is damaged.
         """
         sections = self._sections
         if isinstance(sections.info, UnpackedSection):
@@ -289,9 +306,7 @@ class Units:
             all_of(sections.line_strings)
 
     def _tables_of(self, n: int) -> tuple[bytes, bytes]:
-        """Return the n-th unit's table of addresses, and that of its strings' offsets; b"": it has
-        none.
-        """
+        """Return (the n-th unit's part of .debug_addr, of .debug_str_offsets); b"": it has none."""
         names = ("addr", "addr_base"), ("str_offsets", "str_offsets_base")
         found = []
         for name, base in names:
@@ -307,25 +322,30 @@ class Units:
         return found[0], found[1]
 
     def _functions_of(self, n: int) -> list[tuple[int, int, int]]:
-        """Return (start, end, offset of the entry) of the n-th unit's functions; end 0: it has
-        ranges.
+        """Return (start, end, offset of the entry) of the n-th unit's functions.
+
+        end is 0 for a function whose code is a list of ranges.
         """
         return self._contents(n, False, False).functions
 
     def _nested_functions_of(self, n: int) -> list[tuple[int, int, int]]:
-        """Return the n-th unit's functions and those within them, as _functions_of() does."""
+        """Return (start, end, offset of the entry) of the n-th unit's functions and those nested in
+        them.
+
+        end is 0 for a function whose code is a list of ranges.
+        """
         if n not in self._nested:
             self._nested[n] = self._contents(n, True, False).functions
         return self._nested[n]
 
     def _code(self, n: int) -> tuple[list[tuple[int, int, int]], list[int]]:
-        """Return the code of a unit's functions, by address.
+        """Return the ranges of code of a unit's functions, by address.
 
         Args:
-            n: number of the unit.
+            n: index of the unit in `headers`.
 
         Returns:
-            ((start, end, offset of the function's entry) of each piece, the starts).
+            ((start, end, offset of the function's entry) of each range, the starts alone).
         """
         if n not in self._pieces:
             found: list[tuple[int, int, int]] = []
@@ -336,14 +356,14 @@ class Units:
         return self._pieces[n]
 
     def _parts(self, n: int, offset: int) -> list[tuple[int, int, int]]:
-        """Return the ranges of code of a function that stands in several pieces.
+        """Return the ranges of code of one function.
 
         Args:
-            n: number of the unit, an index of `headers`.
+            n: index of the unit in `headers`.
             offset: of the function's entry in .debug_info.
 
         Returns:
-            (start, end, `offset`) of each piece, link addresses; [] where the entry is damaged.
+            (start, end, `offset`) of each range, link addresses; [] where the entry is damaged.
         """
         try:
             unit = self.unit(n)
@@ -355,7 +375,10 @@ class Units:
             return []
 
     def function_at(self, address: int) -> Function | None:
-        """Return the function that has code at a link address; None: there is none."""
+        """Return the function that has code at a link address; None: no function has.
+
+        Functions nested in others are looked for last.
+        """
         for n in self.units_with(address, address + 1):
             pieces, starts = self._code(n)
             at = bisect.bisect_right(starts, address) - 1
@@ -366,7 +389,7 @@ class Units:
         return self._nested_at(address)
 
     def _nested_at(self, address: int) -> Function | None:
-        """Return the function within another one that has a link address; None: there is none."""
+        """Return the nested function that has code at a link address; None: no function has."""
         for n in self.units_with(address, address + 1):
             for start, end, offset in self._nested_functions_of(n):
                 parts = [(start, end, offset)] if end else self._parts(n, offset)
@@ -375,11 +398,11 @@ class Units:
         return None
 
     def _function(self, n: int, offset: int) -> Function | None:
-        """Return the function that an entry describes.
+        """Return the function that an entry describes, made once.
 
         Args:
-            n: number of its unit.
-            offset: of the entry in the section.
+            n: index of its unit in `headers`.
+            offset: of the entry in .debug_info.
 
         Returns:
             The function; None: the entry has no name or no code, or is damaged.
@@ -406,9 +429,12 @@ class Units:
 
     @cached_property
     def _names(self) -> NameIndex:
-        """Names of types and global variables -> offsets of their entries.
+        """The table of names of types and global variables -> offsets of their entries; kept on
+        disk if big.
 
-        A name begins with the mark of those that say all scopes, or of those that leave them out.
+        Each name begins with _WHOLE (it has all of its scopes: "*geo::Table") or _BARE (it has none
+        of
+        its scopes: ".Table").
         """
         if len(self._sections.info) + len(self._sections.types) < SMALL:
             return NameIndex(made(self._all_names()))
@@ -428,7 +454,9 @@ class Units:
         return kept_names(digest.digest(), self._all_names)
 
     def _all_names(self) -> Iterator[tuple[str, int]]:
-        """Yield (name, offset of its entry) of all types and global variables."""
+        """Read all units; yield (name with its mark, offset of its entry) of all types and
+        variables.
+        """
         for type in self._all_types():
             bare = spelling(type.tag + type.name)
             if not type.scopes:
@@ -438,13 +466,17 @@ class Units:
             yield _BARE + bare, type.offset
 
     def _named(self, name: str) -> list[int]:
-        """Return the offsets of the entries of a name, with all of its scopes or, where there is
-        none, without.
+        """Return the offsets of the entries of a name.
+
+        Args:
+            name: with all of its scopes; or without any, if nothing else has exactly this name.
         """
         return self._names.find(_WHOLE + name) or self._names.find(_BARE + name)
 
     def _all_types(self) -> list[NamedType]:
-        """Return all types of the file, one of each name, size and line."""
+        """Read all units; return their types and global variables, one of each name, size
+        and line.
+        """
         found: dict[tuple[Any, ...], NamedType] = {}
         if self._quick is not None:
             self._quick.note_once()
@@ -456,7 +488,7 @@ class Units:
         return [*found.values()]
 
     def _types_of_type_units(self) -> Iterator[NamedType]:
-        """Yield the types of .debug_types; their offsets count on behind those of .debug_info."""
+        """Yield the types of .debug_types. To their offsets the size of .debug_info is added."""
         behind = len(self._sections.info)
         scanner = UnitScanner(evolve(self._sections, info=self._sections.types))
         for header in self._type_headers:
@@ -476,7 +508,7 @@ class Units:
             header: the unit's.
 
         Raises:
-            what is in DAMAGE: it is damaged.
+            errors in DAMAGE: it is damaged.
         """
         # the header ends in the signature, 8 bytes, and the offset of the type's entry
         behind = header.first - header.word
@@ -485,7 +517,7 @@ class Units:
 
     @property
     def type_names(self) -> Iterable[str]:
-        """The spellings of all types."""
+        """The names of all types with their scopes, spelled as spelling() does."""
         return [
             name[1:]
             for name in dict.fromkeys(self._names)
@@ -493,24 +525,35 @@ class Units:
         ]
 
     def types(self, name: str) -> list[Any]:
-        """Return the entries of the types of a spelling: one of each size and line of declaration.
+        """Return the entries that define a type: one of each size and line of declaration.
 
-        A spelling without scopes stands for types with scopes where there is no type without.
+        Args:
+            name: as spelling() gives it. Without scopes it stands for types with scopes, where
+                there
+                is no type without.
 
         Raises:
-            what is in DAMAGE: the debug information is damaged.
+            errors in DAMAGE: the debug information is damaged.
         """
         return [self._entry(offset) for offset in self._named(name)]
 
     def local_types(self, name: str) -> list[Any]:
-        """The entries of types of a spelling that stand within functions. Raises what is in
-        DAMAGE.
+        """Return the entries of types of a name, those within functions among them. Reads all
+        units.
+
+        Args:
+            name: as spelling() gives it, without scopes.
+
+        Raises:
+            errors in DAMAGE: the debug information is damaged.
         """
         return [self._entry(offset) for offset in self._all_local.get(name, ())]
 
     @cached_property
     def _all_local(self) -> dict[str, list[int]]:
-        """Spelling -> offsets of the entries of all types, those within functions among them."""
+        """Spelling without scopes -> offsets of the entries of all types, also those within
+        functions.
+        """
         if self._quick is not None:
             self._quick.note_once()
         found: dict[str, list[int]] = {}
@@ -520,8 +563,13 @@ class Units:
         return found
 
     def variables(self, name: str) -> list[Any]:
-        """The entries of the global variables of a name, with or without its scopes. Raises what is
-        in DAMAGE.
+        """Return the entries of the global variables of a name.
+
+        Args:
+            name: with or without its scopes.
+
+        Raises:
+            errors in DAMAGE: the debug information is damaged.
         """
         return [self._entry(offset) for offset in self._named(VARIABLE + name)]
 
@@ -529,7 +577,7 @@ class Units:
         """Return the entry at an offset.
 
         Args:
-            offset: in .debug_info; those of .debug_types count on behind it.
+            offset: in .debug_info; beyond its end: in .debug_types, plus the size of .debug_info.
         """
         behind = len(self._sections.info)
         if offset >= behind:
@@ -559,19 +607,19 @@ class Units:
         return found
 
     def lines_of(self, n: int, wanted: Callable[[str], bool]) -> Iterator[Line]:
-        """Yield the lines of some files in the n-th unit.
+        """Yield the lines of some source files in a unit.
 
         Args:
             n: index of the unit in `headers`.
-            wanted: tells of a path whether it is one of them.
+            wanted: path -> True for a file that is wanted.
         """
         return self._table(n).of_file(wanted)
 
     def names_file(self, n: int, name: bytes) -> bool:
-        """Return True if a unit's table of files may have a file of a name.
+        """Whether a unit's table of source files may have a file of a name.
 
         Args:
-            n: number of the unit.
+            n: index of the unit in `headers`.
             name: the file's name, without its folder.
         """
         try:
@@ -586,10 +634,7 @@ class Units:
         )
 
     def line_at(self, address: int) -> Line | None:
-        """Return the line of a link address; None: it is not known.
-
-        Only tables of units that say that they have code there are read.
-        """
+        """Return the line whose code a link address is in; None: it is not known."""
         for n in self.units_with(address, address + 1):
             found = self._table(n).at(address)
             if found is not None:
@@ -597,7 +642,7 @@ class Units:
         return None
 
     def _table(self, n: int) -> LineTable:
-        """The lines of a unit, by address; read once."""
+        """Return the n-th unit's table of lines, decoded once; an empty one where it is damaged."""
         if n not in self._tables:
             try:
                 self._tables[n] = line_table(self.info, self.unit(n))
@@ -607,11 +652,11 @@ class Units:
 
 
 def _sections(info: Any, order: str) -> Sections:
-    """Return the sections of a file that UnitScanner reads; b"" for one that there is not.
+    """Return the sections of a file that UnitScanner reads; b"" for one that does not exist.
 
     Args:
         info: pyelftools' view of the file.
-        order: "little" or "big", the byte order.
+        order: the byte order, "little" or "big".
     """
 
     def data(name: str) -> bytes:
@@ -629,16 +674,17 @@ def _sections(info: Any, order: str) -> Sections:
 
 
 def _address(info: Any, unit: Any, number: int) -> int:
+    """Return an address of a unit by its index in the unit's table of addresses."""
     return int(info.get_addr(unit, number))
 
 
 def _text(info: Any, unit: Any, number: int) -> bytes:
-    """Return a string of a unit's table of strings.
+    """Return a string of a unit by its index in the unit's table of strings.
 
     Args:
         info: pyelftools' view of the file.
         unit: the unit.
-        number: of the string in the table.
+        number: index of the string.
     """
     base = unit.get_top_DIE().attributes["DW_AT_str_offsets_base"].value
     word = 8 if unit.structs.dwarf_format == 64 else 4
@@ -656,7 +702,8 @@ _OF_INTEGERS = frozenset(("char", "short", "long", "int", "unsigned", "signed"))
 
 
 def spelling(name: str) -> str:
-    """Return a type's name without const and volatile, the words of C's integers in one order.
+    """Return a type's name in one spelling: without const and volatile, words of integers in one
+    order.
 
     `long unsigned int` and `unsigned long` both give `long unsigned`.
     """
@@ -671,7 +718,12 @@ def spelling(name: str) -> str:
 
 
 def text(die: Any, name: str) -> str:
-    """Return the text of an attribute; "": there is none."""
+    """Return the text of an attribute; "": there is none.
+
+    Args:
+        die: the entry.
+        name: of the attribute, "DW_AT_name".
+    """
     found = die.attributes.get(name)
     return (
         found.value.decode("utf-8", "backslashreplace")
@@ -681,7 +733,7 @@ def text(die: Any, name: str) -> str:
 
 
 def named(die: Any) -> Any:
-    """Return the entry that has an entry's name and type.
+    """Follow an entry to the one that has its name and type; return `die` where it is that itself.
 
     Of an inlined or copied function that is the original, of a definition its declaration.
     """
@@ -715,7 +767,7 @@ def scopes_of(die: Any) -> str:
 
 
 def _function(die: Any, unit: Any) -> Function | None:
-    """Return the function that an entry describes. Raises what is in DAMAGE.
+    """Return the function that an entry describes.
 
     Args:
         die: the entry.
@@ -723,6 +775,9 @@ def _function(die: Any, unit: Any) -> Function | None:
 
     Returns:
         The function; None: the entry has no code or no name.
+
+    Raises:
+        errors in DAMAGE: the debug information is damaged.
     """
     parts = [*spans(die, unit)]
     name = text(named(die), "DW_AT_name")
@@ -735,16 +790,21 @@ def _function(die: Any, unit: Any) -> Function | None:
 
 
 def takes_a_word(type: CType, arch: Arch) -> bool:
-    """Return True for a type of parameters that take one word of the integer arguments."""
+    """Whether a parameter of a type takes one word of the integer arguments: an integer, or a
+    pointer.
+    """
     return type.kind in ("int", "char", "bool", "enum", "pointer") and type.size <= arch.bits // 8
 
 
 def call_site(function: Function, address: int) -> Any:
-    """Return the entry of the call that returns to a link address; None: there is none.
+    """Return the entry of the call after which a function goes on at an address.
 
     Args:
         function: has the call.
-        address: link address where the call returns to.
+        address: link address to which the call returns.
+
+    Returns:
+        None: no entry describes such a call.
     """
     todo = children(function.die)
     while todo:
@@ -771,7 +831,11 @@ def tail_calls(function: Function) -> Iterator[Any]:
 
 
 def callee(site: Any) -> Any:
-    """Return the entry of the function that a call's entry names; None: it names none."""
+    """Return the entry of the function that a call calls; None: the call's entry does not say.
+
+    Args:
+        site: the call's entry.
+    """
     link = next(
         (
             name
@@ -784,7 +848,7 @@ def callee(site: Any) -> Any:
 
 
 def inlined_in(die: Any, name: str) -> Iterator[int]:
-    """Yield the link addresses where a function stands inlined in another one.
+    """Yield the link addresses at which inlined copies of a function begin within another one.
 
     Args:
         die: entry of the other one.
@@ -809,17 +873,18 @@ def inlined_in(die: Any, name: str) -> Iterator[int]:
 
 
 def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_location") -> Any:
-    """Return the operations that say where something is at a link address.
+    """Return the operations that say where a variable, or what else an attribute tells, is at an
+    address.
 
     Args:
-        die: has the attribute.
-        function: the function that it is in.
+        die: the entry that has the attribute.
+        function: the function that the entry is in.
         pc: link address of the instruction.
         attribute: its name.
 
     Raises:
-        Unknown: there is no such attribute, or it says nothing for this address.
-        what is in DAMAGE: the debug information is damaged.
+        UnknownValue: there is no such attribute, or it says nothing for this address.
+        errors in DAMAGE: the debug information is damaged.
     """
     from elftools.dwarf.dwarf_expr import DWARFExprParser
     from elftools.dwarf.locationlists import LocationParser
@@ -851,7 +916,11 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
 
 
 def static_address(die: Any) -> int | None:
-    """Return the link address of a variable that has always the same one; None: it has not."""
+    """Return the link address of a global or static variable; None: it has no constant one.
+
+    Args:
+        die: the variable's entry.
+    """
     from elftools.dwarf.dwarf_expr import DWARFExprParser
 
     found = die.attributes.get("DW_AT_location")

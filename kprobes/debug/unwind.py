@@ -1,13 +1,11 @@
-"""Stacks by call frame information (DWARF 5, 6.4): where a function's caller goes on, and the
-registers that it had.
+"""Walks stacks by call frame information (DWARF 5, 6.4): return addresses and callers' registers.
 
 `.eh_frame` and `.debug_frame` of every file that a machine has loaded are read, and where they have
 nothing of some code, SFrame and ORC (unwind_tables.py); where code has none of them, the frame
 pointer is followed, on architectures that have such a convention.
 
 SPARC's functions with a register window have their caller's registers in the window above, in the
-processor: the machine says what is there, where it can look (Regs.callers_window). What is there no
-more is not known.
+processor: the machine reads them, where it can (Regs.callers_window). Else they are not known.
 """
 
 from __future__ import annotations
@@ -45,7 +43,8 @@ class UnwindRow:
     """A row of call frame information: where the caller's registers are, at one instruction.
 
     Attributes:
-        cfa: a register's number and an offset, or an expression.
+        cfa: how the canonical frame address is computed: a register's DWARF number and an offset,
+            or an expression.
         rules: DWARF number of a register -> pyelftools' rule.
         link: DWARF number of the return address.
         structs: pyelftools' structs, by which expressions are parsed.
@@ -60,7 +59,11 @@ class UnwindRow:
 
 
 class Frames:
-    """The call frame information of one file."""
+    """The unwind information of one file: call frame information, SFrame and ORC.
+
+    Args:
+        file: the file.
+    """
 
     def __init__(self, file: LoadedFile) -> None:
         self._bias = file.bias
@@ -89,7 +92,11 @@ class Frames:
         return found
 
     def _row(self, pc: int) -> UnwindRow | None:
-        """Return the row of call frame information for an instruction; None: there is none."""
+        """Return the row of call frame information for an instruction; None: there is none.
+
+        Args:
+            pc: guest address of the instruction.
+        """
         at = bisect.bisect_right(self._starts, pc - self._bias) - 1
         if at < 0 or pc - self._bias >= self._found[at][1]:
             return None
@@ -118,13 +125,13 @@ class Frames:
 
 
 def _entries(file: LoadedFile) -> list[tuple[int, int, int, FrameSection | _ReadFrames]]:
-    """Return where functions with call frame information are, by link address.
+    """Return where the functions are that have call frame information, by link address.
 
     Args:
         file: the file.
 
     Returns:
-        (start, end, offset of the entry, the section that has it) of each.
+        (start, end, offset of the entry, the section that has the entry) of each.
     """
     info = dwarf(file)
     found: dict[int, tuple[int, int, int, FrameSection | _ReadFrames]] = {}
@@ -143,21 +150,21 @@ def _entries(file: LoadedFile) -> list[tuple[int, int, int, FrameSection | _Read
 
 
 class _ReadFrames:
-    """A section with something unusual, of which pyelftools has read all entries.
+    """The entries of an unusual section, all read by pyelftools; takes the place of a FrameSection.
 
     Attributes:
-        functions: (start, end, offset of the entry) of each function.
+        functions: (start, end, offset of the entry) of each function, link addresses.
     """
 
     def __init__(self, info: Any, eh: bool) -> None:
-        """Read.
+        """Read all entries.
 
         Args:
             info: pyelftools' DWARFInfo of the file.
-            eh: the section is .eh_frame; False: .debug_frame.
+            eh: True: the section is .eh_frame; False: .debug_frame.
 
         Raises:
-            what is in DAMAGE: the section is damaged.
+            errors in DAMAGE: the section is damaged.
         """
         self.functions: list[tuple[int, int, int]] = []
         self._entries: dict[int, Any] = {}
@@ -168,14 +175,18 @@ class _ReadFrames:
                 self._entries[entry.offset] = entry
 
     def entry(self, offset: int) -> Any:
-        """Return the entry at an offset."""
+        """Return pyelftools' view of the entry at an offset, from `functions`."""
         return understood(self._entries[offset])
 
 
 def _window_saved(entry: Any) -> float:
-    """Return the link address from which on an entry's function has a register window of its own.
+    """Return the link address from which on a function has a register window of its own (SPARC).
 
-    math.inf: it never has.
+    Args:
+        entry: the function's entry of call frame information.
+
+    Returns:
+        math.inf: it never has.
     """
     at, unit = entry["initial_location"], entry.cie["code_alignment_factor"]
     for instruction in entry.instructions:
@@ -189,8 +200,8 @@ def _window_saved(entry: Any) -> float:
 
 
 def entry_of(file: LoadedFile) -> int:
-    """Return where a file's program begins, as a guest address without mode bits; 0 where it has no
-    entry.
+    """Return the guest address of a file's ELF entry point; 0 where it has none, or is no
+    ELF file.
     """
     head = file.data[:32]
     if len(head) < 32 or head[:4] != b"\x7fELF":
@@ -204,7 +215,7 @@ _NOT_YET = Step("", 0, None, "", ())
 
 
 def _step_of(arch: Arch, row: UnwindRow) -> Step | None:
-    """Return a row of unwind information as a Step, which is quicker to take.
+    """Convert a row of unwind information to a Step, which is quicker to apply.
 
     Args:
         arch: the guest's architecture.
@@ -239,15 +250,15 @@ def _step_of(arch: Arch, row: UnwindRow) -> Step | None:
 
 
 class _Walked:
-    """The registers of the function that a walk has come to: their values are read when they are
-    asked for.
+    """The registers of the function that a walk has come to. Values are read when they are asked
+    for.
 
     Attributes:
-        sp: its stack pointer register.
+        sp: the function's stack pointer register.
     """
 
     def __init__(self, arch: Arch, regs: Regs, above: int) -> None:
-        """Begin at a hit.
+        """Begin at a hit, with the registers of the CPU.
 
         Args:
             arch: the guest's.
@@ -268,7 +279,7 @@ class _Walked:
         self.sp = regs[self._sp]
 
     def _get(self, name: str) -> int:
-        """Return the value of a register by name. Raises Unknown: it is not kept."""
+        """Return the value of a register by name. Raises UnknownValue: it is not kept."""
         if name == self._sp:
             return self.sp
         where = self._saved.get(name)
@@ -289,7 +300,7 @@ class _Walked:
             The address where the caller goes on, mode bits included; 0: there is no caller.
 
         Raises:
-            Unknown: a register that is needed is not kept.
+            UnknownValue: a register that is needed is not kept.
             GuestFault: memory cannot be read.
         """
         base, offset, link, link_register, saved = step
@@ -329,7 +340,15 @@ class _Walked:
 
 
 class Unwinder:
-    """Walks stacks of a machine."""
+    """Walks stacks of a machine; remembers the rows of unwind information by address.
+
+    Args:
+        arch: the guest's.
+        symbols: the machine's, whose files have the unwind information.
+
+    Attributes:
+        above: bytes from a canonical frame address to the caller's stack pointer register.
+    """
 
     def __init__(self, arch: Arch, symbols: Symbols) -> None:
         self._arch, self._symbols = arch, symbols
@@ -357,7 +376,9 @@ class Unwinder:
         return self._rows[pc]
 
     def _look_up(self, pc: int) -> UnwindRow | None:
-        """Return the row of unwind information for an instruction; None: no file has one."""
+        """Search all files for the row of an instruction; None: no file has one. row() remembers
+        it.
+        """
         for file in self._known:
             try:
                 row = cached(file, "rows", partial(Frames, file)).row(pc)
@@ -376,15 +397,18 @@ class Unwinder:
         end: int = 0,
         entered_from: int | None = None,
     ) -> bool:
-        """Walk from pc to the outermost caller.
+        """Append the return addresses of a stack to `found`, from the innermost caller outwards.
 
         Args:
-            regs: of the CPU.
-            seen: a return address as it is found -> the true one.
-            found: return addresses are appended to it, innermost first; none where the code at pc
-                has no call frame information.
-            limit: how many it may have.
-            end: a return address above which nothing is looked for; 0: there is none.
+            regs: registers of the CPU; regs.pc is in the innermost function.
+            seen: return address in the guest -> the true one (a return probe replaces it, a
+                signature
+                changes it).
+            found: receives the return addresses, without mode bits; none where the code at pc has
+                no
+                unwind information.
+            limit: how many it may have in all.
+            end: a return address at which the walk stops; 0: none.
             entered_from: the return address of a function of which pc is the entry: the walk begins
                 at its caller. None: it begins at pc.
 
@@ -432,7 +456,8 @@ class Unwinder:
         return False
 
     def _step(self, pc: int) -> Step | None:
-        """Return the row of an instruction as a Step, and remember it; None: it can be none.
+        """Convert the row of an instruction to a Step, and remember it; None: it cannot be, or
+        there is none.
 
         Args:
             pc: guest address of the instruction.
@@ -442,8 +467,13 @@ class Unwinder:
         return made
 
     def step(self, pc: int) -> Step | None:
-        """Return the row of an instruction as a step; None where it is none of the usual kind, or
-        there is none.
+        """Return the Step that leads from a function to its caller.
+
+        Args:
+            pc: guest address of an instruction of the function.
+
+        Returns:
+            None: there is no unwind information, or it is not of the usual kind.
         """
         return (
             self._steps[pc]
@@ -452,8 +482,12 @@ class Unwinder:
         )
 
     def begins_program(self, address: int) -> bool:
-        """Return True where an address is in the function that a loaded file's ELF header gives as
-        its entry: it has no caller.
+        """Whether an address is in the function that a loaded file's ELF header gives as its entry.
+
+        Such a function has no caller.
+
+        Args:
+            address: a guest address.
         """
         function = self._symbols.covering(address)
         return function is not None and any(
@@ -464,12 +498,15 @@ class Unwinder:
 
 
 class UnwindFrame:
-    """The registers of a function that has called another one.
+    """The registers of one function on a stack, for unwind information of any kind.
 
-    Attributes:
-        values: register name -> value; None: it is not kept. Others are as at the hit.
-        pc: where the function goes on, mode bits and all.
-        windows: how many register windows its own is above the processor's.
+    Args:
+        arch: the guest's.
+        regs: the registers at the hit.
+        values: name -> value of each register that differs from the one at the hit; the value is
+            None where it is not kept.
+        pc: guest address where the function goes on, mode bits included.
+        windows: how many register windows its own is above the processor's (SPARC).
     """
 
     def __init__(
@@ -488,17 +525,18 @@ class UnwindFrame:
 
     @property
     def sp(self) -> int:
+        """The function's stack pointer register. Raises UnknownValue: it is not kept."""
         return self._get(self._arch.regs.sp)
 
     def _get(self, name: str) -> int:
-        """Return the value of a register by name. Raises Unknown: it is not kept."""
+        """Return the value of a register by name. Raises UnknownValue: it is not kept."""
         value = self.values.get(name, -1)
         if value is None:
             raise UnknownValue
         return self._regs[name] if value == -1 else value
 
     def get(self, number: int) -> int:
-        """Return the value of a register. Raises Unknown: it is not kept.
+        """Return the value of a register. Raises UnknownValue: it is not kept.
 
         Args:
             number: the register's DWARF number.
@@ -515,7 +553,7 @@ class UnwindFrame:
             row: of unwind information, for `pc`.
 
         Raises:
-            Unknown: it depends on what is not kept.
+            UnknownValue: it depends on what is not kept.
             GuestFault: memory cannot be read.
         """
         if row.cfa.expr is not None:
@@ -523,12 +561,16 @@ class UnwindFrame:
         return int(self.get(row.cfa.reg) + row.cfa.offset & self._arch.mask)
 
     def _evaluate(self, row: UnwindRow, expression: Any, first: Sequence[int]) -> int:
-        """Return the value of an expression of a row. Raises Unknown.
+        """Evaluate an expression of a row.
 
         Args:
             row: the row, for its file's formats.
-            expression: its bytes.
-            first: entries that the stack begins with.
+            expression: the expression's bytes.
+            first: numbers that are on the stack before the first operation, the last one on top.
+
+        Raises:
+            UnknownValue: it is damaged, or depends on what is not kept.
+            GuestFault: memory cannot be read.
         """
         from elftools.dwarf.dwarf_expr import DWARFExprParser
 
@@ -541,13 +583,16 @@ class UnwindFrame:
         ).value
 
     def caller(self, row: UnwindRow) -> UnwindFrame | None:
-        """Return the frame of the function's caller; None: the function is the outermost one.
+        """Return the frame of the function's caller; this one stays as it is.
 
         Args:
             row: of unwind information, for `pc`.
 
+        Returns:
+            None: the function is the outermost one.
+
         Raises:
-            Unknown: it depends on what is not kept.
+            UnknownValue: it depends on what is not kept.
             GuestFault: memory cannot be read.
         """
         cfa, arch = self.cfa(row), self._arch
@@ -569,8 +614,10 @@ class UnwindFrame:
         )
 
     def _window_above(self) -> dict[str, int | None]:
-        """Return the registers of the caller's register window: name -> value, None where
-        unknown.
+        """Return the registers that the caller has in its register window (SPARC).
+
+        Returns:
+            name -> value, None where it is not known.
         """
         look = self._regs.callers_window
         own = None if look is None else look(self.windows + 1)
@@ -578,7 +625,7 @@ class UnwindFrame:
         return {**shared, **dict(zip(OWN, own or (None,) * len(OWN), strict=True))}
 
     def _restored(self, row: UnwindRow, rule: Any, number: int, cfa: int) -> int | None:
-        """Return the value that a register had in the caller; None: it is not kept.
+        """Apply the rule of one register: return the value that it had in the caller.
 
         Args:
             row: the row of unwind information.
@@ -586,8 +633,11 @@ class UnwindFrame:
             number: DWARF number of the register.
             cfa: the canonical frame address.
 
+        Returns:
+            None: it is not kept.
+
         Raises:
-            Unknown: it depends on what is not kept.
+            UnknownValue: it depends on what is not kept.
             GuestFault: memory cannot be read.
         """
         kind, mask = rule.type, self._arch.mask
@@ -605,11 +655,15 @@ class UnwindFrame:
         return None
 
     def by_pointer(self) -> UnwindFrame | None:
-        """Return the caller's frame by the frame pointer, for code without unwind information.
+        """Return the caller's frame by the chain of frame pointers, for code without unwind
+        information.
 
         Returns:
             The frame; None: the architecture has no such convention, the pointer is not known, or
             it leads to no caller.
+
+        Raises:
+            GuestFault: memory cannot be read.
         """
         linkage = self._arch.linkage
         shape = linkage.frame if linkage is not None else None

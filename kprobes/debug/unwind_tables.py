@@ -1,9 +1,8 @@
-"""Tables by which stacks are walked where there is no call frame information: SFrame and ORC.
+"""SFrame and ORC: unwind information for code that has no call frame information.
 
 SFrame (`.sframe`, versions 1 and 2) is what gas writes with --gsframe: where the caller's frame and
-its frame pointer are, for x86-64 and AArch64. ORC (`.orc_unwind`, `.orc_unwind_ip`) is the same of
-Linux's text on x86-64. Damaged tables, and rows of kinds that are not known here, say nothing.
-
+its frame pointer are, for x86-64 and AArch64. ORC (`.orc_unwind`, `.orc_unwind_ip`) is the same for
+Linux's text on x86-64. Damaged tables, and rows of kinds that are not known here, give no row.
 Source: the SFrame specification (sourceware.org/binutils/docs/sframe-spec.html); Linux,
 Documentation/arch/x86/orc-unwinder.rst.
 """
@@ -59,10 +58,11 @@ _KEPT_SP: Final = 152
 
 @frozen
 class TableRow:
-    """Where a caller's registers are, at one instruction.
+    """Where a caller's registers are, at one instruction, in the terms of call frame information.
 
     Attributes:
-        cfa: a register's number and an offset, or an expression, as pyelftools has it.
+        cfa: how the canonical frame address is computed, as pyelftools has it: a register's DWARF
+            number and an offset, or an expression.
         rules: DWARF number of a register -> pyelftools' rule.
         link: DWARF number of the return address.
         structs: pyelftools' structs, by which expressions are parsed.
@@ -75,18 +75,18 @@ class TableRow:
 
 
 class UnwindTable(Protocol):
-    """A table of one file."""
+    """A table of unwind information of one file: SFrame's or ORC's."""
 
     def row(self, address: int) -> TableRow | None:
-        """Return the row of a link address; None where there is none.
+        """Return the row for a link address; None where there is none.
 
         Raises:
-            what is in DAMAGE.
+            errors in DAMAGE: the table is damaged.
         """
 
 
 def tables_of(file: LoadedFile) -> list[UnwindTable]:
-    """Return a file's tables; a damaged one is left out."""
+    """Return a file's SFrame and ORC tables; [] where it has none. Damaged ones are left out."""
     found: list[UnwindTable] = []
     for make in (_sframe, _orc):
         try:
@@ -103,16 +103,16 @@ def tables_of(file: LoadedFile) -> list[UnwindTable]:
 
 @frozen
 class _SFunction:
-    """A function of an SFrame table.
+    """A function in an SFrame table.
 
     Attributes:
         start: link address.
         size: bytes.
         rows: offset of its rows in the section.
         count: how many rows there are.
-        kind: bytes of a row's address: 0, 1, 2 for 1, 2, 4.
-        repeated: bytes of a block of code that the rows are for again and again; 0: they are for
-            all.
+        kind: width of a row's address: 0, 1, 2 for 1, 2, 4 bytes.
+        repeated: the code consists of blocks of so many bytes (a PLT's stubs), and the rows are for
+            each of them; 0: the rows are for the whole function.
     """
 
     start: int
@@ -124,8 +124,10 @@ class _SFunction:
 
 
 def _sframe(elf: ELFFile) -> SFrame | None:
-    """Return a file's SFrame table; None where it has none. What is damaged raises what is in
-    DAMAGE.
+    """Return a file's SFrame table; None where it has none.
+
+    Raises:
+        errors in DAMAGE: it is damaged.
     """
     section = elf.get_section_by_name(".sframe")
     if section is None:
@@ -135,18 +137,18 @@ def _sframe(elf: ELFFile) -> SFrame | None:
 
 
 class SFrame:
-    """A section .sframe."""
+    """The table of a section .sframe."""
 
     def __init__(
         self, data: bytes, address: int, order: Literal["little", "big"], unlinked: bool = False
     ) -> None:
-        """Read the functions.
+        """Read the list of functions.
 
         Args:
             data: the section.
             address: its link address.
             order: byte order.
-            unlinked: it is an assembler's, with addresses that count from their fields.
+            unlinked: True for an object file (.o), where addresses count from their own fields.
 
         Raises:
             ValueError, struct.error: it is damaged, or of a version or an ABI that is not known
@@ -181,7 +183,7 @@ class SFrame:
         self._starts = [each.start for each in self._functions]
 
     def row(self, address: int) -> TableRow | None:
-        """Return the row for an address; None: the table has nothing of it."""
+        """Return the row for a link address; None: the table has none."""
         at = bisect.bisect_right(self._starts, address) - 1
         if at < 0 or address >= self._starts[at] + self._functions[at].size:
             return None
@@ -192,7 +194,7 @@ class SFrame:
         return self._found(function, offset)
 
     def _found(self, function: _SFunction, offset: int) -> TableRow | None:
-        """Return the last row of a function that begins at an offset, or before.
+        """Return a function's last row that begins at or before an offset.
 
         Args:
             function: the function.
@@ -235,8 +237,10 @@ class SFrame:
 
 
 def _orc(elf: ELFFile) -> Orc | None:
-    """Return a file's ORC table; None where it has none. What is damaged raises what is in
-    DAMAGE.
+    """Return a file's ORC table; None where it has none.
+
+    Raises:
+        errors in DAMAGE: it is damaged.
     """
     places, rows = (elf.get_section_by_name(name) for name in (".orc_unwind_ip", ".orc_unwind"))
     if places is None or rows is None or elf["e_machine"] != "EM_X86_64":
@@ -246,7 +250,7 @@ def _orc(elf: ELFFile) -> Orc | None:
 
 
 class Orc:
-    """The sections .orc_unwind_ip and .orc_unwind."""
+    """The table of the sections .orc_unwind_ip and .orc_unwind."""
 
     def __init__(self, places: bytes, address: int, rows: bytes, new: bool) -> None:
         """Read where rows begin.
@@ -255,7 +259,7 @@ class Orc:
             places: contents of .orc_unwind_ip.
             address: its link address.
             rows: contents of .orc_unwind.
-            new: it is Linux 6.4's layout, or a later one's.
+            new: True: they have the layout of Linux 6.4 and later.
 
         Raises:
             ValueError: one section has more rows than the other.
@@ -272,7 +276,9 @@ class Orc:
         self._structs = DWARFStructs(True, 32, 8)
 
     def row(self, address: int) -> TableRow | None:
-        """Return the row for an address; None: there is none, or one of a kind not known here."""
+        """Return the row for a link address; None: there is none, or one of a kind not
+        known here.
+        """
         at = bisect.bisect_right(self._starts, address) - 1
         if at < 0:
             return None
@@ -299,11 +305,11 @@ class Orc:
         return TableRow(cfa, rules, 16, self._structs)
 
     def _frame(self, base: int, offset: int) -> CFARule | None:
-        """Return where the caller's frame is.
+        """Convert ORC's rule for the caller's frame to pyelftools'.
 
         Args:
-            base: ORC_REG.
-            offset: bytes from what it has.
+            base: ORC_REG: the register, or memory at one, to count from.
+            offset: bytes to add to it.
 
         Returns:
             None: ORC_REG is of a kind that is not known here.
@@ -319,9 +325,7 @@ class Orc:
 
 
 def _leb(number: int) -> bytes:
-    """Return a number as signed LEB128; one that is not negative and below 64, or has no sign bit,
-    is unsigned, too.
-    """
+    """Return a number as signed LEB128. For numbers from 0 to 63 that is unsigned LEB128, too."""
     out = bytearray()
     while not -64 <= number < 64:
         out.append(number & 0x7F | 0x80)

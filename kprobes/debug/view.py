@@ -18,7 +18,7 @@ LONGEST = 4 * SHOWN  #: characters
 
 
 class ViewedMemory(Protocol):
-    """A machine."""
+    """A machine, as far as views need it: guest memory and its architecture."""
 
     arch: Any
 
@@ -27,12 +27,14 @@ class ViewedMemory(Protocol):
 
 
 class Held:
-    """The bytes of a variable that is in registers, or always the same: what a View of it reads.
+    """Stands for a machine whose memory is one variable that is in registers, or a constant.
+
+    A View of such a variable reads its bytes from here, at addresses from 0.
 
     Args:
-        machine: where its pointers point.
+        machine: the machine, whose memory its pointers point at.
         data: the bytes, as memory would have them.
-        known: a byte for each of them, 0 where it is not kept; None: all are kept.
+        known: a byte for each of them, 0 where the compiler has not kept it; None: all are kept.
     """
 
     def __init__(self, machine: ViewedMemory, data: bytes, known: bytes | None = None) -> None:
@@ -63,20 +65,25 @@ class Held:
         return self._data[addr:end]
 
     def write(self, addr: int, data: bytes) -> None:
-        """Refuse to: a register is written by its name."""
+        """Raise Unsupported: such a variable is not in memory; its register is written by name."""
         raise Unsupported(
             "the variable is not in memory here", hint='write the register, as in regs["rax"] = 1'
         )
 
 
 class View:
-    """Something of a type in guest memory. Everything is read when it is asked for; numbers are
-    written by assigning them.
+    """A C value in guest memory, such as a structure. Reads guest memory each time it is asked.
 
-    Members are attributes, of what a pointer points at, too; those whose names Python has use for
-    are had by `view["name"]`. Pointers and arrays take indices. Numbers and enumerations come as
-    int, float and bool. int() is the
-    address: of a pointer, what it points at.
+    Members are attributes, also of what a pointer points at; those whose names Python has use for
+    are read by `view["name"]`. Assigning a member writes guest memory. Pointers and arrays take
+    indices. Numbers and enumerations come as int, float and bool. int() is the address: of a
+    pointer,
+    what it points at.
+
+    Args:
+        machine: the machine, or a Held.
+        type: of the value.
+        address: of its first byte; of a pointer, what it points at.
     """
 
     __slots__ = ("_address", "_machine", "_type")
@@ -90,6 +97,13 @@ class View:
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
+        """Read a member from guest memory: a number, or a View.
+
+        Raises:
+            AttributeError: the type has no such member.
+            Unsupported: where the member is is not known.
+            GuestFault: memory cannot be read.
+        """
         member = _struct(self._type).members.get(name)
         if member is None:
             virtual = _struct(self._type).virtual.get(name)
@@ -102,8 +116,13 @@ class View:
         return self._read(member)
 
     def _at_base(self, virtual: VirtualMember) -> View:
-        """Return a View of this object's virtual base that has a member, where it has the object's
-        type. Only what is given by offset is read of it.
+        """Return a View whose address is that of this object's virtual base; its type stays the
+        object's.
+
+        Only members whose offsets count from the base may be read through it.
+
+        Args:
+            virtual: a member of the base.
 
         Raises:
             GuestFault: the object, or its table of virtual functions, cannot be read.
@@ -122,8 +141,10 @@ class View:
 
     @property
     def variant(self) -> Member | None:
-        """The variant that an enumeration of Rust's is; None for everything else, and where none
-        fits. Raises GuestFault: it cannot be read.
+        """The variant that a Rust enumeration has now; None for other types, and where none fits.
+
+        Raises:
+            GuestFault: it cannot be read.
         """
         variants = _struct(self._type).variants
         if variants is None:
@@ -140,11 +161,14 @@ class View:
         return fits[0] if fits else variants.members.get(None)
 
     def _lacks(self, name: str) -> NoReturn:
-        """Raise the error for a member that there is not.
+        """Raise the error for a member that cannot be read.
+
+        Args:
+            name: of the member.
 
         Raises:
-            Unsupported: there is one, and where it is is not known.
-            AttributeError: there is none of this name.
+            Unsupported: the type has it, but where it is is not known.
+            AttributeError: the type has no member of this name.
         """
         shape = _struct(self._type)
         if name in shape.hidden:
@@ -157,6 +181,7 @@ class View:
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
+        """Write a member's value, a number or an address, into guest memory."""
         member = _struct(self._type).members.get(name)
         if member is None:
             virtual = _struct(self._type).virtual.get(name)
@@ -167,7 +192,12 @@ class View:
             self._write(member, value)
 
     def _write(self, member: Member, value: Any) -> None:
-        """Write the value of a member; of a bit field, its bits."""
+        """Write a member into guest memory; of a bit field, only its bits.
+
+        Args:
+            member: a member of the View's type.
+            value: a number, or a View, whose address is written.
+        """
         address, type = self._address + member.offset, member.type
         if member.bits:
             look(member.name, value)
@@ -183,6 +213,12 @@ class View:
             store(self._machine, type, address, value)
 
     def __getitem__(self, key: int | str) -> Any:
+        """Read a member by its name, or an element of an array or behind a pointer by its index.
+
+        Raises:
+            IndexError: an array has no such element.
+            BadArgument: the type has no elements.
+        """
         if isinstance(key, str):
             return View.__getattr__(self, key)
         look("index", key)
@@ -199,9 +235,11 @@ class View:
         return (self[n] for n in range(len(self)))
 
     def __len__(self) -> int:
+        """Return the number of elements of an array; 0 for other types."""
         return int(self._type.count) if self._type.kind == "array" else 0
 
     def __bool__(self) -> bool:
+        """Return False for a null pointer, True for everything else."""
         return bool(self._type.kind != "pointer" or self._address != 0)
 
     def __int__(self) -> int:
@@ -221,7 +259,10 @@ class View:
         return [*shape.members, *shape.virtual, *([] if active is None else [active.name])]
 
     def __bytes__(self) -> bytes:
-        """Return the text of a char array or pointer, up to its NUL; of all else its memory."""
+        """Read the text of a char array or pointer, up to its NUL; of all else its memory.
+
+        Of a pointer to something else that is the memory of what it points at.
+        """
         target = self._type.target
         if target is not None and target.kind == "char":
             return self._text(self._room(4096))
@@ -233,11 +274,17 @@ class View:
         )
 
     def _room(self, most: int) -> int:
-        """Return how many bytes a text may have: those of the array, else `most`."""
+        """Return how many bytes a text may have: those of the array, or `most` where it has no
+        bounds.
+        """
         return self._type.count if self._type.kind == "array" and self._type.bounded else most
 
     def _text(self, limit: int) -> bytes:
-        """Return the bytes of a text up to its NUL. limit: how many are read at most."""
+        """Read the bytes of a text up to its NUL.
+
+        Args:
+            limit: how many bytes are read at most.
+        """
         out = b""
         while len(out) < limit and b"\0" not in out:
             at = self._address + len(out)
@@ -257,7 +304,11 @@ class View:
         return f"({self._type.name}) {where}{self._shown()}"
 
     def _shown(self) -> str:
-        """Return the value as its repr has it: text in quotes, elements or members in braces."""
+        """Return the value as the repr ends: " " and a text in quotes, or elements or members in
+        braces.
+
+        " (fault)" and " (not kept)" stand for a value that cannot be read; "" for a null pointer's.
+        """
         try:
             target = self._type.target
             if target is not None and target.kind == "char":
@@ -289,7 +340,9 @@ class View:
             raise
 
     def _unit(self, member: Member) -> int:
-        """Return the bytes that a bit field is in, as an unsigned number."""
+        """Read the bytes that a bit field is in, as an unsigned number in the guest's byte
+        order.
+        """
         if member.unit > LARGEST:
             raise BadArgument(
                 f"a bit field of {member.unit} bytes", hint="its debug information is damaged"
@@ -300,7 +353,9 @@ class View:
         return int.from_bytes(data, self._machine.arch.order.value)
 
     def _read(self, member: Member) -> Any:
-        """Return the value of a member; of a bit field, the number that its bits stand for."""
+        """Read a member of the object: a number or a View; of a bit field, the number of
+        its bits.
+        """
         if not member.bits:
             return load(self._machine, member.type, self._address + member.offset)
         value = self._unit(member) >> member.shift & (1 << member.bits) - 1
@@ -310,12 +365,14 @@ class View:
 
 
 def _struct(type: CType) -> CType:
-    """Return the structure whose members a View of a type has: of a pointer, what it points at."""
+    """Return the type whose members a View of `type` has: of a pointer, what it points at."""
     return type.target if type.kind == "pointer" and type.target is not None else type
 
 
 def _brief(value: Any) -> str:
-    """Return a value in one word: a text, an address in hexadecimal, or a number."""
+    """Return a value as one short text: a string in quotes, an address in hexadecimal, or a
+    number.
+    """
     if isinstance(value, View):
         target = value._type.target
         text = value._shown() if target is not None and target.kind == "char" else ""
@@ -324,7 +381,7 @@ def _brief(value: Any) -> str:
 
 
 def _raw(machine: ViewedMemory, type: CType, address: int) -> int:
-    """Return the bytes at an address as an unsigned number, in the type's byte order.
+    """Read a value of a type as an unsigned number, in the type's byte order.
 
     Args:
         machine: has the memory.
@@ -347,12 +404,16 @@ def _order(type: CType) -> Any:
 
 
 def load(machine: ViewedMemory, type: CType, address: int) -> Any:
-    """Return what lies at an address: a number, or a View.
+    """Read the value of a type at an address of the guest.
 
     Args:
         machine: has the memory.
         type: of what lies there.
         address: of its first byte.
+
+    Returns:
+        A number; a View of a structure or array there; of a pointer, a View with the address that
+        the pointer has.
 
     Raises:
         GuestFault: the memory cannot be read.
@@ -395,7 +456,7 @@ def store(machine: ViewedMemory, type: CType, address: int, value: Any) -> None:
 
 
 def _not_written(type: CType, value: Any) -> BadArgument:
-    """Return the error for a value that cannot be written as a type."""
+    """Make the error for a value that cannot be written as a type; the caller raises it."""
     return BadArgument(
         f"{shown(value)} cannot be written as {type.name}", hint="write numbers, member by member"
     )

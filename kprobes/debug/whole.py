@@ -1,7 +1,8 @@
-"""Values as a whole: what a View shows bit by bit, as numbers, texts and members for records.
+"""Reads a View completely, into Python's own objects: numbers, texts, tuples and members, for
+records.
 
-Texts and lists of C++'s and Rust's libraries are texts and tuples here, as their printers for gdb
-have them.
+Strings and vectors of C++'s and Rust's libraries become texts and tuples, as their printers for gdb
+show them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _DEEPEST: Final = 16
 
 
 class Members(dict[str, Any]):
-    """The members of a structure by name. It is never changed, and so it can be a key."""
+    """A structure that was read: name of a member -> its value. Never changed, and so hashable."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self.items()))
@@ -40,21 +41,25 @@ def whole(value: Any) -> Any:
 
 
 class _LimitedReader:
-    """Reads one value as a whole, at most MOST numbers and texts of it.
+    """Reads one value completely, but at most MOST numbers and texts of it.
 
-    `depth` is everywhere how many structures and arrays are around a value; None stands for what
-    cannot be read, or is beyond the limits.
+    In all methods `depth` is how many structures and arrays are around the value, and None as a
+    result
+    means that it cannot be read, or is beyond the limits.
     """
 
     def __init__(self) -> None:
         self._left = MOST
 
     def whole(self, value: Any, depth: int) -> Any:
-        """Return a value as a whole: a number, text, Members, tuple; None: it cannot be read.
+        """Read a value completely.
 
         Args:
             value: a number, or a View.
             depth: structures and arrays around it.
+
+        Returns:
+            A number, text, Members, or tuple; None: it cannot be read.
         """
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
@@ -76,7 +81,7 @@ class _LimitedReader:
         return self._structure(value, type, depth)
 
     def _tried(self, read: Callable[[], Any]) -> Any:
-        """Return what a function returns; None where it raises a KprobeError or an
+        """Call a function; return its result, or None where it raises a KprobeError or an
         OverflowError.
         """
         try:
@@ -97,15 +102,19 @@ class _LimitedReader:
         return tuple([self._item(value, n, depth) for n in range(len(value))])
 
     def _item(self, value: View, key: int | str, depth: int) -> Any:
+        """Read one element or member of a View completely; None: it cannot be read."""
         return self._tried(lambda: self.whole(value[key], depth + 1))
 
     def _structure(self, value: View, type: CType, depth: int) -> Any:
-        """Return the Members of a structure; of a Rust enumeration its variant.
+        """Read the members of a structure; of a Rust enumeration its variant.
 
         Args:
-            value: of the structure.
+            value: a View of the structure.
             type: its type.
             depth: structures and arrays around it.
+
+        Returns:
+            Members; of an enumeration what _variant() returns.
         """
         if type.variants is not None:
             return self._variant(value, type, depth)
@@ -113,16 +122,17 @@ class _LimitedReader:
         return Members({name: self._item(value, name, depth) for name in names})
 
     def _variant(self, value: View, type: CType, depth: int) -> Any:
-        """Return a Rust enumeration: the variant's name, and what the variant has.
+        """Read a Rust enumeration: which variant it is, and what the variant has.
 
         Args:
-            value: of the enumeration.
+            value: a View of the enumeration.
             type: its type.
             depth: structures and arrays around it.
 
         Returns:
-            The name; Members of the name where the variant has members; None: there is no such
-            variant.
+            The variant's name; Members {name: the variant's members} where it has some; None: there
+            is
+            no such variant.
         """
         member = value.variant
         if member is None:
@@ -134,12 +144,15 @@ class _LimitedReader:
     # --- of libraries
 
     def text(self, value: View, at: int, size: int) -> Any:
-        """Return the text of some bytes, at most _TEXT of them; None: there cannot be so many.
+        """Read the text of a library's string, at most _TEXT bytes.
 
         Args:
-            value: a View, whose memory is read.
+            value: a View, from whose machine the memory is read.
             at: address of the first byte.
-            size: how many.
+            size: bytes of the text.
+
+        Returns:
+            None: `size` cannot be right.
         """
         if not 0 <= size <= 1 << 40:
             return None
@@ -150,14 +163,17 @@ class _LimitedReader:
         )
 
     def elements(self, value: View, element: CType, at: int, count: int, depth: int) -> Any:
-        """Return elements at an address as a tuple; None: there cannot be so many.
+        """Read the elements of a library's list, at most _LISTED.
 
         Args:
-            value: a View, whose memory is read.
+            value: a View, from whose machine the memory is read.
             element: type of each.
             at: address of the first one.
-            count: how many; the tuple has at most _LISTED.
+            count: how many the list has.
             depth: structures and arrays around the list.
+
+        Returns:
+            A tuple; None: `count` cannot be right, or the elements' size is not known.
         """
         if not 0 <= count <= 1 << 40 or not element.size:
             return None
@@ -173,7 +189,7 @@ _Made = Callable[[_LimitedReader, View, int], Any]
 
 
 def _library(type: CType) -> _Made | None:
-    """Return what reads a type of a library as text or a list; None for other types."""
+    """Return the function that reads a library's type as text or tuple; None for other types."""
     name, members = type.base_name, type.members
     if (
         name.startswith("basic_string<char")
@@ -193,19 +209,22 @@ def _library(type: CType) -> _Made | None:
 
 
 def _cpp_string(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Return a std::string as text."""
+    """Read a std::string as text."""
     return reader.text(
         value["_M_dataplus"]["_M_p"], int(value["_M_dataplus"]["_M_p"]), value["_M_string_length"]
     )
 
 
 def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Return a std::vector as a tuple; None: the type of its elements is not known.
+    """Read a std::vector as a tuple.
 
     Args:
         reader: reads the elements.
         value: a View of the vector.
         depth: structures and arrays around it.
+
+    Returns:
+        None: the type of its elements is not known.
     """
     impl = value["_M_impl"]
     first, last = impl["_M_start"], impl["_M_finish"]
@@ -218,12 +237,15 @@ def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:
 
 
 def _rust_slice(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Return a Rust slice as a tuple, or a &str as text; None: its elements' type is not known.
+    """Read a Rust slice as a tuple, or a &str as text.
 
     Args:
         reader: reads the elements.
         value: a View of the slice.
         depth: structures and arrays around it.
+
+    Returns:
+        None: its elements' type is not known.
     """
     first, element = value["data_ptr"], value["data_ptr"]._type.target
     if element is None:
@@ -234,13 +256,13 @@ def _rust_slice(reader: _LimitedReader, value: View, depth: int) -> Any:
 
 
 def _rust_string(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Return a Rust String as text; None: its pointer is not found."""
+    """Read a Rust String as text; None: its pointer is not found."""
     first = _pointer_in(value["vec"]["buf"], 0)
     return None if first is None else reader.text(first, int(first), value["vec"]["len"])
 
 
 def _rust_vec(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Return a Rust Vec as a tuple; None: its pointer or the type of its elements is not found."""
+    """Read a Rust Vec as a tuple; None: its pointer or the type of its elements is not found."""
     first, element = _pointer_in(value["buf"], 0), value._type.template("T")
     if first is None or element is None:
         return None
@@ -248,9 +270,9 @@ def _rust_vec(reader: _LimitedReader, value: View, depth: int) -> Any:
 
 
 def _pointer_in(value: Any, depth: int) -> View | None:
-    """Return the first pointer in a structure.
+    """Return the first pointer in a structure, at any depth.
 
-    Versions of Rust's library have it in differently many others.
+    Versions of Rust's library wrap a Vec's pointer in differently many structures.
 
     Args:
         value: a View of the structure, or any other value.
