@@ -14,7 +14,7 @@ REUSE: Final = 1 << 10
 
 
 class StackTraces(Map, Mapping[int, tuple[int, ...]]):
-    """STACK_TRACE: call stacks by numbers. In Python a mapping number -> addresses, innermost first.
+    """STACK_TRACE: call stacks. In Python a mapping number -> addresses, innermost first.
 
     Attributes:
         depth: the most addresses of a trace.

@@ -99,14 +99,14 @@ def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = 
 
 
 def _refuse_foreign(code: Code, accesses: Mapping[int, Access]) -> None:
-    """Refuse a program that takes the context for a kernel's registers, if it accesses the context.
+    """Check that a program which takes its context for a kernel's registers does not access it.
 
     Args:
         code: the program.
         accesses: slot -> what the instruction there accesses.
 
     Raises:
-        ProgramError: it does.
+        ProgramError: the program accesses its context.
     """
     at = min((pc for pc, access in accesses.items() if access.kind == CTX), default=None)
     if at is not None:
@@ -119,24 +119,29 @@ def _refuse_foreign(code: Code, accesses: Mapping[int, Access]) -> None:
 
 
 def memory(size: int, writable: bool) -> MemoryRegion:
-    """Return a context that is memory as any other: it is accessed at any place, and helpers take
-    it.
+    """Return the context of a test run, for verify(): plain memory, unlike a probe's context.
+
+    The program may access it at any offset, and helpers take its address.
 
     Args:
-        size: bytes, all of which are there; r2 is a number up to that.
-        writable: whether the program may write there.
+        size: bytes of it; r2 is a number up to that.
+        writable: whether the program may write it.
     """
     return MemoryRegion(CTX, 0, size, writable, plain=True)
 
 
 def _walk(code: Code, flow: ProgramFlow, budget: Budget, context: MemoryRegion) -> Exploration:
-    """Walk the program, anew whenever something turns out to matter that was left out.
+    """Walk all paths of the program, again and more exactly as long as a refusal may be due to
+    what a walk has ignored.
 
     Args:
         code: the program.
-        flow: its shape.
+        flow: the program's shape; its `exact` is set for each walk.
         budget: how long the whole verification may take.
         context: what r1 points at.
+
+    Returns:
+        The last walk, with what it has found out.
 
     Raises:
         ProgramError: something is wrong on one path.

@@ -78,7 +78,7 @@ def sub(a: Scalar, b: Scalar) -> Scalar:
 
 
 def negated(a: Scalar) -> Scalar:
-    """Return the two's complements."""
+    """Return the negated numbers, as two's complement."""
     return sub(const(0), a)
 
 
@@ -165,11 +165,11 @@ def _filled(number: int) -> int:
 
 
 def _amounts(b: Scalar, limit: int) -> tuple[int, int]:
-    """Return the smallest and largest distance of a shift, which counts modulo the width.
+    """Return (smallest, largest) distance of a shift in bits.
 
     Args:
-        b: the operand.
-        limit: the width less one.
+        b: the numbers of the shift's second operand, which count modulo limit + 1.
+        limit: the width less one: 63 or 31.
     """
     if not b.mask:
         return b.value & limit, b.value & limit
@@ -272,7 +272,7 @@ def mod(a: Scalar, b: Scalar) -> Scalar:
 
 
 def _signed(a: Scalar) -> int:
-    """Return a constant as a signed number."""
+    """Return the number that a constant scalar is, as a signed number."""
     return (a.value ^ SIGN) - SIGN
 
 
@@ -311,12 +311,16 @@ def smod(a: Scalar, b: Scalar) -> Scalar:
 
 
 def _lower(operation: Operation) -> Operation:
-    """Return an operation on lower halves, of one on zero-extended numbers."""
+    """Make a 32-bit operation of a 64-bit one: it zero-extends both lower halves, and cuts the
+    result to 32 bits.
+    """
     return lambda a, b: truncated(operation(truncated(a, 32), truncated(b, 32)), 32)
 
 
 def _lower_signed(operation: Operation) -> Operation:
-    """Return an operation on lower halves, of one on sign-extended numbers."""
+    """Make a 32-bit operation of a 64-bit one: it sign-extends both lower halves, and cuts the
+    result to 32 bits.
+    """
     return lambda a, b: truncated(operation(extended(a, 32), extended(b, 32)), 32)
 
 

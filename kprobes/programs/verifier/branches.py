@@ -68,7 +68,7 @@ def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
         wide: True where all 64 bits count, False for the lower 32.
 
     Returns:
-        None: there are none.
+        None: no number lies there.
     """
     ring = M64 if wide else M32
     low, span = low & ring, high - low & ring
@@ -84,11 +84,13 @@ def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
 
 
 def _bounds(a: Scalar, signed: bool, wide: bool) -> tuple[int, int]:
-    """Return the smallest and largest number, counted from the smallest that there is.
+    """Return (smallest, largest) number of a set, in their order.
+
+    Both are given as distances from 0, or with `signed` from the most negative number.
 
     Args:
-        a: the numbers.
-        signed: True for signed numbers.
+        a: the set.
+        signed: True where the numbers are ordered as signed ones.
         wide: True where all 64 bits count, False for the lower 32.
     """
     ring, lo, span = (M64, a.lo, a.span) if wide else (M32, a.lo32, a.span32)
@@ -176,13 +178,16 @@ def _different(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
 
 
 def _tested(some: bool, a: Scalar, b: Scalar, ring: int) -> Pair | None:
-    """Narrow two operands by a test of bits; None: it never holds.
+    """Narrow two operands to where a test of bits, `a & b`, has the given outcome.
 
     Args:
-        some: True where a & b has a bit set, False where it has none.
+        some: the outcome: True: a & b has a bit set, False: it has none.
         a: the first operand.
         b: the second.
-        ring: the bits that count.
+        ring: mask of the bits that count: 64, or the lower 32.
+
+    Returns:
+        Both operands; None: the test never has this outcome.
     """
     if b.mask:
         if not a.mask:

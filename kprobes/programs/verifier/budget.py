@@ -19,18 +19,18 @@ class Budget:
     """The processor time of this thread that one verification may take."""
 
     def __init__(self, code: Code, seconds: float) -> None:
-        """Begin.
+        """Begin to count this thread's processor time.
 
         Args:
             code: the program, for the error.
-            seconds: seconds of processor time, from now on.
+            seconds: processor time that may be spent from now on, in seconds.
         """
         self._code = code
         self._until = time.thread_time() + seconds
 
     @property
     def spent(self) -> bool:
-        """True when the time is over."""
+        """True when the time is used up."""
         return time.thread_time() > self._until
 
     def rounds(self, items: Iterable[T]) -> Iterator[T]:

@@ -44,11 +44,13 @@ _PARTLY: Final = ("_str", "get_stack", "dynptr_read")
 
 
 def call(path: Path, helper: Helper) -> None:
-    """Check a helper's arguments, and put its result into r0; r1 to r5 are lost.
+    """Walk a call of a helper: check its arguments, and set r0 of the path to what it returns.
+
+    r1 to r5 have no values afterwards.
 
     Args:
-        path: the path with the call.
-        helper: which one.
+        path: the path with the call, at the call.
+        helper: the helper that is called.
 
     Raises:
         ProgramError: an argument is not what the helper takes.
@@ -87,13 +89,14 @@ class _Arguments:
     """The arguments of one call, while they are checked.
 
     Attributes:
-        map: the map that is given; None: none so far.
-        size: bytes of the memory that is returned.
-        given: the record that is submitted or discarded, or the dynptr of one; None: none.
-        dynptr: the dynptr whose data is given; None: none.
-        made: where a dynptr is made; None: none is.
-        most: bytes that are written to a buffer, at most.
-        texts: number of an argument of a format -> bytes that may be looked at; see HelperCall.
+        map: the map among the arguments, or of the record; None: none so far.
+        size: bytes of the memory that the helper returns, its constant size argument.
+        given: the record that the helper submits or discards, or the dynptr of one; None: none.
+        dynptr: the dynptr among the arguments; None: none.
+        made: where on the stack the helper makes a dynptr; None: it makes none.
+        most: bytes that the helper writes to a buffer, at most.
+        texts: number of a format's argument -> bytes that may be read there; see
+            facts.HelperCall.
     """
 
     def __init__(self, path: Path, helper: Helper) -> None:
@@ -117,11 +120,11 @@ class _Arguments:
         """Check that a register holds what the helper takes there, and note map, sizes and records.
 
         Args:
-            register: its number, 1 to 5.
-            kind: what the helper takes.
+            register: number of the register, 1 to 5.
+            kind: what the helper takes there.
 
         Raises:
-            ProgramError: it holds something else.
+            ProgramError: the register holds something else.
         """
         if kind is Arg.ANY:
             self._show(
@@ -179,7 +182,7 @@ class _Arguments:
             name: names the argument in the refusal.
 
         Raises:
-            ProgramError: it does not.
+            ProgramError: the register holds something else.
         """
         value = self.path.read(register)
         if (
@@ -201,7 +204,7 @@ class _Arguments:
             name: names the argument in the refusal.
 
         Raises:
-            ProgramError: it holds none, or one that the helper does not take.
+            ProgramError: the register holds no map, or one that the helper does not take.
         """
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != MAP or value.region.map is None:
@@ -228,15 +231,15 @@ class _Arguments:
         return of
 
     def _constant(self, value: Scalar, name: str, least: int) -> int:
-        """Return a size that must be constant.
+        """Check that a size is constant, and return it in bytes.
 
         Args:
             value: the register's value.
             name: names the argument in the refusal.
-            least: the smallest size that is allowed.
+            least: the smallest size that is allowed: 0 or 1.
 
         Raises:
-            ProgramError: it is not.
+            ProgramError: the size is not constant, too small, or 2**31 or more.
         """
         if value.mask or not least <= value.value < 1 << 31:
             raise self.path.refuse(
@@ -254,7 +257,7 @@ class _Arguments:
             name: names the argument in the refusal.
 
         Raises:
-            ProgramError: it is none, or has no NUL within LINE bytes.
+            ProgramError: it is no text in read-only data, or has no NUL within LINE bytes.
         """
         of = (
             value.region.map
@@ -333,15 +336,15 @@ class _Arguments:
         return dynptr
 
     def _of_map(self, register: int, kind: Arg, name: str) -> None:
-        """Check that a register points at a key, or at a value, of the map that is given.
+        """Check that a register points at memory for a key, or a value, of the call's map.
 
         Args:
-            register: its number.
-            kind: KEY, VALUE, or another of these.
+            register: number of the register.
+            kind: KEY, KEY_OUT, VALUE, VALUE_OR_NULL or VALUE_OUT.
             name: names the argument in the refusal.
 
         Raises:
-            ProgramError: it does not.
+            ProgramError: the memory is too small, not initialised, or not writable.
         """
         assert self.map is not None, f"bpf_{self.helper.name}() has no map before its key or value"
         size = self.map.key_size if kind in (Arg.KEY, Arg.KEY_OUT) else self.map.value_size
@@ -360,7 +363,8 @@ class _Arguments:
             name: names the argument in the refusal.
 
         Raises:
-            ProgramError: it does not, or the size is no bounded number.
+            ProgramError: the memory is smaller, not initialised, or not writable; or the size may
+                be negative or huge, or 0 where that is not allowed.
         """
         path = self.path
         size = self.path.read(register + 1)
@@ -391,11 +395,11 @@ class _Arguments:
             self._access(register, size.umin, size.umax, name, kind in _WRITTEN)
 
     def _show(self, number: int, value: Value | None) -> None:
-        """Note an argument of a format.
+        """Note in `texts` how much of the program's memory a format may show of an argument.
 
         Args:
-            number: number of the argument, from 0.
-            value: what it is; None: nothing was written to the register.
+            number: number of the format's argument, from 0.
+            value: the argument; None: nothing was written to its register.
         """
         if value is None or (isinstance(value, Pointer) and value.region.kind in (CTX, MAP)):
             self.texts[number] = UNSET
@@ -407,13 +411,13 @@ class _Arguments:
 
         Args:
             register: number of the register.
-            least: bytes that are accessed at least.
-            most: bytes that are accessed at most.
+            least: bytes that the helper accesses at least.
+            most: bytes that it accesses at most.
             name: names the argument in the refusal.
-            out: True where the helper writes.
+            out: True where the helper writes, False where it reads.
 
         Raises:
-            ProgramError: it may not.
+            ProgramError: the helper may not.
         """
         pointer = pointed(self.path, register)
         if pointer.region.kind == CTX and not pointer.region.plain:
@@ -425,15 +429,15 @@ class _Arguments:
 
 
 def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer | None:
-    """Return what is in r0 after a call; a record that it returns is held from now on.
+    """Return the value of r0 after a call; add a record that the helper returns to `held`.
 
     Args:
         path: the path with the call.
         helper: the helper.
-        found: its arguments, checked.
+        found: the call's arguments, which are checked.
 
     Returns:
-        None: nothing is known to be in r0.
+        None: the helper returns nothing, and r0 is not initialised.
     """
     if helper.returns is Ret.SCALAR:
         if helper.bounds is None:
@@ -463,12 +467,12 @@ def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer |
 
 
 def _make_dynptr(path: Path, to: Pointer, of: Map | None) -> None:
-    """Put a new dynptr on the stack; one of a ring's record is held from now on.
+    """Put a new dynptr on the path's stack; add one of a ring's record to `held`.
 
     Args:
         path: the path with the call.
-        to: where it is.
-        of: the ring; None: it is of other memory.
+        to: where on the stack the dynptr is made.
+        of: the ring whose record the dynptr is of; None: it is of other memory.
     """
     dynptr = MemoryRegion(DYNPTR, 0, 0, False, of)
     if of is not None:

@@ -37,13 +37,13 @@ _REGISTERS: Final = [tuple(r for r in range(10) if bits >> r & 1) for bits in ra
 
 
 class _MeetingPlace:
-    """The checkpoints of a place, which is a slot and those at which its callers go on.
+    """The checkpoints of one place: a slot, together with the slots where the callers go on.
 
     Attributes:
         done: checkpoints from which all paths have ended well.
         anchor: a state of the path that is being walked; None: there is none.
-        visits: how often the place was passed.
-        next: visit at which the anchor is set anew.
+        visits: how often paths have passed the place.
+        next: number of the visit at which the anchor is set anew.
     """
 
     __slots__ = ("anchor", "done", "next", "visits")
@@ -69,13 +69,14 @@ class Checkpoints:
         self._places: dict[tuple[int, ...], _MeetingPlace] = {}
 
     def meet(self, path: Path) -> bool:
-        """Compare a path, where ways meet, with the states that were verified there.
+        """Compare a path, at a slot where ways meet, with the states that were verified there.
 
         Args:
-            path: the path; its state is kept for later comparisons.
+            path: the path. Where it goes on, its state becomes a checkpoint (in long loops not at
+                each visit), and numbers that differ from round to round may be widened.
 
         Returns:
-            True: all that follows was verified, and the path has ended.
+            True: all that follows was verified, and the path ends here; False: it goes on.
 
         Raises:
             ProgramError: the path comes back to a state that it had: a loop without an end.
@@ -114,9 +115,7 @@ class Checkpoints:
         return False
 
     def _counted(self, pc: int) -> bool:
-        """Return True where the instruction is a call of may_loop(): engines count how often it is
-        passed.
-        """
+        """Return True where the instruction at a slot is a call of may_loop(), which ends loops."""
         insn = self._flow.code.instructions[pc]
         return insn.is_helper_call and insn.imm == MAY_LOOP
 
@@ -133,17 +132,18 @@ class Checkpoints:
             at = at.parent
 
     def _same(self, pc: int, a: PathState, b: PathState) -> bool:
-        """Return True where each of two states is a case of the other."""
+        """Return True where each of two states at a slot is a case of the other."""
         return self._covers(pc, a, b, _EVERYTHING) and self._covers(pc, b, a, _EVERYTHING)
 
     def _covers(self, pc: int, old: PathState, new: PathState, reads: int) -> bool:
-        """Return True where what was verified for one state holds for another.
+        """Return True where what was verified for one state holds for another: `new` is a case of
+        `old`.
 
         Args:
             pc: the slot at which both states are.
             old: the state that was verified.
-            new: the other one.
-            reads: bits of the halves of stack slots that are compared, as in Path.reads.
+            new: the state that a path has now.
+            reads: which halves of stack slots are compared: bit frame * 128 + slot * 2 + half.
         """
         if len(old.held) != len(new.held):
             return False
@@ -168,7 +168,8 @@ class Checkpoints:
             match: the comparison of both states.
             old: the frame of the verified state.
             new: the frame of the other state.
-            reads: bits of the halves of slots that are compared: slot * 2 + half.
+            reads: which halves of stack slots are compared: bit slot * 2 + half; bits above those
+                of one frame are not looked at.
         """
         reads &= (1 << FRAME_BITS) - 1
         order = self._flow.code.order
@@ -181,10 +182,10 @@ class Checkpoints:
 
 
 def _widen(old: PathState, new: PathState) -> None:
-    """Make any numbers of those that differ from an earlier round of the same loop.
+    """Replace numbers that differ from an earlier round of the same loop by "any number".
 
-    Whatever a number is in a later round, it is a case of any number: so the next round finds
-    nothing new.
+    Whatever a number is in a later round, it is a case of that: so the next round finds nothing
+    new, and the walk of the loop ends.
 
     Args:
         old: the state in the earlier round.
@@ -208,11 +209,14 @@ def _widen(old: PathState, new: PathState) -> None:
 
 
 def _wider(old: Cell, new: tuple[Half, Half]) -> tuple[Half, Half]:
-    """Return the halves of a slot; those that an earlier round does not contain are any number.
+    """Return the halves of a stack slot, with numbers replaced that differ from an earlier round.
 
     Args:
         old: the slot's contents in the earlier round.
-        new: its halves now.
+        new: the slot's halves now.
+
+    Returns:
+        Both halves; one whose numbers `old` does not contain is any number of 32 bits.
     """
     parts = old if isinstance(old, tuple) else (old, old)
     low, high = (

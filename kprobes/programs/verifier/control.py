@@ -25,11 +25,15 @@ _FRAME: Final = (1 << FRAME_BITS) - 1
 
 
 def control(insn: Instruction, pc: int) -> Control:
-    """Return the function of an instruction that does not simply go on behind itself.
+    """Compile a jump, a local call or an exit to a function that walks it on a path.
 
     Args:
         insn: the instruction.
-        pc: its slot.
+        pc: slot of the instruction.
+
+    Returns:
+        (path, which is at the instruction) -> True: the path goes on at its new `pc`; False: the
+        program has ended. The function raises ProgramError where the instruction is wrong.
     """
     if insn.is_exit:
         return _exit
@@ -47,7 +51,7 @@ def control(insn: Instruction, pc: int) -> Control:
 
 
 def _call(path: Path, to: int) -> bool:
-    """Enter a function: begin its frame, with r1 to r5 of the caller's, and go to its first slot.
+    """Walk a local call: begin a frame with the caller's r1 to r5, and go to the first slot.
 
     Args:
         path: the path with the call.
@@ -85,13 +89,13 @@ def _call(path: Path, to: int) -> bool:
 
 
 def _exit(path: Path) -> bool:
-    """Return from a function: go on in the caller's frame with the result in r0.
+    """Walk an exit: go on in the caller's frame with the result in r0, or end the program.
 
     Args:
         path: the path with the exit.
 
     Returns:
-        False: the program has ended.
+        True: the path goes on in the caller; False: the program has ended.
 
     Raises:
         ProgramError: the result is an address that ends with the function, or of the whole program
@@ -130,7 +134,7 @@ def _exit(path: Path) -> bool:
 
 
 def _branch(insn: Instruction, to: int) -> Control:
-    """Return the function of a conditional jump.
+    """Compile a conditional jump to a function that walks it on a path.
 
     Where both ways are possible it forks the path, and narrows the numbers by the comparison.
 
@@ -255,12 +259,14 @@ def _pointers(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) ->
 
 
 def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) -> bool:
-    """Walk both ways from a comparison of a pointer with 0.
+    """Walk both ways from a comparison of a pointer with 0; return True: the path goes on.
+
+    On the way where the pointer is NULL, a record that it stands for is not held any more.
 
     Args:
         path: the path that comes to the comparison.
-        pointer: what is compared.
-        when_null: slot where it leads if the pointer is NULL.
+        pointer: the pointer that is compared.
+        when_null: slot where the jump leads if the pointer is NULL.
         otherwise: slot where it leads if it is not.
     """
     region, at = pointer.region, pointer.offset

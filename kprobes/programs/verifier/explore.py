@@ -47,7 +47,8 @@ class Exploration:
         Args:
             code: the program.
             flow: its shape.
-            decided: branches that follow the numbers that they compare, see Path.
+            decided: slots of branches that are walked only as the numbers that they compare allow;
+                other branches are walked both ways.
             budget: how long the whole verification may take.
             context: what r1 points at.
         """
@@ -86,11 +87,12 @@ class Exploration:
             self._walk()
 
     def _walk(self) -> None:
-        """Walk a path to its end, or to a state from which all was verified; those that branch off
-        are kept for later.
+        """Walk one path to its end, or to a state from which all was verified.
+
+        Paths that branch off are kept, to be walked later.
 
         Raises:
-            ProgramError: something is wrong on it, or the walk takes too long.
+            ProgramError: something is wrong on the path, or the walk takes too long.
         """
         path = self._path
         steps = self._steps
@@ -158,8 +160,10 @@ class Exploration:
 
 
 def _entry(context: MemoryRegion) -> PathState:
-    """Return the state at the beginning: r1 is the context, r2 its size, r10 the end of the
-    stack.
+    """Return the state at slot 0: r1 is the context, r2 its size, r10 the end of the stack.
+
+    Args:
+        context: what r1 points at.
     """
     regs = [
         None,

@@ -38,7 +38,7 @@ class Access:
     frame: int | None = None
 
     def joined(self, other: Access) -> Access:
-        """Return the access that describes this one and another path's."""
+        """Return the access that holds for this path and another one at the same instruction."""
         if self == other:
             return self
         same = self.kind == other.kind
@@ -58,10 +58,10 @@ class HelperCall:
     Attributes:
         helper: which one.
         map: its MAP argument, or the map of its RECORD argument; None: none, or several.
-        texts: argument of its format (from 0) -> how many bytes may be looked at where it points:
-            it is an address of the program's own. EITHER: on one path, and on another a number.
-            UNSET: nothing was written to it, or it is the context or a map. Not there: it is a
-            number.
+        texts: number of an argument of its format (from 0) that is an address in the program's
+            memory -> how many bytes may be read there. EITHER: it is such an address on one path,
+            and a number on another. UNSET: nothing was written to it, or it is the context or a
+            map. Arguments that are numbers are left out.
     """
 
     helper: Helper
@@ -69,11 +69,11 @@ class HelperCall:
     texts: Mapping[int, int] = field(factory=dict)
 
     def joined(self, map: Map | None, texts: Mapping[int, int]) -> HelperCall:
-        """Return the call that describes this one and another path's.
+        """Return the call that holds for this path and another one at the same instruction.
 
         Args:
-            map: the map that the other path gives.
-            texts: the other path's texts.
+            map: the map that the other path gives to the helper; None: none.
+            texts: the other path's `texts`.
         """
         both = {
             n: _joined(self.texts.get(n), texts.get(n)) for n in self.texts.keys() | texts.keys()
@@ -82,7 +82,13 @@ class HelperCall:
 
 
 def _joined(one: int | None, other: int | None) -> int:
-    """Return HelperCall.texts of one argument on two paths; None: it is a number there."""
+    """Return what HelperCall.texts has for an argument that differs between two paths, or not.
+
+    Args:
+        one: what it is on the first path: bytes that may be read where it points, EITHER or UNSET;
+            None: it is a number there.
+        other: the same on the second path; not None where `one` is.
+    """
     if UNSET in (one, other):
         return UNSET
     if one is None or other is None or EITHER in (one, other):

@@ -43,7 +43,7 @@ class ProgramFlow:
     """
 
     def __init__(self, code: Code, budget: Budget) -> None:
-        """Find the shape.
+        """Find the program's shape, and check it.
 
         Args:
             code: the program.
@@ -72,11 +72,13 @@ class ProgramFlow:
         self.find_exact(self.leaving, False)
 
     def find_exact(self, decided: Set[int], stores: bool) -> None:
-        """Set `live` and `exact` anew.
+        """Compute `live` and `exact` anew; called before each walk over all paths.
 
         Args:
-            decided: slots of branches that follow the numbers that they compare.
-            stores: True where other registers than r10 may lead to the stack.
+            decided: slots of branches that are walked only as the numbers that they compare allow:
+                so these numbers matter.
+            stores: True where the program stores to the stack by other registers than r10: so the
+                numbers that any store stores matter.
         """
         self._decided = decided
         self._stores = stores
@@ -94,11 +96,11 @@ class ProgramFlow:
         """Check an instruction by itself: it decodes, r10 stays, and what it calls or loads exists.
 
         Args:
-            pc: its slot.
+            pc: slot of the instruction.
             insn: the instruction.
 
         Raises:
-            ProgramError: the program is refused for it.
+            ProgramError: one of these does not hold.
         """
         why = insn.why_illegal()
         if why:
@@ -130,11 +132,11 @@ class ProgramFlow:
         """Check that an LDDW loads a number, a map, or the address of a variable.
 
         Args:
-            pc: its slot.
-            insn: the instruction.
+            pc: slot of the LDDW.
+            insn: the LDDW.
 
         Raises:
-            ProgramError: it loads something that is not here.
+            ProgramError: it loads something else, or a map that the program does not have.
         """
         if insn.src == isa.VALUE64:
             return
@@ -171,7 +173,7 @@ class ProgramFlow:
         """Return the slot that a jump or a call leads to.
 
         Args:
-            pc: its slot.
+            pc: slot of the jump or call.
 
         Raises:
             ProgramError: no instruction begins there.
@@ -304,7 +306,7 @@ class ProgramFlow:
         return list(done)
 
     def deepest(self, stack: Mapping[int, int]) -> tuple[int, tuple[int, ...]]:
-        """Return the most stack that functions take together.
+        """Find the chain of calls whose functions take the most stack together.
 
         Args:
             stack: first slot of a function -> bytes of its stack.
@@ -346,10 +348,10 @@ class ProgramFlow:
     # ---- registers that matter
 
     def _flow_back(self, slots: Sequence[int]) -> None:
-        """Set `live` and `exact` of one function's instructions, when those of its callees are set.
+        """Set `live` and `exact` of one function's instructions; those of its callees must be set.
 
         Args:
-            slots: the function's instructions, the last first; walked until nothing changes.
+            slots: slots of the function's instructions, the last first.
         """
         changed = True
         while changed:
@@ -365,12 +367,12 @@ class ProgramFlow:
                     changed = True
 
     def _before(self, pc: int, live: int, exact: int) -> tuple[int, int]:
-        """Return (live, exact) before an instruction, as bits of registers.
+        """Return (live, exact) before an instruction: masks of registers, bit n for rn.
 
         Args:
-            pc: its slot.
-            live: bits of the registers that are live behind it.
-            exact: bits of those of them whose exact values matter.
+            pc: slot of the instruction.
+            live: mask of the registers that are live behind the instruction.
+            exact: mask of those of them whose exact values matter.
         """
         insn = self._insns[pc]
         dst = 1 << insn.dst
@@ -399,12 +401,12 @@ class ProgramFlow:
         return live | used, exact | (used if pc in self._decided else 0)
 
     def _before_store(self, insn: Instruction, live: int, exact: int) -> tuple[int, int]:
-        """Return (live, exact) before a store, as bits of registers.
+        """Return (live, exact) before a store: masks of registers, bit n for rn.
 
         Args:
             insn: the store, which may be an atomic operation.
-            live: bits of the registers that are live behind it.
-            exact: bits of those of them whose exact values matter.
+            live: mask of the registers that are live behind the store.
+            exact: mask of those of them whose exact values matter.
         """
         dst = 1 << insn.dst
         src = 1 << insn.src
@@ -427,11 +429,11 @@ def _popped(todo: list[int]) -> Iterator[int]:
 
 @cache
 def _arguments(number: int, shown: bool) -> int:
-    """Return the registers that a helper takes, as bits.
+    """Return the registers that a helper takes: a mask, bit n for rn.
 
     Args:
-        number: the helper's.
-        shown: True adds those that a format shows, whatever they are.
+        number: the helper's number.
+        shown: True to add those that are arguments of a format, which may be anything.
     """
     return sum(
         1 << register

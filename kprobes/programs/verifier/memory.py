@@ -38,14 +38,14 @@ _GUEST = "guest memory is read with bpf_probe_read_kernel() and its like"
 
 
 def pointed(path: Path, register: int) -> Pointer:
-    """Return the pointer in a register.
+    """Check that a register holds a pointer to memory, and return the pointer.
 
     Args:
         path: the path with the access.
-        register: its number.
+        register: number of the register.
 
     Raises:
-        ProgramError: no memory is there to be accessed: a number, a map, or perhaps NULL.
+        ProgramError: the register holds a number, a map, what may be NULL, or nothing.
     """
     value = path.read(register)
     if isinstance(value, Scalar):
@@ -69,7 +69,7 @@ def pointed(path: Path, register: int) -> Pointer:
 def access(
     path: Path, pointer: Pointer, offset: int, size: int, write: bool, aligned: bool = False
 ) -> tuple[int, int]:
-    """Check the access of an instruction, and note it for the facts.
+    """Check that an instruction may access memory, and add the access to the findings.
 
     Args:
         path: the path.
@@ -101,9 +101,9 @@ def access(
 
 
 def inside(path: Path, pointer: Pointer, offset: int, size: int, write: bool) -> tuple[int, int]:
-    """Check that an access stays within its region, and may write it if it does.
+    """Check that an access stays within its region, and that a write goes to a writable one.
 
-    Of a stack, the depth that it needs is noted for the facts.
+    Of a stack, the depth that the access needs is added to the findings.
 
     Args:
         path: the path.
@@ -176,10 +176,10 @@ def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Va
 
     Args:
         path: the path.
-        pointer: the register.
-        offset: that the instruction adds.
-        size: bytes.
-        sign: True where the value is sign-extended.
+        pointer: value of the register with the address.
+        offset: bytes that the instruction adds.
+        size: bytes that are loaded.
+        sign: True where the value is sign-extended, False where it is zero-extended.
 
     Raises:
         ProgramError: the access is not allowed, or bytes of the stack are not initialised or a part
@@ -203,7 +203,7 @@ def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Va
 
 
 def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
-    """Return a number of read-only data, and freeze these: they stay as they are from now on.
+    """Return a number of read-only data, and freeze the data: they cannot be set any more.
 
     Args:
         path: the path.
@@ -212,7 +212,7 @@ def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
         size: bytes of the number.
 
     Returns:
-        None: the map is no array with a single value.
+        The number, a constant; None: the map is no array with a single value.
     """
     if of.type is not MapType.ARRAY or of.max_entries != 1:
         return None
@@ -221,7 +221,7 @@ def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
 
 
 def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
-    """Return the value that was stored on the stack, and note that it is read.
+    """Return the value that a load from the stack gives, and note in `path.reads` what it reads.
 
     Args:
         path: the path.
@@ -267,12 +267,12 @@ def _need(path: Path, at: int, *parts: Half, wanted: int = WRITTEN) -> None:
 
     Args:
         path: the path.
-        at: offset from r10, for the message.
-        parts: the halves.
-        wanted: which bytes of each: bit n for byte n.
+        at: offset of the access from r10, for the message.
+        parts: the halves of slots.
+        wanted: which bytes of each half are checked: bit n for byte n.
 
     Raises:
-        ProgramError: they are not.
+        ProgramError: one of these bytes is not, or is a part of a pointer.
     """
     for part in parts:
         have = bits(part)
@@ -291,12 +291,14 @@ def _need(path: Path, at: int, *parts: Half, wanted: int = WRITTEN) -> None:
 def _bytes(
     path: Path, frame: ProgramFrame, number: int, low: int, high: int
 ) -> Iterator[tuple[int, Half, int]]:
-    """Yield the halves of stack slots that lie within low .. high-1, and note that they are read.
+    """Yield the halves of stack slots that have bytes within low .. high-1.
+
+    Notes in `path.reads` that they are read.
 
     Args:
         path: the path.
         frame: the frame.
-        number: its number, from 0.
+        number: the frame's number, from 0.
         low: offset of the first byte from r10, negative.
         high: offset behind the last byte.
 
@@ -320,9 +322,9 @@ def need_written(path: Path, region: MemoryRegion, low: int, high: int) -> None:
 
     Args:
         path: the path.
-        region: the stack.
+        region: a frame's stack.
         low: offset of the first byte from r10, negative.
-        high: offset behind the last.
+        high: offset behind the last byte.
 
     Raises:
         ProgramError: a byte is not, or is a part of a pointer.
@@ -344,8 +346,8 @@ def need_readable(
         path: the path with the call.
         pointer: where the helper reads.
         size: bytes, at most.
-        what: the argument, for the refusal.
-        pointers: True where whole pointers may be among them, those of `pointers_among`.
+        what: names the argument in the refusal.
+        pointers: True where whole pointers may be among the bytes: for arguments of a format.
 
     Raises:
         ProgramError: the bytes are not all in the region; or on the stack, where none of them was
@@ -383,10 +385,9 @@ def need_readable(
 
 
 def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer]:
-    """Return the pointers among words of memory, which only the stack has: number of the word ->
-    pointer.
+    """Find the pointers among 64-bit words of memory; only the stack can have some.
 
-    Reads of their slots are noted. Halves of dynptrs are left out.
+    Notes in `path.reads` that their slots are read. Halves of dynptrs are left out.
 
     Args:
         path: the path with the call.
@@ -394,8 +395,8 @@ def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer
         size: bytes of all words.
 
     Returns:
-        {} also where the offset is not known, not a multiple of 8, or the words are not all in the
-        frame.
+        Number of the word, from 0 -> pointer; {} also where the words' offset varies, is no
+        multiple of 8, or leads out of the frame.
     """
     region, at = pointer.region, pointer.offset
     low = at.smin
@@ -446,7 +447,7 @@ def text_at(path: Path, pointer: Pointer) -> int:
 
 
 def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) -> None:
-    """Check an instruction's store, and set the stack slots that it writes.
+    """Check that an instruction may store a value, and change the path's stack as the store does.
 
     Args:
         path: the path.
@@ -481,7 +482,7 @@ def _may_keep(path: Path, region: MemoryRegion, value: Pointer, size: int, exact
         exact: True where the offset in the region is known.
 
     Raises:
-        ProgramError: it may not.
+        ProgramError: the pointer may not be stored there.
     """
     if region.kind != STACK:
         raise path.refuse(
@@ -554,15 +555,15 @@ def _patched(part: Half, at: int, value: Scalar, size: int, order: isa.Order) ->
 
 
 def soil(path: Path, region: MemoryRegion, low: int, high: int, surely: int | None = None) -> None:
-    """Note that some of the bytes low .. high-1 of the stack are written, with numbers that are not
-    known.
+    """Change the path's stack as a write of unknown numbers to bytes low .. high-1 may do.
 
     Args:
         path: the path.
-        region: the stack.
+        region: a frame's stack.
         low: offset of the first byte from r10, negative.
-        high: offset behind the last.
-        surely: bytes below this offset are written in any case; None: none is.
+        high: offset behind the last byte that may be written.
+        surely: offset behind the bytes that are written in any case, and initialised afterwards;
+            None: no byte is sure.
 
     Raises:
         ProgramError: a dynptr is there.
@@ -589,15 +590,15 @@ def soil(path: Path, region: MemoryRegion, low: int, high: int, surely: int | No
 
 
 def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: bool) -> None:
-    """Check that a helper may write where a pointer points, and note what is written.
+    """Check that a helper may write where a pointer points, and change the path's stack likewise.
 
     Args:
         path: the path.
-        pointer: where it writes.
+        pointer: where the helper writes.
         least: bytes that are initialised afterwards.
-        most: bytes that it writes at most.
-        partly: True where it may leave some of them as they were: bytes that were not initialised
-            count as zero, and the facts tell the engines to clear them.
+        most: bytes that the helper writes at most.
+        partly: True where the helper may leave some of these as they were: bytes that were not
+            initialised count as zero, and the facts tell the engines to clear them.
 
     Raises:
         ProgramError: the bytes are not all in the region, or it is read-only, or a dynptr is
@@ -620,14 +621,14 @@ def dynptr_in(cell: Cell | None) -> bool:
 
 
 def overwrite(path: Path, cell: Cell | None) -> None:
-    """Note that a stack slot gets other contents: a dynptr that was there is none any more.
+    """Prepare for new contents of a stack slot: forget the dynptr that the old ones belong to.
 
     Args:
         path: the path.
-        cell: what is in the slot.
+        cell: contents of the slot; None: nothing was written to it.
 
     Raises:
-        ProgramError: it is half of a dynptr whose record is held.
+        ProgramError: `cell` is half of a dynptr whose record is held.
     """
     if isinstance(cell, Pointer) and cell.region.kind == DYNPTR:
         if cell.region in path.state.held:
@@ -639,7 +640,7 @@ def overwrite(path: Path, cell: Cell | None) -> None:
 
 
 def _dynptr_slot(path: Path, pointer: Pointer, name: str) -> int:
-    """Return the stack slot where a dynptr begins, or is to be made.
+    """Return the number of the stack slot (0 to 63) where a dynptr begins, or is to be made.
 
     Args:
         path: the path with the call.
@@ -647,7 +648,7 @@ def _dynptr_slot(path: Path, pointer: Pointer, name: str) -> int:
         name: names the argument in the refusal.
 
     Raises:
-        ProgramError: it points at no 16 bytes of the stack that are known.
+        ProgramError: the argument does not point at 16 bytes of the stack at a known offset.
     """
     low, _ = inside(path, pointer, 0, 16, True)
     if pointer.region.kind != STACK or pointer.offset.mask or low % 8:
@@ -667,8 +668,8 @@ def need_room_for_dynptr(path: Path, pointer: Pointer, name: str) -> None:
         name: names the argument in the refusal.
 
     Raises:
-        ProgramError: it points at no 16 bytes of the stack that are known, or at a dynptr whose
-            record is held.
+        ProgramError: the argument does not point at 16 bytes of the stack at a known offset, or
+            points at a dynptr whose record is held.
     """
     slot = _dynptr_slot(path, pointer, name)
     stack = path.state.frames[pointer.region.frame].stack
@@ -677,12 +678,14 @@ def need_room_for_dynptr(path: Path, pointer: Pointer, name: str) -> None:
 
 
 def make_dynptr(path: Path, pointer: Pointer, dynptr: MemoryRegion) -> None:
-    """Put a dynptr where a pointer points, which need_room_for_dynptr() has checked.
+    """Put a dynptr into the two stack slots that a pointer points at.
+
+    Called after need_room_for_dynptr() has checked them.
 
     Args:
         path: the path with the call.
         pointer: the helper's argument.
-        dynptr: the dynptr.
+        dynptr: the dynptr, a region.
     """
     frame = pointer.region.frame
     slot = pointer.offset.smin + 512 >> 3
@@ -701,7 +704,7 @@ def dynptr_at(path: Path, pointer: Pointer, name: str) -> MemoryRegion:
         name: names the argument in the refusal.
 
     Raises:
-        ProgramError: there is none.
+        ProgramError: no dynptr begins there.
     """
     slot = _dynptr_slot(path, pointer, name)
     frame = pointer.region.frame
@@ -720,7 +723,7 @@ def dynptr_at(path: Path, pointer: Pointer, name: str) -> MemoryRegion:
 
 
 def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
-    """Check an atomic operation; return what was there, as a zero-extended number.
+    """Check an atomic operation, change the path's stack as it does, and return the old value.
 
     Args:
         path: the path.
@@ -728,8 +731,12 @@ def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
         offset: bytes that the instruction adds.
         size: bytes: 4 or 8.
 
+    Returns:
+        The memory's old value: any number of `size` bytes, zero-extended.
+
     Raises:
-        ProgramError: the access is not allowed, or a pointer or nothing that was written is there.
+        ProgramError: the access is not allowed, or the memory holds a pointer, or is not
+            initialised.
     """
     if pointer.region.kind not in (STACK, VALUE, RECORD, SLICE) and not pointer.region.plain:
         raise path.refuse(

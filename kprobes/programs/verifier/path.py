@@ -47,10 +47,10 @@ class PathFindings:
 
 
 class Checkpoint:
-    """A state where ways meet.
+    """The state of a path at a slot where ways meet, kept to compare later paths with it.
 
     Attributes:
-        where: slot, and the slots where the callers go on.
+        where: the slot, and the slots where the callers go on, the outermost first.
         state: what was known there.
         parent: the checkpoint before, on the same path.
         before_reads: Path.reads between the parent and here.
@@ -76,7 +76,7 @@ class Checkpoint:
         """Keep a copy of a path's state.
 
         Args:
-            where: slot, and the slots where the callers go on.
+            where: the slot, and the slots where the callers go on, the outermost first.
             path: the path.
         """
         self.where = where
@@ -102,8 +102,8 @@ class Path:
         reads: halves of stack slots that were read since the checkpoint, before they were written:
             bit frame * 128 + slot * 2 + half.
         writes: halves that were written since the checkpoint, as bits alike.
-        decided: slots of branches that follow the numbers that they compare; other branches go both
-            ways though one may be impossible.
+        decided: slots of branches that are walked only as the numbers that they compare allow;
+            other branches are walked both ways, though one may be impossible.
         assumed: slots of other branches that led here, though the numbers show that one of their
             ways is impossible.
         untold: slots of comparisons of two registers that led here, and might have told more.
@@ -120,7 +120,7 @@ class Path:
             code: the program.
             state: what is known there.
             findings: what all paths find out; this path adds to it.
-            decided: slots of branches that follow the numbers that they compare.
+            decided: slots of branches that are walked only as the numbers that they compare allow.
         """
         self.code = code
         self.state = state
@@ -182,13 +182,13 @@ class Path:
         return True
 
     def assume(self) -> None:
-        """Note that the branch at `pc` goes both ways, though one may be impossible."""
+        """Note in `assumed` that the branch at `pc` goes both ways, though one is impossible."""
         if self.pc not in self.assumed and self.pc not in self.decided:
             self.assumed |= {self.pc}
             self.findings.assumed.add(self.pc)
 
     def ignore(self) -> None:
-        """Note that nothing was learnt from the comparison of two registers at `pc`."""
+        """Note in `untold` that the comparison of registers at `pc` has not narrowed them."""
         if self.pc not in self.untold:
             self.untold |= {self.pc}
             self.findings.untold.add(self.pc)
@@ -245,9 +245,9 @@ class Path:
 
         Args:
             helper: the helper.
-            of: the map that it is given; None: none.
-            texts: number of an argument of its format -> bytes that may be looked at; see
-                HelperCall.
+            of: the map among its arguments; None: none.
+            texts: number of an argument of its format -> bytes that may be read there; see
+                facts.HelperCall.
         """
         known = self.findings.calls.get(self.pc)
         self.findings.calls[self.pc] = (
@@ -276,18 +276,18 @@ class Path:
 
 
 def _raise(table: dict[int, int], key: int, size: int) -> None:
-    """Raise the number of a key to at least `size`, rounded up to 8.
+    """Increase a number in a table to at least `size`, rounded up to a multiple of 8.
 
     Args:
         table: first slot of a function -> bytes; changed.
-        key: first slot of the function.
+        key: first slot of the function whose number it is.
         size: bytes.
     """
     table[key] = max(table.get(key, 0), size + 7 & ~7)
 
 
 def stack_of(frame: int) -> MemoryRegion:
-    """Return the stack region of a frame, given by its number from 0."""
+    """Return the region that is the stack of a frame, given by the frame's number from 0."""
     return _STACKS[frame]
 
 

@@ -27,12 +27,12 @@ SIGN: Final = 1 << 63
 
 
 class Scalar:
-    """A set of numbers, described thrice: see the module's docstring.
+    """A set of 64-bit numbers: those that fit bits, arc, and arc of the lower halves.
 
     With `mask` 0 it is the constant `value`.
 
     Attributes:
-        value: the bits that are known.
+        value: the bits that are known; 0 at those of `mask`.
         mask: the bits that are not known.
         lo: where the arc of 64 bits begins.
         span: numbers on that arc behind `lo`.
@@ -46,7 +46,10 @@ class Scalar:
     __slots__ = ("delta", "lo", "lo32", "mask", "root", "span", "span32", "value")
 
     def __init__(self, value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> None:
-        """Make a set. Its descriptions must not contradict each other: see settled()."""
+        """Make a set of three descriptions that do not contradict each other.
+
+        settled() makes one of any descriptions; the arguments are the attributes.
+        """
         self.value = value
         self.mask = mask
         self.lo = lo
@@ -94,9 +97,9 @@ class Scalar:
         )
 
     def contains(self, other: Scalar) -> bool:
-        """Return True where each description of `other` lies within this one's.
+        """Return True where each description of `other` lies within this set's.
 
-        Then all its numbers are in this set.
+        Then all numbers of `other` are in this set; it may be False although they are.
         """
         return (
             not (self.value ^ other.value) & ~self.mask
@@ -132,7 +135,7 @@ _CONSTANTS: Final = {
 
 
 def const(number: int) -> Scalar:
-    """Return the scalar of a single number, given unsigned.
+    """Return the scalar of a single number, which is given unsigned: 0 to 2**64 - 1.
 
     It may be a shared object: there is nothing left to learn of a constant.
     """
@@ -145,22 +148,23 @@ def unknown() -> Scalar:
 
 
 def between(low: int, high: int) -> Scalar:
-    """Return the numbers low .. high, both unsigned or both signed."""
+    """Return the scalar of all numbers low .. high, both given unsigned or both signed."""
     return settled(0, M64, low & M64, min(high - low, M64), 0, M32)
 
 
 def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int] | None:
-    """Return the smallest arc that is sure to hold what two arcs have in common.
+    """Return an arc that holds all numbers which two arcs have in common.
 
     Args:
-        a: where the first begins.
-        a_span: numbers on it behind that.
-        b: where the second begins.
-        b_span: numbers on it behind that.
+        a: number where the first arc begins.
+        a_span: how many numbers are on the first arc behind `a`.
+        b: number where the second arc begins.
+        b_span: how many numbers are on the second arc behind `b`.
         ring: the greatest number on the circle.
 
     Returns:
-        (where it begins, numbers behind that); None: they have nothing in common.
+        (number where the arc begins, how many numbers are behind that); None: the arcs have no
+        number in common.
     """
     at = b - a & ring  # where b begins, seen from a's begin
     end = at + b_span
@@ -239,14 +243,14 @@ def settled(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -
 
 
 def common(a: Scalar, b: Scalar) -> Scalar | None:
-    """Return the numbers that two sets have in common, or a few more.
+    """Return a set of all numbers that two sets have in common, perhaps with a few more.
 
     Args:
         a: the first set.
         b: the second.
 
     Returns:
-        None: they have none in common.
+        None: the sets have no number in common.
     """
     arc = meet(a.lo, a.span, b.lo, b.span, M64)
     low = meet(a.lo32, a.span32, b.lo32, b.span32, M32)

@@ -36,9 +36,9 @@ NAMES: Final = {
 
 
 class MemoryRegion:
-    """Memory that pointers point into.
+    """A piece of memory that pointers point into, as the verifier knows it.
 
-    Two lookups give two regions, though they may be of one value.
+    Each look-up in a map gives a region of its own, though two may be of one value.
 
     Attributes:
         kind: CTX, STACK, MAP, VALUE, RECORD, DYNPTR, SAMPLE or SLICE.
@@ -97,10 +97,10 @@ class MemoryRegion:
 
 
 class Pointer:
-    """An address.
+    """The value of a register or stack slot that is an address.
 
     Attributes:
-        region: what it points into.
+        region: the memory that it points into.
         offset: signed, from where the region begins; in a STACK, from r10.
         null: True where it may be 0 instead.
     """
@@ -111,7 +111,7 @@ class Pointer:
         """Make an address.
 
         Args:
-            region: what it points into.
+            region: the memory that it points into.
             offset: signed, from where the region begins; in a STACK, from r10.
             null: True where it may be 0 instead.
         """
@@ -136,13 +136,14 @@ EMPTY: Final = (0, 0)
 
 
 class ProgramFrame:
-    """The state of a function's frame.
+    """What is known of the registers and the stack of one active function.
 
     Attributes:
         start: the function's first slot.
         back: slot where its caller goes on.
-        regs: r0 .. r10.
-        stack: slot -> cell; slot 63 is the 8 bytes below r10.
+        regs: values of r0 .. r10; None: nothing was written to the register.
+        stack: stack slot, 8 bytes each -> contents; slot 63 is the 8 bytes below r10. Slots that
+            nothing was written to are left out.
     """
 
     __slots__ = ("back", "regs", "stack", "start")
@@ -169,7 +170,7 @@ class ProgramFrame:
 
 
 class PathState:
-    """Knowledge at a point of a path.
+    """What is known at a point of a path: registers, stacks, and records that are held.
 
     Attributes:
         frames: frames of the active functions, callers first.
@@ -200,8 +201,8 @@ class PathState:
 
         Args:
             old: the value, by identity.
-            new: what is there from now on; None: nothing is, as of a pointer to what was given
-                away.
+            new: what is there from now on; None: nothing is, as where the memory that a pointer
+                points at was given back.
         """
         for frame in self.frames:
             regs, stack = frame.regs, frame.stack
@@ -222,7 +223,7 @@ class PathState:
                     )
 
     def learn(self, old: Scalar, new: Scalar) -> None:
-        """Replace a scalar by what a branch has told of it, and its copies and relatives likewise.
+        """Replace a scalar, its copies and its relatives by what a comparison has told of them.
 
         Args:
             old: the scalar.
@@ -264,7 +265,7 @@ class PathState:
 
 
 def _parts(cell: Cell | int | None) -> tuple[Cell | int | None, ...]:
-    """Return the contents of a register or slot: one value, or two halves."""
+    """Return the contents of a register or stack slot as a tuple: one value, or two halves."""
     return cell if isinstance(cell, tuple) else (cell,)
 
 
@@ -286,7 +287,7 @@ def _moved(known: dict[Scalar, Scalar], value: Scalar, old: Scalar, new: Scalar)
 
 
 def signed(number: int) -> int:
-    """Return 64 bits as two's complement."""
+    """Return the signed number (two's complement) that 64 bits mean."""
     return (number & M64 ^ SIGN) - SIGN
 
 
@@ -315,12 +316,14 @@ def halves(cell: Cell | None, order: str) -> tuple[Half, Half]:
 
 
 def bits(half: Half) -> int:
-    """Return which bytes of half a slot are initialised, | those that were a pointer's << 4."""
+    """Return a mask for half a stack slot: bit n where byte n is initialised, bit 4 + n where it
+    was a pointer's.
+    """
     return half if isinstance(half, int) else WRITTEN
 
 
 def _family(a: Scalar) -> int:
-    """Return a key that a scalar and its relatives have in common."""
+    """Return a number that a scalar, its copies and its relatives have in common, and no other."""
     return id(a if a.root is None else a.root)
 
 
@@ -384,8 +387,8 @@ class Match:
         """Return True where a pointer may be a case of another.
 
         Args:
-            old: the one of the verified state.
-            new: the one in its place in the other state.
+            old: the pointer of the verified state.
+            new: the pointer in its place in the other state.
         """
         if old.null != new.null and not (old.null and new.region.kind not in (RECORD, SAMPLE)):
             return False
@@ -445,7 +448,7 @@ class Match:
         return all(map(self._half, halves(old, order), halves(new, order)))
 
     def _half(self, old: Half, new: Half) -> bool:
-        """Return True where half of a slot may be a case of another."""
+        """Return True where half of a stack slot, `new`, may be a case of another, `old`."""
         if isinstance(old, Scalar):
             return isinstance(new, Scalar) and self.value(old, new)
         new = bits(new)

@@ -18,12 +18,16 @@ Step = Callable[[Path], None]
 
 
 def step(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Step:
-    """Return the function of an instruction other than jumps, local calls and exit.
+    """Compile an instruction other than jumps, local calls and exit to a function that walks it.
 
     Args:
         code: the program.
         insn: the instruction.
-        regions: number of a map -> the region of its only value, for LDDW; added to.
+        regions: index of a map -> the region of its only value, which LDDW points into; filled.
+
+    Returns:
+        (path, which is at the instruction) -> None: checks the instruction, and changes the path's
+        registers and stack, but not its `pc`. It raises ProgramError where something is wrong.
     """
     if insn.wide:
         return _wide(code, insn, regions)
@@ -38,12 +42,12 @@ def step(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Ste
 
 
 def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Step:
-    """Return the function of an LDDW.
+    """Return the step of an LDDW.
 
     Args:
         code: the program.
-        insn: the instruction.
-        regions: number of a map -> the region of its only value; filled, so that all LDDWs of a map
+        insn: the LDDW.
+        regions: index of a map -> the region of its only value; filled, so that all LDDWs of a map
             load pointers into one region.
     """
     dst = insn.dst
@@ -68,14 +72,14 @@ def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> St
 
 
 def number(path: Path, register: int) -> Scalar:
-    """Return the number in a register.
+    """Return what is known of the number in a register.
 
     Args:
-        path: the path that reads it.
-        register: its number.
+        path: the path that reads the register.
+        register: number of the register, 0 to 10.
 
     Raises:
-        ProgramError: it holds an address, or nothing.
+        ProgramError: the register holds an address, or nothing was written to it.
     """
     value = path.read(register)
     if isinstance(value, Scalar):
@@ -87,7 +91,7 @@ def number(path: Path, register: int) -> Scalar:
 
 
 def _arithmetic(_code: Code, insn: Instruction) -> Step:
-    """Return the function of an arithmetic instruction with two operands.
+    """Return the step of an arithmetic instruction with two operands.
 
     Args:
         insn: the instruction.
@@ -126,7 +130,7 @@ def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
         b: value of the source.
 
     Raises:
-        ProgramError: it has no meaning.
+        ProgramError: such a sum or difference has no meaning.
     """
     if isinstance(a, Pointer) and isinstance(b, Pointer):
         if (
@@ -160,7 +164,7 @@ def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
 
 
 def _move(_code: Code, insn: Instruction) -> Step:
-    """Return the function of MOV or MOVSX.
+    """Return the step of MOV or MOVSX.
 
     Args:
         insn: the instruction.
@@ -191,8 +195,7 @@ def _move(_code: Code, insn: Instruction) -> Step:
 
 
 def _negate(_code: Code, insn: Instruction) -> Step:
-    """Return a function that negates the register dst of a path, 32 bits of it for ALU. It does not
-    move the path on.
+    """Return the step of NEG, which negates the register dst: of ALU its lower 32 bits.
 
     Args:
         insn: the instruction.
@@ -206,7 +209,7 @@ def _negate(_code: Code, insn: Instruction) -> Step:
 
 
 def _swap(code: Code, insn: Instruction) -> Step:
-    """Return the function of a byte swap.
+    """Return the step of a byte swap.
 
     Args:
         code: the program.
@@ -229,7 +232,7 @@ _ALU_FORMS: Final = {isa.MOV: _move, isa.NEG: _negate, isa.END: _swap}
 
 
 def _load(insn: Instruction) -> Step:
-    """Return the function of a load.
+    """Return the step of a load.
 
     Args:
         insn: the instruction.
@@ -247,7 +250,7 @@ def _load(insn: Instruction) -> Step:
 
 
 def _store(insn: Instruction) -> Step:
-    """Return the function of a store.
+    """Return the step of a store.
 
     Args:
         insn: the instruction.
@@ -266,7 +269,7 @@ def _store(insn: Instruction) -> Step:
 
 
 def _atomic(insn: Instruction) -> Step:
-    """Return the function of an atomic operation.
+    """Return the step of an atomic operation.
 
     Args:
         insn: the instruction.
