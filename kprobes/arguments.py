@@ -1,4 +1,8 @@
-"""Checks of public functions' arguments by their annotations; an error names the wrong one."""
+"""Checks of public functions' arguments by their annotations; an error names the wrong one.
+
+Annotations are looked at as source text (`from __future__ import annotations`). A Sort says which
+values an annotation admits.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +48,10 @@ def _sort(said: str, *kinds: type, fits: Callable[[Any], bool] | None = None) ->
 
 
 def _class(name: str) -> Sort:
-    """Make the Sort of a class's instances, by the class's name: its module need not be
-    imported.
+    """Make the Sort of the instances of a class and its subclasses.
+
+    Args:
+        name: the class's name; its module need not be imported.
     """
     return _sort(
         f"a {name}", fits=lambda value: any(kind.__name__ == name for kind in type(value).__mro__)
@@ -76,7 +82,7 @@ SORTS = {
 
 
 def sort_of(annotation: str) -> Sort | None:
-    """Return the values that an annotation admits.
+    """Return the kind of values that an annotation admits.
 
     Args:
         annotation: as source text, `int | None`.
@@ -99,8 +105,9 @@ def sort_of(annotation: str) -> Sort | None:
 
 
 def _alternatives(annotation: str) -> list[str]:
-    """Split an annotation at each `|` that is in no brackets: `a | b[c | d]` -> ["a", "b[c |
-    d]"].
+    """Split an annotation at each `|` that is in no brackets.
+
+    `a | b[c | d]` -> ["a ", " b[c | d]"].
     """
     depth, out = 0, [""]
     for letter in annotation:
@@ -143,10 +150,11 @@ def look(name: str, value: object, sort: Sort = INTEGER) -> None:
 def blame(error: Exception, **values: object) -> Exception:
     """Return the error to raise for a call that failed: it names the value that is no integer.
 
-    For functions that are too hot to check their arguments before.
+    For functions that are called too often to check their arguments first: they call this only when
+    an operation has failed.
 
     Args:
-        error: what the call raised; it is returned where all values are integers.
+        error: what the call raised.
         values: parameter's name -> what was passed.
 
     Returns:
@@ -197,6 +205,8 @@ def key(name: str, value: T) -> T:
 
 def checked(*hot: str) -> Callable[[type[T]], type[T]]:
     """Return a class decorator that makes public methods and setters check their arguments first.
+
+    The check is by annotations (looking()).
 
     Args:
         hot: names of methods that are left as they are: they check by themselves.

@@ -51,11 +51,12 @@ class BtfType:
     """A type of an object's BTF.
 
     Attributes:
-        kind: BTF_KIND_*.
+        kind: BTF_KIND_*, such as INT or STRUCT.
         name: "" for a type without one.
         size: bytes, or the number of the type that it refers to.
         flag: the kind's flag, such as the signedness of an enum.
-        items: its trailing words, in tuples; names in them are resolved.
+        items: its trailing words, in tuples: members, values or parameters; where there may be
+            several, the first of each tuple is a name, but for DATASEC.
     """
 
     kind: int
@@ -102,7 +103,11 @@ class Btf:
             self._parse(data[head + types : head + types + size])
 
     def text(self, offset: int) -> str:
-        """Return a string, given by its offset in the base's table followed by the own one."""
+        """Return a string of the string table.
+
+        Args:
+            offset: bytes from the start of the base's table, which the own table follows.
+        """
         if self._base is not None:
             shared = len(self._base._strings)
             if offset < shared:
@@ -145,7 +150,7 @@ class Btf:
             self.types.append(BtfType(kind, self.text(name), size, bool(info >> 31), tuple(items)))
 
     def plain(self, number: int) -> BtfType:
-        """Return a type behind typedefs and qualifiers.
+        """Return the type that is behind typedefs and qualifiers such as const.
 
         Args:
             number: the type's number.
@@ -191,11 +196,15 @@ def byte_order(data: bytes) -> Literal["little", "big"] | None:
 
 
 def header(data: bytes, mark: str) -> tuple[int, int, int, int, int]:
-    """Return (length of the header, then offset behind it and length of two subsections).
+    """Return the first fields of a BTF header.
 
     Args:
         data: contents of .BTF or .BTF.ext.
         mark: byte order, as `struct` writes it.
+
+    Returns:
+        (bytes of the header, offset and bytes of the first subsection, offset and bytes of the
+        second one); the offsets count from the header's end. Of .BTF they are types and strings.
 
     Raises:
         ValueError, struct.error: it is damaged.

@@ -50,16 +50,19 @@ class Call:
     columns: tuple[int, ...]
 
     def with_input(self, content: bytes = b"") -> list[int | bytes]:
-        """Return the arguments, with `@input` and `len` replaced by an input and its length.
+        """Return the call's arguments, with `@input` and `len` replaced by an input and its length.
 
         Args:
-            content: the campaign's input.
+            content: the input of a campaign.
         """
         given: dict[Input, int | bytes] = {Input.BYTES: content, Input.LENGTH: len(content)}
         return [given[arg] if isinstance(arg, Input) else arg for arg in self.args]
 
     def check(self, machine: UnicornMachine) -> None:
-        """Check that the machine has the function, and that integers fit the machine's words.
+        """Check that a machine has the function, and that integers fit the machine's words.
+
+        Args:
+            machine: the one that is to run the call.
 
         Raises:
             EventError: there is no such function (with near names), or an integer does not fit.
@@ -143,8 +146,8 @@ def _value(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> int | 
     A character in single quotes is an integer. Escapes are those of C.
 
     Args:
-        found: a match of _LITERAL that is no input.
-        fail: (offset in the text, message) raises the error of a wrong literal.
+        found: a match of _LITERAL other than `@input` and `len`.
+        fail: (offset in the whole text, message): raises the error of a wrong literal.
     """
     if found["number"]:
         number = _integer(found["number"])

@@ -10,11 +10,11 @@ _MANY = 50_000  #: young objects over which the collector walks for some millise
 
 
 def put_among_old() -> None:
-    """Put all objects among the collector's old ones, without a look at them, if many are young.
+    """Move all objects into the collector's oldest generation, if very many young ones were made.
 
-    Otherwise its next look at young objects walks over all that have been made while it was
-    paused. A later full collection finds what is garbage. Nothing is done where the caller of this
-    package has frozen objects, which this would thaw.
+    Otherwise the collector's next look at young objects walks over all that have been made while it
+    was paused. A later full collection finds what is garbage. Nothing is done where the caller of
+    this package has frozen objects (gc.freeze), which this would thaw.
     """
     # the second one counts by walking over all that are frozen, a million in our own tests
     if gc.get_count()[0] < _MANY or gc.get_freeze_count():
@@ -25,8 +25,11 @@ def put_among_old() -> None:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the collector where hundreds of thousands of objects are made that all stay: it would
-    walk over them again and again, for a third of the time that a large library takes.
+    """Pause the cyclic collector inside a with block, where very many objects are made that all
+    stay.
+
+    The collector would walk over them again and again, for a third of the time that a large library
+    takes. Nothing is done where it is off already.
     """
     if not gc.isenabled():
         yield

@@ -48,31 +48,55 @@ _ABSENT = "kprobes-conformance-absent"
 
 
 class Conformance:
-    """The proofs of one test. Call it with an architecture, a capability and how many cases."""
+    """The proofs of one test. Call it with an architecture, a capability and how many cases.
+
+    Its methods take names of architectures ("arm64") and capabilities ("simulate"), the rows and
+    columns of the table, and return nothing but under().
+    """
 
     def __init__(self, record: Callable[[str, Any], None], title: str = "") -> None:
         self._record, self._title = record, title
 
     def __call__(self, arch: str, capability: str, count: int = 1) -> None:
-        """Report that this test proves `count` cases of a capability, if it passes."""
+        """Report that this test proves `count` cases of a capability on an architecture, if it
+        passes.
+        """
         self._record(_PROPERTY, [self._title, arch, capability, count])
 
     def blank(self, arch: str, capability: str, reason: str) -> None:
-        """Report that there is nothing to prove, for this reason."""
+        """Report that a cell of the table stays empty.
+
+        Args:
+            arch: the architecture.
+            capability: the capability.
+            reason: why there is nothing to prove; a note below the table.
+        """
         self._record(_BLANK, [self._title, arch, capability, reason])
 
     def note(self, arch: str, text: str) -> None:
-        """Report what is to be known of this architecture's numbers."""
+        """Add a note to each of an architecture's numbers.
+
+        Args:
+            arch: the architecture.
+            text: the note, such as "on a model".
+        """
         self._record(_NOTE, [self._title, arch, text])
 
     def absent(self, arch: str, reason: str) -> None:
-        """Report that an architecture's tests are skipped: what they need is not here. Cells
-        without a reason of their own give this one.
+        """Report that an architecture's tests are skipped, as what they need is not here.
+
+        Args:
+            arch: the architecture.
+            reason: given for each of its cells that has no reason of its own.
         """
         self._record(_ABSENT, [self._title, arch, reason])
 
     def under(self, title: str) -> Conformance:
-        """Return a Conformance whose reports go into another table: another machine's, say."""
+        """Return a Conformance whose reports go into another table.
+
+        Args:
+            title: of that table: another machine's name, say.
+        """
         return Conformance(self._record, title)
 
 
@@ -87,8 +111,9 @@ class TableReports:
         self.absent: dict[str, str] = {}
 
     def cells(self) -> Cells:
-        """Return {architecture: {capability: facts}}, for every architecture that a test has
-        named.
+        """Return the table: {architecture: {capability: facts}}, facts as _facts() gives them.
+
+        It has every architecture that a test has named, and all columns.
         """
         seen = {
             c
@@ -103,8 +128,15 @@ class TableReports:
         }
 
     def _facts(self, arch: str, capability: str) -> dict[str, Any]:
-        """Return what a cell says: {"proved", "failed"} and perhaps "note", or {"blank": why there
-        is nothing}.
+        """Return what a cell says.
+
+        Args:
+            arch: the row.
+            capability: the column.
+
+        Returns:
+            {"proved": cases, "failed": tests} and perhaps "note"; or {"blank": why there is
+            nothing}, with "absent" where the architecture's tests were skipped.
         """
         proved, failed = (
             self.proved.get(arch, {}).get(capability, 0),
@@ -128,7 +160,9 @@ class Matrix:
         self._found: dict[str, TableReports] = {"": TableReports()}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count what a passed or failed test has declared."""
+        """Count what a passed or failed test has declared. A hook: pytest calls it for each test's
+        phase.
+        """
         properties: list[tuple[str, Any]] = report.user_properties
         for name, value in properties:
             if name not in (_PROPERTY, _BLANK, _NOTE, _ABSENT):
@@ -144,7 +178,7 @@ class Matrix:
                 (found.notes if name == _NOTE else found.absent)[arch] = said[0]
 
     def pytest_sessionfinish(self) -> None:
-        """Write the file."""
+        """Write the tables to the file, as JSON if its name ends in .json, else as Markdown."""
         tables = self.tables()
         text = (
             json.dumps(tables, indent=1, ensure_ascii=False) + "\n"
@@ -167,7 +201,10 @@ class Matrix:
 def table(cells: Cells) -> str:
     """Return a table of the cases proved as Markdown, and the reasons of blanks below.
 
-    Where all of a row is blank for one reason, it is no row: the last lines say so.
+    An architecture all of whose cells are blank for one reason has no row: the last lines name it.
+
+    Args:
+        cells: {architecture: {capability: facts}}, from TableReports.cells().
     """
     columns = next(iter(cells.values()), {})
     lines = ["| " + " | ".join(["architecture", *columns]) + " |", "|---|" + "---:|" * len(columns)]
@@ -221,7 +258,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect on the controller only."""
+    """Collect the reports of the run if --conformance is given; with xdist on the controller
+    only.
+    """
     file = config.getoption("--conformance")
     if file and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Matrix(Path(file)), "kprobes-conformance-matrix")
@@ -229,5 +268,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def conformance(record_property: Callable[[str, Any], None]) -> Conformance:
-    """Declare what this test proves: conformance(arch, capability, count)."""
+    """A fixture: what the test calls to declare what it proves, conformance(arch, capability,
+    count).
+    """
     return Conformance(record_property)

@@ -33,14 +33,18 @@ def warn(former: str, renamed: Renamed, level: int) -> None:
     Args:
         former: the name that was used.
         renamed: the present name, and when the former one goes.
-        level: how many frames above this function's the user's line is.
+        level: 1 for the caller of this function, 2 for the caller's caller ...: whose line the
+            warning names.
     """
     said = f"{former} is called {renamed.now}; the former name goes in kprobes {renamed.goes}"
     warnings.warn(said, DeprecationWarning, stacklevel=level + 1)
 
 
 class FormerName:
-    """A former name of a method or of an attribute: `matches = FormerName("count", goes="1.3")`."""
+    """A descriptor that gives a method or an attribute a former name as well.
+
+    `matches = FormerName("count", goes="1.3")` in a class: using `matches` warns, and uses `count`.
+    """
 
     def __init__(self, now: str, goes: str) -> None:
         """

@@ -12,11 +12,11 @@ SMALL: Final = 1 << 21
 
 
 def zeroed(size: int, filled: bool = False) -> mmap.mmap:
-    """Return `size` bytes of zeros, private: a process that is forked has memory of its own.
+    """Return new memory of zeros that is private: a process that is forked has its own.
 
     Args:
         size: number of bytes.
-        filled: True: the memory is filled from the start towards the end. What lies behind the
+        filled: True: the memory will be filled from the start towards the end. What lies behind the
             first SMALL bytes then comes in huge pages, where the system has them: a small page
             takes 2 us when it is first touched, 40 ns for each record of 64 bytes; a huge one 3.
     """

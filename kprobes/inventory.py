@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 
 
 def engines(arch: Arch) -> tuple[str, ...]:
-    """Return where guests of an architecture can be tried: "Unicorn", "QEMU", and "model", a CPU in
-    Python (kprobes.machine.ia64); () where nothing is known to run them.
+    """Return the engines in which guests of an architecture can be tried.
 
     The support matrix says what was proved in each.
+
+    Args:
+        arch: the architecture.
+
+    Returns:
+        Of "Unicorn", "QEMU", and "model", a CPU in Python (kprobes.machine.ia64), those that run
+        it; () where nothing is known to.
     """
     from .arch._rows import row
     from .arch._stub import StubFacts

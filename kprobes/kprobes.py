@@ -60,9 +60,10 @@ class Kprobes(Uncopied):
     text restored.
 
     Attributes:
-        machine: whose probes they are.
-        optimizer: which of them are jumps.
-        blacklist: where none may be.
+        machine: the engine that runs the guest; the probes are in its memory.
+        optimizer: decides which of the probes are jumps.
+        blacklist: addresses where no probe may be.
+        kept_stack: (registers at a hit) -> its stack as records keep it.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -159,8 +160,10 @@ class Kprobes(Uncopied):
         self.unregister(typed(p, Kprobe))
 
     def unregister_kretprobe(self, r: Kretprobe) -> None:
-        """Unregister a return probe. Calls being followed still return to the right place,
-        silently.
+        """Unregister a return probe. Calls being followed still return to the right place.
+
+        No handler runs for them any more. Raises NotRegistered, and BadLocation for a probe of
+        another kind.
         """
         self.unregister(typed(r, Kretprobe))
 
@@ -177,7 +180,7 @@ class Kprobes(Uncopied):
             probes: the probes, in the order in which they are registered.
 
         Raises:
-            BadLocation: there is none.
+            BadLocation: `probes` is empty.
             Others: what register() has raised for the first that it has refused.
         """
         probes = _batch(probes)
@@ -197,8 +200,11 @@ class Kprobes(Uncopied):
     def unregister_all(self, probes: Iterable[Probe]) -> None:
         """Unregister several probes; those behind one that is not registered, too.
 
+        Args:
+            probes: the probes.
+
         Raises:
-            NotRegistered: one was not registered; the first such error.
+            NotRegistered: one was not registered; the first such error, raised at the end.
         """
         first: Exception | None = None
         for probe in _batch(probes):
@@ -258,16 +264,18 @@ class Kprobes(Uncopied):
         self._registry.optimize(switch("optimization", on))
 
     def flush_optimizer(self) -> None:
-        """Do all that is queued now. Inside a hit nothing can be done; it waits for the next safe
-        point.
+        """Make all queued probepoints jumps now, and take out the jumps that no probe needs.
+
+        Inside a hit nothing is done; it waits for the next safe point.
         """
         if self._driver.at_rest:
             self._registry.flush()
 
     @property
     def instances(self) -> int:
-        """How many calls at a time a return probe follows whose maxactive is not set: instances are
-        made when they are needed.
+        """The most calls at a time that a return probe follows whose maxactive is not set.
+
+        Instances are made when they are needed.
         """
         return self._listener.returns.ceiling
 
@@ -284,8 +292,9 @@ class Kprobes(Uncopied):
 
     @property
     def rearmed(self) -> int:
-        """Breakpoints and jumps that somebody had taken away by restoring text, and that were put
-        back before a run.
+        """Number of breakpoints and jumps that were put back before a run.
+
+        Somebody had taken them away by restoring text.
         """
         return self._registry.rearmed
 
@@ -295,7 +304,7 @@ class Kprobes(Uncopied):
         return point if point is not None and point.probes else None
 
     def check(self, where: str | int) -> Verdict:
-        """Return what would happen to a kprobe at a place; nothing is registered.
+        """Foretell what would happen to a kprobe at a place; nothing is registered.
 
         Args:
             where: symbol ("f", "f+0x10") or address.
@@ -319,12 +328,14 @@ class Kprobes(Uncopied):
         return found
 
     def _make_unwinder(self) -> Unwinder:
+        """Make the object that reads the guest's call frame information."""
         from .debug.unwind import Unwinder
 
         return Unwinder(self.machine.arch, self.machine.symbols)
 
     @cached_property
     def _debug(self) -> DebugInfo:
+        """The guest's debug information, for source lines."""
         from .debug.info import DebugInfo
 
         return DebugInfo(self.machine)
@@ -481,18 +492,21 @@ class Kprobes(Uncopied):
         clock: str | Callable[[], int] = "counter",
         exclude: Sequence[str] = (),
     ) -> Recording:
-        """Record the hits of events while it is entered.
+        """Record the hits of events inside a with block.
 
         `with k.trace("p crc32 len=$arg3", "r crc32 $retval", "w @counter") as t: ...`
 
         Args:
             events: definitions. A place may be a glob or a /regular expression/.
-            filter: which hits are recorded, in ftrace's language.
+            filter: which hits are recorded, in ftrace's language; "": all.
             stack: record with each hit the return addresses above it.
             records: how many there is room for; then the oldest go.
-            clock: "counter" (no time), "host" (ns), "instructions" (the guest's so far; that is
-                slow), or a function that gives ns.
+            clock: the time of records: "counter" (no time), "host" (ns), "instructions" (the
+                guest's so far; that is slow), or a function that gives ns.
             exclude: globs of functions that patterns leave out.
+
+        Returns:
+            The recording, to be entered as a context manager.
 
         Raises:
             EventError: a definition or the filter is wrong.
@@ -599,7 +613,7 @@ class Kprobes(Uncopied):
         depth: int | None = None,
         instructions: bool = False,
     ) -> Graph:
-        """Record a function's call tree while it is entered.
+        """Record a function's call tree inside a with block.
 
         `with k.graph("parse_settings") as tree: ...; print(tree)`
 
@@ -607,8 +621,8 @@ class Kprobes(Uncopied):
             function: the root.
             functions: a glob: which functions of its image are in the tree.
             args: how many arguments of each call are kept, 0 to 16.
-            depth: how far down; None: all.
-            instructions: count each call's, which makes the guest slow.
+            depth: how many levels of calls below the root; None: all.
+            instructions: count the instructions of each call, which makes the guest slow.
 
         Raises:
             UnknownSymbol: there is no such function.
@@ -621,11 +635,10 @@ class Kprobes(Uncopied):
         return Graph(self, function, functions, args=args, depth=depth, instructions=instructions)
 
     def program_calls(self, begins: bool) -> None:
-        """Note that a program at a call site begins to call Python, or has done so: until then a
-        hit is going on.
+        """Mark CPU 0 as in a hit while a program at a call site calls Python.
 
         Args:
-            begins: True where the call begins, False where it is done.
+            begins: True where such a call begins, False where it is done.
         """
         self._driver.blocks[0].state = HitState.HIT_ACTIVE if begins else HitState.IDLE
 
@@ -650,13 +663,13 @@ class Kprobes(Uncopied):
         return self._text.read(addr, size)
 
     def stack_trace(self, regs: Regs, limit: int = 64) -> Stack:
-        """Return pc and the return addresses above it, innermost first; return probes are seen
-        through.
+        """Return the stack of a hit: pc, then return addresses from the innermost frame outwards.
 
-        Where the code at pc has call frame information (.eh_frame, .debug_frame), SFrame or ORC,
-        the stack is walked by that. Elsewhere the calls that return probes follow tell it, as far
-        as these are without a gap, and then frame pointers: these are right at a function's entry,
-        in return handlers, and in code that keeps them.
+        A return address that a return probe has replaced is given as it was. Where the code at pc
+        has call frame information (.eh_frame, .debug_frame), SFrame or ORC, the stack is walked by
+        that. Elsewhere the calls that return probes follow tell it, as far as these are without a
+        gap, and then frame pointers: these are right at a function's entry, in return handlers, and
+        in code that keeps them.
 
         Args:
             regs: the registers of a handler.
@@ -891,6 +904,7 @@ class Kprobes(Uncopied):
 
 
 def _batch(probes: Iterable[Probe]) -> list[Probe]:
+    """Return the probes of a batch as a list."""
     if isinstance(probes, Probe) or not isinstance(probes, Iterable):
         raise BadLocation(f"{probes!r} is no batch of probes", hint="pass a list of them")
     return list(probes)

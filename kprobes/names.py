@@ -1,4 +1,4 @@
-"""C++ and Rust names as people write them.
+"""C++ and Rust names as people write them: demangling, and the way back.
 
 C++ names are read by the C++ library of this computer, whose code c++filt has, too; where there is
 none they stay as they are. Rust's take the extra `dwarf` (rust_demangler).
@@ -194,9 +194,9 @@ _WORD: Final = re.compile(r"(?<!\w)[A-Za-z_]\w*")
 
 
 def literal_words(text: str) -> list[str]:
-    """Return identifiers that stand in a mangled name as they do in the name that people write.
+    """Return the identifiers of a written name that stand in the mangled name, too.
 
-    To look for these is much quicker than to demangle.
+    To look for these in mangled names is much quicker than to demangle them.
 
     Args:
         text: a name as people write it, or a glob of such names.
@@ -241,8 +241,10 @@ def spellings(name: str) -> tuple[str, ...]:
 
 
 def _behind_type(name: str) -> int:
-    """Return where a function's name begins, without its parameters, behind the type of its
-    result.
+    """Return the index in a name at which the function's own name begins, behind the result's type.
+
+    Args:
+        name: a demangled name without its parameters. 0 is returned where it has no such type.
     """
     depth = 0
     begin = 0
@@ -256,11 +258,11 @@ def _behind_type(name: str) -> int:
 
 
 def name_matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that tells of a symbol's name whether a glob names it.
+    """Return a function that says whether a symbol's name matches a glob: (name) -> bool.
 
     Args:
-        pattern: a shell glob. With `::` in it, it is one of C++ and Rust names as people write
-            them, too.
+        pattern: a shell glob. With `::` in it, mangled C++ and Rust names are demangled for it,
+            too.
     """
     match = re.compile(fnmatch.translate(pattern)).match
     words = literal_words(pattern)

@@ -12,14 +12,16 @@ LONGEST = 100  #: characters of a file's name that the name beside it has
 
 
 class _Named(io.FileIO):
-    """An open file whose errors (no space left, say) name the file that it is to be."""
+    """An open file whose errors (no space left, say) name the file that it will become."""
 
     def __init__(self, descriptor: int, path: str) -> None:
         super().__init__(descriptor, "wb")
         self._path = path
 
     def write(self, data: Any) -> int:
-        """Write data; an OSError names the file that it is to be."""
+        """Write data, and return the number of bytes. An OSError names the file that this will
+        become.
+        """
         try:
             return super().write(data)
         except OSError as error:
@@ -30,13 +32,14 @@ class _Named(io.FileIO):
 class NewFile:
     """A context manager that writes a file beside `path` and renames it to that at its end.
 
-    Where the body raises, what it has written goes, and what was at `path` before stays; with
-    `keep` what it has written is the file all the same. What is no regular file (a device, a pipe),
-    and a file in a folder that cannot be written, is written in place.
+    Where the body raises, the new file is removed, and what was at `path` before stays; with `keep`
+    the new file replaces it all the same. What is no regular file (a device, a pipe), and a file in
+    a folder that cannot be written, is written in place.
 
     Attributes:
         file: to be written to.
-        keep: the file is complete at any moment from now on, however the body ends.
+        keep: True: the file is complete at any moment from now on, and is renamed to `path` however
+            the body ends.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, binary: bool, keep: bool = False) -> None:
@@ -44,7 +47,8 @@ class NewFile:
 
         Args:
             path: of the file that is replaced at the end.
-            binary: True: it takes bytes; False: text, in UTF-8, with escapes for what that has not.
+            binary: True: it takes bytes; False: text, written in UTF-8, with escapes for what
+                cannot be.
             keep: True: what was written becomes the file even if the body raises.
 
         Raises:

@@ -9,12 +9,12 @@ from .controls import CONTROLS
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table of HTML. Cells are text, never markup.
+    """Return a table as HTML text. Cells are text, never markup.
 
     Args:
         caption: text above the table.
         heads: names of the columns.
-        rows: a value for each column.
+        rows: a sequence of values for each row, one for each column.
     """
     from html import (
         escape,

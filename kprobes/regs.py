@@ -43,8 +43,11 @@ STACK_COPY = 512
 
 
 class Memory(Protocol):
-    """The part of memory that Regs needs. With store(addr, data), load_word(addr), store_word and
-    swap_word(addr, word), those serve the stack."""
+    """The part of memory that Regs needs: read and write.
+
+    Memory may also have store(addr, data), load_word(addr), store_word(addr, word) and
+    swap_word(addr, word). Regs then uses these for single words and the stack.
+    """
 
     def read(self, addr: int, size: int) -> bytes: ...
     def write(self, addr: int, data: bytes) -> None: ...
@@ -212,6 +215,8 @@ class Regs:
     def go(self, target: int) -> None:
         """Send the guest to an address when this report is over. For simulation and the core.
 
+        pc shows the address from now on.
+
         Args:
             target: the address, mode bits included (ARM: bit 0 selects Thumb).
         """
@@ -222,10 +227,9 @@ class Regs:
         self.target = target
 
     def at(self, pc: int | None) -> None:
-        """Begin or end a report, in which pc is shown as another one than the engine's. For
-        engines.
+        """Begin or end a report, in which pc is shown as another one than the engine's.
 
-        An address that go() has set is forgotten.
+        Engines call this. An address that go() has set is forgotten.
 
         Args:
             pc: address that is shown, without mode bits; None: the report is over, the engine's pc
@@ -259,8 +263,9 @@ class Regs:
 
     @property
     def flags(self) -> int:
-        """The condition flags' register (rflags, nzcv, cpsr, cr ...). Unsupported where the ISA has
-        none.
+        """The register of condition flags (rflags, nzcv, cpsr, cr ...).
+
+        Raises Unsupported where the instruction set has none.
         """
         name = self.arch.regs.flags
         if name is None:
@@ -309,8 +314,13 @@ class Regs:
 
     @property
     def return_address(self) -> int:
-        """The address that the function just entered returns to, seen through return probes. Valid
-        at function entry.
+        """The address that the function just entered returns to; a return probe's trampoline is not
+        shown.
+
+        It is right at function entry.
+
+        Raises:
+            Unsupported: nothing is known of calls on this architecture.
         """
         linkage = self.arch.linkage
         if linkage is None:
@@ -322,6 +332,11 @@ class Regs:
         return address if self.true_return is None else self.true_return(self, address)
 
     def _abi(self) -> Any:
+        """Return the architecture's calling convention.
+
+        Raises:
+            Unsupported: it has none.
+        """
         if self.arch.abi is None:
             raise Unsupported(
                 f"{self.arch.name} has no calling convention", hint="read registers by name"
@@ -332,8 +347,10 @@ class Regs:
 
     @property
     def debug(self) -> Any:
-        """The debug information of the guest's files: m.debug. Raises Unsupported: this machine
-        knows nothing of files.
+        """The debug information of the guest's files: machine.debug.
+
+        Raises:
+            Unsupported: this machine knows nothing of files.
         """
         found = getattr(self.machine, "debug", None)
         if found is None:
@@ -344,13 +361,13 @@ class Regs:
         return found
 
     def local(self, name: str) -> Any:
-        """Return a parameter or local variable as C sees it at pc: a number, or a view of guest
-        memory.
-
-        None: the compiler has not kept it there.
+        """Return the value of a parameter or local variable at pc, as C sees it.
 
         Args:
             name: of the variable.
+
+        Returns:
+            A number, or a view of guest memory; None: the compiler has not kept the variable there.
 
         Raises:
             UnknownSymbol: there is none of this name, or the guest was built without -g.
@@ -361,8 +378,9 @@ class Regs:
     # --- memory
 
     def stack(self, n: int) -> int:
-        """Return the n-th word (from 0) above the stack pointer; below it, where the stack grows
-        upwards.
+        """Return the n-th word (from 0) above the stack pointer.
+
+        Where the stack grows upwards, the n-th word below it.
         """
         try:
             return self.word(self.sp + n * self._step)
@@ -374,7 +392,7 @@ class Regs:
 
         Args:
             addr: address of its first byte; it is cut to the architecture's width.
-            size: bytes; 0: a word of the architecture's.
+            size: bytes; 0: a word of the architecture.
 
         Raises:
             GuestFault: the memory is not mapped.
@@ -451,8 +469,13 @@ class Regs:
         return self.cpu if chooser is None else chooser(self)
 
     def accessors(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
-        """Return (read, write) of one register: what regs[name] calls. For code that uses it on
-        every hit.
+        """Return functions that read and write one register, for code that does it on every hit.
+
+        Args:
+            name: of the register.
+
+        Returns:
+            (() -> its value, (value): sets it), which do the same as regs[name].
 
         Raises:
             UnknownRegister: the machine shows no such register.
@@ -463,22 +486,27 @@ class Regs:
             raise self.arch.regs.unknown(name) from None
 
     def cell(self, name: str) -> tuple[memoryview, int] | None:
-        """Return (words, index) of a register that is a word of this process's memory; None: it is
-        none.
+        """Return where a register lies in this process's memory, for code that reads several at
+        once.
 
-        For code that reads several registers at once on every hit.
+        Args:
+            name: of the register.
+
+        Returns:
+            (words, index): its value is words[index]. None: it lies in no such memory.
         """
         return self._cells.get(self.arch.regs.aliases.get(name, name))
 
     def words(
         self,
     ) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
-        """Return functions that access one word of guest memory, for addresses and values of its
-        width.
+        """Return functions that access one word of guest memory.
+
+        Addresses and values must not be wider than a word.
 
         Returns:
-            load(addr) -> word, as word() does; store(addr, word), as set_word() does; swap(addr,
-            word) -> the word that was there before.
+            load(addr) -> word; store(addr, word); swap(addr, word) -> the word that was there
+            before. The first two do what word() and set_word() do.
         """
         load, store = self._load_word or self.word, self._store_word or self.set_word
 
@@ -490,16 +518,18 @@ class Regs:
         return load, store, getattr(self._memory, "swap_word", swap)
 
     def argument(self, n: int) -> Callable[[], int]:
-        """Return a function that reads the n-th argument as arg(n) does. For code that reads it on
-        every hit.
+        """Return a function that returns the n-th argument (from 0) as arg(n) does.
+
+        For code that reads it on every hit.
         """
         return self._args.get(n) or partial(self.arg, n)
 
     def on_copies(self, function: Callable[..., Any], args: Iterable[Any]) -> None:
-        """Call a function, then put back the registers that it has written through this object, and
-        the top of the stack.
+        """Call a function, then put back the registers that it has written and the top of the
+        stack.
 
-        This is how a jprobe runs a Python mirror.
+        Only registers written through this object are put back. This is how a jprobe runs a Python
+        mirror.
 
         Args:
             function: is called once; its result is ignored, and what it raises is raised.
@@ -525,8 +555,9 @@ class Regs:
 
 
 class _Copies(dict[str, "Writer"]):
-    """Writers of registers that remember what was there. Looking one up notes the register's
-    value.
+    """Writers of registers that remember what was in each register before the first write.
+
+    Looking a writer up (`copies[name]`) notes the register's value.
     """
 
     def __init__(self, read: Mapping[str, Reader], write: dict[str, Writer]) -> None:
@@ -540,7 +571,7 @@ class _Copies(dict[str, "Writer"]):
         return self.write[name]
 
     def put_back(self) -> None:
-        """Write the noted values back into their registers, and forget them."""
+        """Write the values that were noted back into their registers, and forget them."""
         for name, value in self.old.items():
             self.write[name](value)
         self.old.clear()

@@ -28,15 +28,21 @@ class Stack(list[int]):
         return f"[{', '.join([*map(hex, self), *([MARK] if self.incomplete else [])])}]"
 
     def kept(self) -> tuple[int, ...]:
-        """Return the stack as records keep it: hashable, INCOMPLETE behind one that is."""
+        """Return the stack as records keep it: a tuple of the addresses.
+
+        INCOMPLETE (-1) stands behind the last one where callers are missing.
+        """
         return (*self, INCOMPLETE) if self.incomplete else tuple(self)
 
 
 class Step(NamedTuple):
-    """A row as most are: the caller's registers are those of the function, or in its frame.
+    """The way from a function to its caller, of the usual kind: what unwind information says at one
+    pc.
+
+    The caller's registers are those of the function, or saved in its frame.
 
     Attributes:
-        base: register that the canonical frame address counts from.
+        base: name of the register that the canonical frame address counts from.
         offset: bytes from that register to the canonical frame address.
         link: bytes from the canonical frame address to the return address; None: that is in a
             register.

@@ -90,8 +90,10 @@ class Symbols:
         return symbol
 
     def add_all(self, symbols: Iterable[Symbol]) -> None:
-        """Add many symbols that are made already, of a large library say. Those that are there are
-        left out.
+        """Add many symbols that are made already, such as those of a large library.
+
+        Args:
+            symbols: the symbols; those that are in the table already are left out.
 
         Raises:
             BadArgument: one of them is no Symbol. None is added then.
@@ -194,13 +196,13 @@ class Symbols:
     def _add_names(
         self, names: Iterable[Symbol], data: bytes, bias: int, module: str, path: str
     ) -> None:
-        """Add the symbols that a file names, and the file itself if it says more than names.
+        """Add the symbols that a file names, and the file itself if it has more than names.
 
         Args:
             names: the symbols, with the file's addresses.
-            data: the file; b"": it says no more than names.
+            data: contents of the file, for types and stacks; b"": it has no more than names.
             bias: bytes that guest memory is above the file's addresses.
-            module: that they are to belong to; "": the one that each symbol tells.
+            module: that the symbols are to belong to; "": the one that each symbol tells.
             path: of the file.
         """
         self.add_file(data, bias, module, path)
@@ -224,11 +226,12 @@ class Symbols:
         return write_names((s for s in self if matches(s.name)), format)
 
     def add_file(self, data: bytes, bias: int, module: str = "", path: str = "") -> None:
-        """Add an ELF file whose code is in guest memory: for stacks, types and lines. It adds no
-        names.
+        """Add an ELF file whose code is in guest memory: for stacks, types and lines.
+
+        It adds no names.
 
         Args:
-            data: the file; b"": nothing is added.
+            data: contents of the file; b"": nothing is added.
             bias: bytes that guest memory is above the file's link addresses.
             module: the image's name; "" for the main one.
             path: of the file.
@@ -237,7 +240,10 @@ class Symbols:
             self.files = (*self.files, LoadedFile(data, bias, module, path))
 
     def add_layout(self, layout: CodeLayout) -> None:
-        """Note where an image has code, at its addresses in guest memory.
+        """Add an image's layout, which says where it has code.
+
+        Args:
+            layout: at its addresses in guest memory.
 
         Raises:
             BadArgument: `layout` is no CodeLayout.
@@ -299,8 +305,9 @@ class Symbols:
         self.changes += 1
 
     def _reach(self, symbol: Symbol) -> int:
-        """Return where a symbol ends at the latest; one without a size goes to the next symbol,
-        which may come before.
+        """Return the address behind a symbol that it covers nothing beyond.
+
+        For a symbol without a size that is the end of its image; the next symbol may begin before.
         """
         if symbol.size:
             return symbol.address + symbol.size
@@ -401,7 +408,11 @@ class Symbols:
         return Symbol(name, address, mode=number & self.mode_bits) if here is None else here
 
     def _elsewhere(self, name: str) -> list[Symbol]:
-        """Return the symbols that a `module:name` means, or a name as people write it."""
+        """Return the symbols that a name means which no symbol has exactly.
+
+        Args:
+            name: `module:name`, or a C++ or Rust name as people write it.
+        """
         module, colon, base = name.rpartition(":")
         wanted = "" if module == self.main else module
         found = [s for s in self._by_name.get(base, ()) if s.module == wanted] if colon else []
@@ -498,8 +509,11 @@ class Symbols:
     def extent(self, symbol: Symbol) -> int:
         """Return the address behind a symbol; 0: it is not known.
 
-        That is address + size; without a size, the next symbol's address or the end of its image,
-        whichever comes first.
+        That is its address + size; without a size, the next symbol's address or the end of its
+        image, whichever comes first.
+
+        Args:
+            symbol: of this table.
         """
         if symbol.size:
             return symbol.address + symbol.size
@@ -524,8 +538,10 @@ class Symbols:
         return f"{addr:#x}" if found is None else f"{found.name}+{addr - found.address:#x}"
 
     def _hint(self, name: str) -> str:
-        """Return what to do about a name that is not there: names that are like it, or where names
-        are.
+        """Return a hint for a message about a name that is not in the table: names that are like
+        it.
+
+        Where there are none, the hint says how to list or find names.
         """
         import difflib  # errors alone want it
 
@@ -540,14 +556,21 @@ FARTHEST = 1 << 24
 
 
 def where_names_are(symbols: Iterable[Any]) -> str:
-    """Return what to do about a name that none of `symbols` has."""
+    """Return a hint for a message about a name that none of some symbols has: how to list or find
+    names.
+
+    Args:
+        symbols: those that there are.
+    """
     if any(symbol.kind in ("func", "ifunc") for symbol in symbols):
         return "`kprobes symbols FILE` lists what there is"
     return "no function has a name here: --discover or m.discover() finds them"
 
 
 def address_of(name: str) -> int | None:
-    """Return the address that a text is, as "0x8000020"; None: it is no address."""
+    """Return the address that is written as a text like "0x8000020"; None: the text is no
+    address.
+    """
     digits = name[2:]
     if (
         name[:2] not in ("0x", "0X")

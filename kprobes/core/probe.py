@@ -178,7 +178,7 @@ class Probe:
         self._owner.unregister(self)
 
     def not_registered(self) -> Exception:
-        """Return the error for a probe that is not registered."""
+        """Return (not raise) the error for a probe that is not registered."""
         return NotRegistered(
             "probe is not registered", symbol=self.place(), hint="register it first"
         )
@@ -263,7 +263,7 @@ class KretprobeInstance:
     aside: bool = field(default=False, repr=False)
 
     def begin(self, frame: int, link: int) -> None:
-        """Begin a call of the only task, number 0.
+        """Begin a call of task 0, as this instance was just taken from its pool.
 
         Args:
             frame: stack pointer at entry.
@@ -355,7 +355,7 @@ class Kretprobe(Probe):
 
     @property
     def nreturned(self) -> int:
-        """Returns seen."""
+        """Number of returns seen, those that the machine has served by itself included."""
         return self._nreturned if self._follow is None else self._nreturned + self._follow.returns
 
     @property
@@ -365,7 +365,8 @@ class Kretprobe(Probe):
 
 
 class Followers:
-    """The return probes of one function, whose calls the machine follows by itself.
+    """The return probes of one function whose calls the machine follows by itself, without the
+    core.
 
     Attributes:
         probes: in the order in which they run at the entry.
@@ -377,7 +378,9 @@ class Followers:
         self.program = program
 
     def make_room(self) -> None:
-        """Let the machine follow as many more calls as every probe has free instances for."""
+        """Tell the machine how many more calls it may follow: as many as every probe has free
+        instances for.
+        """
         self.program.room(min(len(rp._pool) for rp in self.probes))
 
     @property
@@ -388,7 +391,8 @@ class Followers:
     def take(
         self, frame: int, link: int, trampoline: int, slot: int
     ) -> Iterator[KretprobeInstance]:
-        """Yield one instance of each probe, for a call that the core follows from now on.
+        """Yield one instance of each probe, for a call that the machine has followed and the core
+        now does.
 
         The order is that of the entry.
 
@@ -396,7 +400,8 @@ class Followers:
             frame: stack pointer at the call's entry.
             link: the call's true return address.
             trampoline: the address that stands in its place.
-            slot: how many calls the machine was following when this one began.
+            slot: how many calls the machine was following when this one began; where a program has
+                kept values of the call, it has kept them under this number.
         """
         for rp in self.probes:
             if rp._held:

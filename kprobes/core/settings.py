@@ -19,7 +19,10 @@ Check = Callable[[str, Any], Any]  # (name, value) -> the value as it is kept; r
 
 
 class Setting(Generic[T]):
-    """An attribute of a probe. Its value is kept in the field of that name with an underscore."""
+    """A descriptor: an attribute of a probe whose values are checked when they are set.
+
+    The value is kept in the probe's field of that name with an underscore.
+    """
 
     def __init__(
         self, doc: str, check: Check, *, instead: str | None = None, told: bool = False
@@ -28,7 +31,8 @@ class Setting(Generic[T]):
 
         Args:
             doc: the attribute's docstring.
-            check: called with the attribute's name and a new value; returns the value to keep.
+            check: (attribute's name, new value) -> the value to keep; raises a KprobeError where
+                the value makes no sense.
             instead: a hint, what to do instead of setting it while the probe is registered; None:
                 it may be set then, too.
             told: True if the probe's owner works out anew what a hit does when the value changes.
@@ -83,7 +87,10 @@ class Setting(Generic[T]):
                 raise
 
     def admit(self, probe: object) -> None:
-        """Check the value that the probe was made with, and keep what the check returns instead.
+        """Check the value that a probe was made with, and replace it by what the check returns.
+
+        Args:
+            probe: the probe; its constructor has set the field.
 
         Raises:
             BadLocation, BadArgument: the value makes no sense.
@@ -92,7 +99,7 @@ class Setting(Generic[T]):
 
 
 def of(kind: type) -> tuple[Setting[Any], ...]:
-    """Return the settings of a class of probes."""
+    """Return the settings of a class of probes, those of its base classes included."""
     found = _OF.get(kind)
     if found is None:
         found = _OF[kind] = tuple(
@@ -172,14 +179,22 @@ def number(name: str, value: Any, error: type[KprobeError] = BadArgument) -> int
 
 
 def count(name: str, value: Any) -> int:
-    """Return a setting's value as an integer that is 1 or more; BadArgument: it is none."""
+    """Return a setting's value as an integer of 1 or more.
+
+    Args:
+        name: of the setting, for the message.
+        value: what the user gave.
+
+    Raises:
+        BadArgument: it is no integer, or less than 1.
+    """
     if number(name, value) < 1:
         raise BadArgument(f"{name} is {value}", hint="give 1 or more")
     return index(value)
 
 
 def place(name: str, value: Any) -> int | None:
-    """Return an address or an offset (bytes) as an integer; None where it is "addr" and None.
+    """Return an address or an offset (bytes) as an integer; None is allowed for "addr" alone.
 
     Args:
         name: of the setting: "addr" or "offset".
@@ -192,7 +207,15 @@ def place(name: str, value: Any) -> int | None:
 
 
 def text(name: str, value: Any) -> str | None:
-    """Return a symbol's name as it is: a string, or None; BadLocation: it is neither."""
+    """Return a symbol's name as it is, after a check that it is a string or None.
+
+    Args:
+        name: of the setting, for the message.
+        value: what the user gave.
+
+    Raises:
+        BadLocation: it is neither.
+    """
     if value is None or isinstance(value, str):
         return value
     raise BadLocation(f"{name} is {value!r}, not a string", hint="give an address as addr=")

@@ -1,10 +1,12 @@
 """Breakpoints that the machine serves by itself: a lone probe whose instruction runs in a slot, or
 whose handler sends the guest elsewhere.
 
-The driver serves the first hit, and then hands the breakpoint over; any change at the probepoint
-takes it back (Probepoint.serve_no_more). The machine calls the handlers; where one does something
-unusual (it raises, or sends the guest elsewhere) the machine calls the `rest` functions made here,
-which finish the hit as the driver would.
+The machine is the engine that runs the guest. The driver (trap.TrapDriver) serves the first hit of
+a breakpoint, and then hands the breakpoint over: from the next hit on the machine calls the
+handlers itself, without a report to the driver. Any change at the probepoint takes the breakpoint
+back (Probepoint.serve_no_more). Where a handler does something unusual (it raises, or sends the
+guest elsewhere) the machine calls the `rest` functions made here, which finish the hit as the
+driver would.
 """
 
 from __future__ import annotations
@@ -28,14 +30,15 @@ class BreakpointHandover:
         self._entries = entries
 
     def serve(self, point: Probepoint, diverted: bool) -> None:
-        """Have the machine serve a breakpoint from now on, if it can.
+        """Have the machine serve the next hits of a breakpoint, if it can. Called at a hit.
 
-        It can where one probe is active, and the instruction has a slot and is not simulated, or
-        `diverted`.
+        It can where the breakpoint is in memory, one probe is active, and the instruction is
+        executed in a slot and not simulated, or `diverted` is True. `point.served` is set then.
 
         Args:
-            point: where it stands.
-            diverted: True if its handler has just sent the guest elsewhere, and may do so again.
+            point: the probepoint whose breakpoint was hit.
+            diverted: True if its pre-handler has just sent the guest elsewhere, and may do so
+                again.
         """
         hits = self._handlers.hits
         if hits is None or not hits.traps or point.state is not Arming.ARMED:
@@ -60,26 +63,31 @@ class BreakpointHandover:
         )
 
     def _before(self, point: Probepoint, p: Probe) -> UsualHit | None:
-        """Return a description of the pre-handler's call, for the machine; None: there is no
+        """Return what the machine needs to call the pre-handler by itself; None: there is no
         pre-handler.
 
         Args:
             point: the probepoint whose breakpoint is handed over.
-            p: the only probe there.
+            p: the only active probe there.
         """
         if p._pre is None:
             return None
         cb = self._handlers.blocks[0]
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
-            """Finish a hit whose pre-handler has diverted or raised: divert, or execute the
-            instruction.
+            """Finish a hit whose pre-handler has returned a true value or raised.
+
+            Where the handler has diverted, the guest goes to regs.pc, and a jump at the probepoint
+            becomes a breakpoint for good. Else the instruction is executed.
 
             Args:
                 regs: the registers at the hit.
                 _instance: not used.
-                result: what the handler has returned; true: the guest goes to regs.pc.
+                result: what the handler has returned; a true value says that it has diverted.
                 error: what the handler has raised; None: nothing.
+
+            Raises:
+                BaseException: `error`, if the probe's fault_handler has not handled it.
             """
             diverted = (
                 bool(result) if error is None else self._entries.failed(p, point, regs, error)
@@ -96,19 +104,20 @@ class BreakpointHandover:
         return UsualHit(address=point.address, probe=p, handler=p._pre, rest=rest)
 
     def _after(self, point: Probepoint, p: Probe) -> UsualHit | None:
-        """Return a description of the post-handler's call, for the machine; None: there is no such
-        handler.
+        """Return what the machine needs to call the post-handler by itself; None: there is none.
 
         Args:
             point: the probepoint whose breakpoint is handed over.
-            p: the only probe there.
+            p: the only active probe there.
         """
         if p._post is None:
             return None
 
         def rest(regs: Regs, _instance: Any, _result: Any, error: BaseException | None) -> None:
-            """Finish a hit whose post-handler has moved the guest or raised: ask the fault_handler,
-            go there.
+            """Finish a hit whose post-handler has changed pc or raised.
+
+            The fault_handler is asked about `error`. A jump whose middle the guest goes to becomes
+            a breakpoint.
 
             Args:
                 regs: the registers behind the instruction.

@@ -1,5 +1,8 @@
 """Calls that are followed to their return: a table of them, and which one returns.
 
+A return probe follows a call: at the function's entry the return address is replaced by that of the
+trampoline, and an instance (KretprobeInstance) remembers the call until it returns there.
+
 A call is known by its frame, the stack pointer at entry. A call whose frame lies below the stack
 pointer (above, where stacks grow upwards) looks abandoned: longjmp or unwinding has left it, or it
 belongs to another stack and machine.cpu_task was not set. Such a call is set aside, not forgotten:
@@ -48,14 +51,15 @@ class Followed:
 
 
 class CallsUnderWay:
-    """Every followed call of the guest.
+    """Every followed call of the guest. A call is a KretprobeInstance in the list of its task.
 
     Attributes:
         own: the calls of CPU 0 while there is no machine.cpu_task: those set aside, then the others
             from the oldest on. Calls that the machine follows are younger than all of them.
         tasks: task -> its calls, in that order. Each CPU number is a task that is never removed.
         trampoline: address to which followed calls return, mode bits included; 0: none yet.
-        following: call site -> the return probes whose calls the machine follows from there.
+        following: call site (the address in a detour where the machine calls or runs something) ->
+            the return probes whose calls the machine follows from there.
         programs: the machine's power to follow calls; None: it has none.
         idle: (sequence, number): while the machine follows no call, sequence[0] == number.
     """
@@ -74,6 +78,7 @@ class CallsUnderWay:
 
     @cached_property
     def _links(self) -> list[Link]:
+        """How the return address is reached at the trampoline, for each CPU by its number."""
         return [Link.of(regs, self._linkage, returning=True) for regs in self._machine.cpu_regs]
 
     # --- calls that the machine follows
@@ -86,11 +91,13 @@ class CallsUnderWay:
         entered: UsualEntry | None = None,
         programs: Sequence[HostProgram] = (),
     ) -> None:
-        """Have the machine follow the calls of a function while instances are free.
+        """Have the machine follow the calls of a function by itself while instances are free.
+
+        Programs the call site; from then on each hit there is served without the core's service.
 
         Args:
             probes: the function's return probes, in the order in which they run at the entry.
-            call: the call site at the function's entry.
+            call: address of the call site in the detour at the function's entry.
             returned: what the machine does at a return: call this handler, or run these programs.
             entered: the handler that the machine asks at the entry whether to follow the call;
                 None: it follows every call.
@@ -106,15 +113,26 @@ class CallsUnderWay:
         followers.make_room()
 
     def room(self, rp: Kretprobe) -> None:
-        """Let the machine follow more calls of a probe's function, if it follows them at all.
+        """Tell the machine how many more calls of a probe's function it may follow.
 
-        As many as each of the return probes there has free instances for.
+        As many as each of the return probes there has free instances for. Nothing happens where the
+        machine does not follow the function's calls.
+
+        Args:
+            rp: one of the function's return probes; its pool has changed.
         """
         if rp._follow is not None:
             rp._follow.make_room()
 
     def follow_no_more(self, call: int) -> None:
-        """Take over the calls that the machine follows from a call site, and end its following."""
+        """End the machine's following of calls from a call site; its calls under way join `own`.
+
+        The probes' nreturned is brought up to date. Nothing happens where the machine follows no
+        calls from there.
+
+        Args:
+            call: address of the call site.
+        """
         followers = self.following.get(call)
         if followers is not None:
             self.catch_up()
@@ -125,7 +143,9 @@ class CallsUnderWay:
 
     @property
     def is_empty(self) -> bool:
-        """True while surely no call is followed."""
+        """True while surely no call is followed: neither on CPU 0, nor of another task, nor by the
+        machine.
+        """
         return not self.own and len(self.tasks) == 1 and self.idle[0][0] == self.idle[1]
 
     def catch_up(self) -> None:
@@ -141,10 +161,13 @@ class CallsUnderWay:
     # --- entry
 
     def add(self, ri: KretprobeInstance, frame: int, link: int) -> None:
-        """Follow a call of the only task that the machine does not follow by itself.
+        """Append a new call to `own`, where the core and not the machine follows it.
+
+        Used where there is one CPU and no machine.cpu_task. Calls that the machine follows are
+        taken over first, since they are older.
 
         Args:
-            ri: the call's instance.
+            ri: the call's instance, taken from its pool.
             frame: stack pointer at entry.
             link: return address found at entry.
         """
@@ -154,25 +177,40 @@ class CallsUnderWay:
         self.room(ri.rp)
 
     def of(self, task: Any) -> Instances:
-        """Return the list of a task's calls, which may be changed."""
+        """Return the list of a task's calls itself, not a copy; an unknown task gets an empty one.
+
+        Args:
+            task: a CPU number, or what machine.cpu_task returns.
+        """
         calls = self.tasks.get(task)
         if calls is None:
             calls = self.tasks[task] = []
         return calls
 
     def true_return(self, regs: Regs, address: int) -> int:
-        """Return `address`; if it is the trampoline's, the return address that this replaces."""
+        """Return where code goes that has `address` as its return address.
+
+        Args:
+            regs: registers of the CPU that runs the code.
+            address: a return address.
+
+        Returns:
+            `address`; for the trampoline's, the true return address of the task's youngest live
+            call.
+        """
         return next(self.above(regs), address) if address == self.trampoline else address
 
     def send(self, calls: Instances, begins: KretprobeInstance) -> None:
-        """Let all calls that share a frame return where an entry handler wants the youngest to.
+        """Change the return address of all calls that share a frame, as an entry handler has asked.
 
         Called where the trampoline was the return address at entry, so that the frame has other
-        followed calls (tail calls, or several probes), and the entry handler has replaced it.
+        followed calls (tail calls, or several probes), and the entry handler of the youngest has
+        written another address over it.
 
         Args:
-            calls: the task's calls, without the youngest.
-            begins: the youngest; its ret_addr is the address that the handler has set.
+            calls: the task's calls, without the youngest; those of the frame get `begins.ret_addr`.
+            begins: the youngest; its ret_addr is the address that the handler has set. Its `link`
+                becomes the trampoline.
         """
         begins.link = trampoline = self.trampoline
         for ri in reversed(calls):
@@ -186,8 +224,9 @@ class CallsUnderWay:
         """Return the true return address of a call that begins.
 
         Args:
-            calls: the task's calls under way.
-            link: return address as it is found, which may be the trampoline's.
+            calls: the task's calls under way, without the one that begins.
+            link: return address as it is found, which may be the trampoline's: then the call shares
+                the frame of one of `calls`, whose return address is its own.
             sp: stack pointer at the call's entry.
         """
         trampoline = self.trampoline
@@ -198,11 +237,20 @@ class CallsUnderWay:
         return link
 
     def above(self, regs: Regs) -> Iterator[int]:
-        """Yield the true return addresses of the task's live calls, the youngest first."""
+        """Yield the true return addresses of the live calls of a CPU's task, the youngest first.
+
+        Args:
+            regs: registers of the CPU: they say which task runs, and its stack pointer.
+        """
         return (call.link for call in self.followed(regs))
 
     def followed(self, regs: Regs) -> Iterator[Followed]:
-        """Yield the task's live calls, the youngest first."""
+        """Yield the live calls of a CPU's task, the youngest first; calls that share a frame as
+        one.
+
+        Args:
+            regs: registers of the CPU: they say which task runs, and its stack pointer.
+        """
         self.catch_up()
         return self._followed(self.tasks.get(regs.task, []), regs.sp)
 
@@ -228,7 +276,12 @@ class CallsUnderWay:
                     sharing = []
 
     def _gone(self, ri: KretprobeInstance, sp: int) -> bool:
-        """Return True if the stack pointer has left a call's frame behind."""
+        """Return True if the stack pointer has passed a call's frame, so that the call is over.
+
+        Args:
+            ri: the call.
+            sp: the stack pointer.
+        """
         return (ri.frame - sp) * self._way < 0
 
     # --- return
@@ -236,12 +289,14 @@ class CallsUnderWay:
     def pop(self, regs: Regs, sp: int) -> Instances:
         """Take the instances of the frame that returns, and let the guest return to its caller.
 
+        The true return address is put where the trampoline's stood, and pc becomes that address.
+
         Args:
             regs: registers of the CPU, which stands at the trampoline.
             sp: stack pointer there.
 
         Returns:
-            The instances, youngest first.
+            The instances, youngest first. They are not recycled.
 
         Raises:
             ReentryError: no followed call returns there.
@@ -257,17 +312,17 @@ class CallsUnderWay:
         return instances
 
     def _sharing(self, calls: Instances, frame: int) -> Instances | None:
-        """Take the youngest calls off a task's calls, if they are of a frame.
+        """Remove the youngest calls from a task's calls, if they all have the given frame.
 
-        The last one taken is the oldest of the frame: its `link` is the true return address.
+        The last one removed is the oldest of the frame: its `link` is the true return address.
 
         Args:
             calls: the task's calls: those set aside, then the others from the oldest on.
             frame: the stack pointer at the entry of the calls.
 
         Returns:
-            The calls, youngest first; None: they are not the frame's, down to one that knows the
-            true return address; nothing was taken.
+            The calls removed, youngest first. None: the youngest calls are not the frame's, or none
+            of them has the true return address; nothing was removed.
         """
         trampoline, instances = self.trampoline, []
         while calls and calls[-1].frame == frame and not calls[-1].aside:
@@ -279,13 +334,14 @@ class CallsUnderWay:
         return None
 
     def _search(self, calls: Instances, sp: int) -> Instances:
-        """Take the instances of the returning frame off a task's calls, wherever they stand there.
+        """Remove the instances of the returning frame from a task's calls, at any position in the
+        list.
 
         Younger calls whose frames are gone are set aside, unless the frame itself was set aside.
 
         Args:
             calls: the task's calls; it is changed.
-            sp: the stack pointer at entry of the call that returns, unless it has popped
+            sp: the stack pointer at entry of the call that returns, unless the call has popped
                 arguments of its own.
 
         Returns:
@@ -311,7 +367,7 @@ class CallsUnderWay:
         return instances
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
-        """Write a true return address over the trampoline's address, wherever that stands for it.
+        """Write a true return address over the trampoline's, in the stack or the link register.
 
         Args:
             regs: the registers of the CPU that returns.
@@ -329,7 +385,8 @@ class CallsUnderWay:
     def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
         """Return True if the code at the trampoline returns to `target` by itself.
 
-        A handler may have changed the stack pointer or the link register that it goes by.
+        It does not where a return handler has changed the stack pointer or the link register that
+        the code returns by.
 
         Args:
             regs: registers of the CPU.
@@ -341,14 +398,15 @@ class CallsUnderWay:
         return link.get_sp() == sp == frame + pushed if pushed else link.get() == target
 
     def _returning(self, calls: Instances, sp: int) -> int:
-        """Return the index of the youngest instance of the frame that returns, by `sp`.
+        """Return the index in `calls` of the youngest instance of the frame that returns.
 
-        A callee may have popped its own arguments (x86 `ret n`), and then `sp` can be where an
-        older call would return to, which longjmp has left: what was popped decides.
+        A callee may have popped its own arguments (x86 `ret n`). Then `sp` can be where an older
+        call would return to, which longjmp has left. The return has popped the trampoline's
+        address: the frame is one where that address lies in memory.
 
         Args:
             calls: the task's calls: those set aside, then the others from the oldest on.
-            sp: the stack pointer at entry of the call that returns, unless it has popped
+            sp: the stack pointer at entry of the call that returns, unless the call has popped
                 arguments of its own.
 
         Raises:
@@ -390,7 +448,11 @@ class CallsUnderWay:
     def _popped(self, frame: int) -> bool:
         """Return True if a return may have popped the trampoline's address at `frame`.
 
-        It may not where something else lies there by now.
+        It may not where something else lies at `frame` by now, or nothing can be read there. Always
+        True where calls do not push the return address.
+
+        Args:
+            frame: address of a call's frame.
         """
         size = self._linkage.pushed
         if not size:
@@ -406,7 +468,7 @@ class CallsUnderWay:
     def reap(self, calls: Instances, regs: Regs) -> None:
         """Set aside the calls whose frames are gone, so that their probes get instances again.
 
-        This happens as a call begins for which no instance is free. A frame is gone below the stack
+        Called as a call begins for which no instance is free. A frame is gone below the stack
         pointer, and also at it: the call that begins has that frame now. The exception is a tail
         call, whose caller shares the frame; there the return address is the trampoline's.
 
@@ -422,7 +484,7 @@ class CallsUnderWay:
     def settle(self) -> None:
         """Set aside the calls whose frames are gone, of every task that is on a CPU now.
 
-        Called where no call is about to begin.
+        Called where no call is about to begin: as a probe is unregistered or the Kprobes is closed.
         """
         self.catch_up()
         for regs in self._machine.cpu_regs:
@@ -439,7 +501,11 @@ class CallsUnderWay:
     def _shown(self, regs: Regs) -> bool:
         """Return True if a followed function may be running that has used no stack yet.
 
-        Then its return address is in a register: the trampoline's, or one very near to it.
+        Its frame is then at the stack pointer, and yet not gone. The trampoline's address, or one
+        very near to it, is in a register; where calls push the return address, on top of the stack.
+
+        Args:
+            regs: registers of the CPU.
         """
         if self._linkage.returning.shares_frames:
             return True
@@ -452,11 +518,12 @@ class CallsUnderWay:
         return any(regs[name] in near for name in regs.names)
 
     def _set_aside(self, calls: Instances, gone: Callable[[int, KretprobeInstance], bool]) -> None:
-        """Set calls aside: their probes get other instances for them.
+        """Set the calls aside that `gone` says are abandoned: each probe gets a new instance for
+        one.
 
         Args:
-            calls: the task's calls. Those set aside come first; of more than SET_ASIDE the oldest
-                are forgotten.
+            calls: the task's calls. Those set aside are moved to the front; of more than SET_ASIDE
+                the oldest are forgotten.
             gone: (index in `calls`, call) -> True if the call is to be set aside.
         """
         left = [ri for i, ri in enumerate(calls) if not ri.aside and gone(i, ri)]
@@ -485,16 +552,23 @@ class CallsUnderWay:
                 ri.pool.append(ri)
 
     def missed(self, instances: Instances) -> None:
-        """Count a missed hit for each instance's probe, and return the instances to their pools.
+        """Count a missed return for each instance's probe, and return the instances to their pools.
 
         Called for returns whose handlers do not run because another probe is running.
+
+        Args:
+            instances: of the frame that returns.
         """
         for ri in instances:
             ri.rp._missed += 1
         self.recycle(instances)
 
     def flush(self, task: Any) -> None:
-        """Recycle the instances of a guest task that has ended, without calling handlers."""
+        """Recycle the instances of a guest task that has ended, without calling handlers.
+
+        Args:
+            task: a CPU number, or what machine.cpu_task has returned for the task.
+        """
         self.catch_up()
         calls = self.tasks.get(task)
         if calls is None:

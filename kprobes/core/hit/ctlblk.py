@@ -1,8 +1,9 @@
 """The per-CPU control block: which probepoint is running, and in which phase.
 
-Rules. One hit runs at a time; a hit that arrives meanwhile is pushed, counted as missed on every
-probe there, and its instruction executed without handlers (REENTER). The saved depth is one: a
-third level is a ReentryError. An illegal (state, event) pair raises and changes nothing.
+Rules. One hit runs at a time. A hit that arrives meanwhile takes the block's place, and what the
+block said is kept in `previous`; the new hit is counted as missed on every probe there, and its
+instruction executed without handlers (REENTER). Only one hit can be kept: a third level is a
+ReentryError. A pair (state, event) that TABLE lacks raises and changes nothing.
 """
 
 from __future__ import annotations
@@ -94,13 +95,15 @@ class ControlBlock:
         self.previous: tuple[HitState, Probepoint | None, int, tuple[Any, ...], Any] | None = None
 
     def begin(self, point: Probepoint | None) -> None:
-        """Take the PROBEPOINT event: a hit begins.
+        """Begin a hit: the PROBEPOINT event. A hit that is under way is kept in `previous`.
+
+        `probes`, `child` and `resume` are left as they are.
 
         Args:
             point: the probepoint; None for the return trampoline.
 
         Raises:
-            ReentryError: two hits are under way already.
+            ReentryError: two hits are under way already; nothing was changed.
         """
         state = self.state
         new = TABLE.get((state, PROBEPOINT))
@@ -112,7 +115,7 @@ class ControlBlock:
         self.state = new  # type: ignore[assignment]
 
     def step(self, event: HitEvent) -> None:
-        """Change the state by an event, any other than PROBEPOINT.
+        """Change the state by an event other than PROBEPOINT, as TABLE says.
 
         The event that ends a hit within a hit brings the outer one back.
 
@@ -154,7 +157,9 @@ class ControlBlock:
         self.child = None
 
     def reset(self) -> None:
-        """Go back to IDLE. Hits that were under way are forgotten: no more handlers of them run."""
+        """Go back to IDLE, and forget the hits that were under way: no more handlers of them
+        run.
+        """
         self.state = IDLE
         self.point = None
         self.previous = None

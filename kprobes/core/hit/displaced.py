@@ -1,4 +1,8 @@
-"""Displaced instructions: from the address where one runs to the address it stands for."""
+"""Displaced instructions: from the address where one runs to the address it stands for.
+
+A displaced instruction is a copy of a probed one that is executed out of its place: in a slot
+(behind a breakpoint), in a detour's buffer (behind a jump) or simulated at a call site.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,19 @@ class Displaced:
         self._rooms = rooms
 
     def ours(self, pc: int) -> bool:
-        """Return True if an address is in the library's own code."""
+        """Return True if an address is in memory that the library has mapped for its own code."""
         return self._rooms.ours(pc)
 
     def home(self, pc: int) -> int | None:
-        """Return the address in guest text that the library's code at `pc` stands for.
+        """Return the address in guest text of the instruction whose copy runs at `pc`.
 
-        None: `pc` is not in the library's code.
+        For the copy of an instruction in a delay slot, the delay slot's address.
+
+        Args:
+            pc: an address.
+
+        Returns:
+            None: `pc` is in no slot, buffer or call site of the library's.
         """
         found = self.at(pc)
         if found is None:
@@ -34,11 +44,15 @@ class Displaced:
     def waits(self, cb: ControlBlock, regs: Regs) -> int | None:
         """Return the target of the branch whose delay slot is executed out of line at regs.pc.
 
-        None: no instruction in a branch's delay slot is executed out of line there.
+        The branch has not been taken yet: it waits for its delay slot.
 
         Args:
             cb: the control block of the CPU: it knows the target of a branch that was simulated.
-            regs: the registers of the CPU.
+            regs: the registers of the CPU; not changed, but the branch may be simulated again on
+                them.
+
+        Returns:
+            The target; None: no instruction in a branch's delay slot is executed out of line there.
         """
         found = self.at(regs.pc)
         if found is None or not self._delayed(regs.pc, *found[1:3]):
@@ -51,12 +65,12 @@ class Displaced:
         return insn.simulate(regs)
 
     def _delayed(self, pc: int, insn: Insn, home: int) -> bool:
-        """Return True if `pc` is at a copy of the instruction's delay slot.
+        """Return True if at `pc` is a copy of the instruction in a branch's delay slot.
 
         Args:
             pc: where the copy may be.
-            insn: a branch.
-            home: the address that `pc` stands for.
+            insn: a displaced instruction, perhaps a branch with a delay slot.
+            home: the address in guest text that `pc` stands for.
         """
         return (
             insn.delay_slot
@@ -66,16 +80,22 @@ class Displaced:
         )
 
     def stops(self, pc: int) -> bool:
-        """Return True if a breakpoint of the core's stands at `pc`."""
+        """Return True if a breakpoint of the core's stands at `pc`: a probe's, or one behind a
+        slot.
+        """
         site = self._rooms.sites.get(pc)
         return site is not None and site.kind is not SiteKind.SLOT
 
     def at(self, pc: int) -> tuple[Probepoint, Insn, int, int] | None:
-        """Find the displaced instruction at an address.
+        """Find the displaced instruction whose copy is at an address of the library's code.
+
+        Args:
+            pc: an address in a slot, a buffer or a call site.
 
         Returns:
-            (the probepoint, the instruction, the address that `pc` stands for, the address where
-            to execute the instruction again); None: there is none at `pc`.
+            (the probepoint, the instruction, the address in guest text that `pc` stands for, the
+            address where to execute the instruction again: the start of its copy, in a slot `pc`
+            itself); None: `pc` is in none of these.
         """
         rooms = self._rooms
         slot = rooms.slots.slot_of(pc)
@@ -100,10 +120,14 @@ class Displaced:
         return None
 
     def _behind(self, point: Probepoint, pc: int) -> int:
-        """Return the address that `pc` stands for, behind the displaced instruction in its slot.
+        """Return the address in guest text that `pc` stands for, behind the body in a slot.
 
         That is the next instruction, or one that the displaced one skips; of a bundle, the rest of
         it and what follows.
+
+        Args:
+            point: the probepoint that the slot belongs to.
+            pc: an address at or behind the slot's end.
         """
         insn, bundles, behind = point.insn, self._rooms.arch.bundles, pc - point.slot_end
         if bundles is None or insn.onward is None:

@@ -1,8 +1,10 @@
 """Hits without a trap: the functions that the call site of a detour calls.
 
-Entries.service() makes the function that serves a hit of any number of probes. Where the machine
-calls a handler by itself, it needs only a function that finishes an unusual hit: usual(),
-usual_of_several() and asked() describe the hit to the machine, that function (`rest`) included.
+An optimized probepoint is a jump to a detour: a call site, where the machine calls a service (a
+function of the core's) or handlers, then the displaced instructions. Entries.service() makes the
+function that serves a hit of any number of probes. Where the machine calls a handler by itself, it
+needs only a function that finishes an unusual hit: usual(), usual_of_several() and asked() describe
+the hit to the machine, that function (`rest`) included.
 """
 
 from __future__ import annotations
@@ -32,8 +34,15 @@ class _Declined(Exception):
 def _for_all(entry_handler: ReturnHandler) -> ReturnHandler:
     """Wrap the entry handler of the first of several return probes.
 
-    The machine takes a true result for all probes. The wrapper raises instead, so that the hit is
-    an unusual one, whose rest() follows the call for the others.
+    The machine takes a true result for all probes, and would follow the call for none. The wrapper
+    raises _Declined instead, so that the hit is an unusual one, whose rest() follows the call for
+    the others.
+
+    Args:
+        entry_handler: the user's.
+
+    Returns:
+        (instance, registers): the wrapper.
     """
 
     def handler(ri: KretprobeInstance, regs: Regs) -> None:
@@ -44,7 +53,7 @@ def _for_all(entry_handler: ReturnHandler) -> ReturnHandler:
 
 
 class Entries:
-    """Makes the functions that call sites call."""
+    """Makes the functions that call sites call, and descriptions of hits for the machine."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
         self._rooms = rooms
@@ -57,12 +66,15 @@ class Entries:
     ) -> Callable[[Regs], None]:
         """Return a function that serves the hits of an optimized probepoint.
 
-        It runs the pre-handlers; the detour executes the instruction. It is to be made anew
-        whenever the probes there change.
+        The function runs the pre-handlers; the detour executes the instruction afterwards. It has
+        to be made anew whenever the probes at the probepoint change.
 
         Args:
             point: the probepoint; it has a detour.
             only: probes whose handlers run; None: all that are active.
+
+        Returns:
+            (registers at the call site): what the machine calls at each hit.
         """
         handlers = self._handlers
         detour = point.detour
@@ -73,8 +85,8 @@ class Entries:
             """Serve a hit: run the pre-handlers, then send the guest on where a handler has
             diverted it.
 
-            Where the instruction is simulated, this is done here, too. Otherwise `regs.target` is
-            None afterwards, and the guest goes on in the detour. A hit within a hit is counted as
+            Where the instruction is simulated, this is done here, too. Otherwise `regs.target`
+            becomes None, and the guest goes on in the detour. A hit within a hit is counted as
             missed.
 
             Args:
@@ -145,7 +157,10 @@ class Entries:
     def usual_of_several(self, point: Probepoint) -> UsualHit:
         """Describe the hit of several probes, for a machine that calls one handler by itself.
 
-        That handler calls those of all probes. None of them may be a return probe.
+        That handler calls the pre-handlers of all active probes.
+
+        Args:
+            point: the probepoint; it has a detour, and none of its probes is a return probe.
         """
         cb = self._handlers.blocks[0]
         probes = point.active
@@ -156,13 +171,13 @@ class Entries:
             return self._handlers.pre_counted(cb, probes, regs)
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
-            """Finish a hit of several probes after a handler that has diverted or raised, or had
-            the jump taken out.
+            """Finish a hit of several probes, one of which has diverted, raised, or had the jump
+            taken out.
 
             Args:
                 regs: the registers at the call site.
                 _instance: not used.
-                result: true: a handler has diverted, and the guest goes to regs.pc.
+                result: True: a handler has diverted, and the guest goes to regs.pc.
                 error: what a handler has raised and no fault_handler has handled; None: nothing.
             """
             cb.probes = probes
@@ -179,7 +194,9 @@ class Entries:
         return UsualHit(address=point.address, probe=probes[0], handler=handler, rest=rest)
 
     def asked(self, point: Probepoint, probes: tuple[Kretprobe, ...]) -> UsualEntry:
-        """Describe the entry of a function, for a machine that follows a call if a handler agrees.
+        """Describe the entry of a function, for a machine that asks an entry handler at each call.
+
+        The machine follows the call to its return where the entry handler returns a false value.
 
         Args:
             point: the probepoint at the function's entry; it has a detour.
@@ -198,7 +215,10 @@ class Entries:
         def rest(
             regs: Regs, ri: KretprobeInstance, result: Any, error: BaseException | None
         ) -> None:
-            """Finish the entry of a followed call, whose entry handler was called by the machine.
+            """Finish an unusual entry: the handler has returned a true value, raised, or changed
+            the probes.
+
+            Where the handler agrees, the call is followed here, by the core.
 
             Args:
                 regs: the registers at the call site.
@@ -244,15 +264,18 @@ class Entries:
         )
 
     def _not_counted(self, probes: tuple[Kretprobe, ...]) -> None:
-        """Take back a hit that the machine has counted for probes whose handlers do not run."""
+        """Take one off nhit of probes whose handlers do not run, though the machine has counted the
+        hit.
+        """
         for p in probes:
             p._nhit -= 1
 
     def _taken_apart(self, cb: ControlBlock, point: Probepoint, regs: Regs, detour: Detour) -> bool:
-        """Go on as a breakpoint's hit, where a handler has had the jump taken out for a new probe.
+        """Execute the instruction as after a breakpoint, where a handler has put a probe inside the
+        jump.
 
-        The detour would execute all instructions that the jump covered, and so pass over a probe
-        that now stands on one of them.
+        The new probe has had the jump taken out. The detour would execute all instructions that the
+        jump covered, and so pass over that probe.
 
         Args:
             cb: the CPU's control block; its `probes` are those whose handlers ran.
@@ -261,7 +284,7 @@ class Entries:
             detour: where the jump led.
 
         Returns:
-            True if the hit has gone on so; False if the guest goes on in the detour.
+            True if the hit goes on as a breakpoint's; False if the guest goes on in the detour.
         """
         inside = self._rooms.sites.between(point.address + 1, point.address + detour.size)
         if cb.state is not HitState.IDLE or not any(other.state in BREAKPOINTS for other in inside):
@@ -296,8 +319,8 @@ class Entries:
         return regs.pc != point.address
 
     def _divert(self, point: Probepoint, regs: Regs) -> None:
-        """Let the guest go where a pre_handler has sent it. The probepoint's jump becomes a
-        breakpoint.
+        """Let the guest go where a pre-handler has sent it; the probepoint becomes a breakpoint for
+        good.
 
         Args:
             point: the probepoint.
@@ -305,7 +328,7 @@ class Entries:
 
         Raises:
             BadLocation: flush_optimizer() made the jump: the user has asked for it explicitly, and
-                a jump leaves no way to divert.
+                a jump leaves no way to divert. Or pc is still the probepoint.
         """
         if point.detour is not None and point.detour.demanded:
             regs.go(point.address | point.insn.mode)
@@ -319,14 +342,18 @@ class Entries:
         self._handlers.check_diverted(point, regs)
 
     def _simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Simulate the probed instruction, and send the guest on.
+        """Simulate the probed instruction, and send the guest to the next one.
 
-        A fault in it is reported as if the instruction had been executed at its original address.
+        A fault in it is reported as if the instruction had been executed at its original address:
+        the fault_handlers of the probes are asked.
 
         Args:
             cb: the control block of the CPU.
             point: the probepoint.
             regs: the registers, as the instruction finds them.
+
+        Raises:
+            GuestFault: no fault_handler has handled a fault.
         """
         try:
             regs.go(simulated(point.insn, regs))
@@ -345,21 +372,24 @@ class Entries:
     def after_programs(self, point: Probepoint, rp: Kretprobe, call: int) -> Callable[[Regs], None]:
         """Return a service for a call site where the machine runs programs and follows calls.
 
-        The machine calls it where it could do neither, or where the programs have run and only the
-        call is still to be followed (CallsInPlace.ran).
+        The machine calls the service at a hit where it could do neither, or where the programs have
+        run and only the call is still to be followed (CallsInPlace.ran).
 
         Args:
             point: the probepoint at a function's entry; it has a detour.
             rp: its only return probe.
-            call: the call site.
+            call: address of the call site.
+
+        Returns:
+            (registers at the call site): what the machine calls.
         """
         whole = self.service(point)
         rest = self.service(point, only=(rp,))
         ran = self._rooms.sites_in_place.ran
 
         def serve(regs: Regs) -> None:
-            """Serve a hit: by the entry of the return probe alone where programs have run, else as
-            a whole.
+            """Serve a hit whose programs have run by the return probe alone, any other by all
+            probes.
 
             Args:
                 regs: the registers at the call site.

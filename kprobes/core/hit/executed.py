@@ -17,7 +17,7 @@ class ExecutedElsewhere(RuntimeWarning):
 
 
 class ExecutedBreakpoints:
-    """Serves traps at an EXECUTE whose target is a breakpoint of ours."""
+    """Serves traps at an EXECUTE whose target is a probed instruction."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, displaced: Displaced) -> None:
         self._rooms = rooms
@@ -27,15 +27,16 @@ class ExecutedBreakpoints:
     def lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
         """Disable the probes whose breakpoint an EXECUTE at regs.pc has executed, and warn.
 
-        The guest then executes the instruction at regs.pc again.
+        The guest then executes the instruction at regs.pc again. Called for a trap at an address
+        where the core has no breakpoint.
 
         Args:
             cb: the control block of the CPU.
             regs: the registers where the guest has trapped.
 
         Returns:
-            False where the instruction is no EXECUTE, or its target is not probed: nothing was
-            done.
+            True where probes were disabled. False where the instruction is no EXECUTE, or its
+            target is not probed: nothing was done.
         """
         executing = self._rooms.arch.executing
         if executing is None:

@@ -1,4 +1,5 @@
-"""Returns of followed calls, at the trampoline.
+"""Returns of followed calls, at the trampoline: the code that a followed call returns to instead of
+to its caller.
 
 A return is served by trap (Exits.by_trap) or at a call site (Exits.service), in the same way. Where
 the machine follows a call and calls the return handler by itself, it needs only a function that
@@ -28,10 +29,13 @@ class Exits:
         self._calls = returns.calls
 
     def service(self) -> Callable[[Regs], None]:
-        """Return a function that serves the trampoline at a call site.
+        """Return a function that the machine calls as a guest function returns to the trampoline.
 
-        The code there (Linkage.back) then returns to the caller, unless a handler has chosen
-        another target.
+        The function runs the return handlers. The code at the trampoline (Linkage.back) then
+        returns to the caller, unless a handler has chosen another target.
+
+        Returns:
+            (registers at the trampoline).
         """
         handlers = self._handlers
         calls = self._calls
@@ -67,8 +71,10 @@ class Exits:
     def usual(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
         """Return a description of a function's returns, for a machine that follows its calls.
 
+        The machine calls the return handler in it by itself.
+
         Args:
-            probes: its return probes, in the order in which they run at the entry.
+            probes: the function's return probes, in the order in which they run at the entry.
         """
         return self._usual(probes[0]) if len(probes) == 1 else self._usual_of_several(probes)
 
@@ -82,11 +88,10 @@ class Exits:
         def rest(
             regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
         ) -> None:
-            """Finish a return whose handler has moved the guest or raised `error`; send the guest
-            on.
+            """Finish a return whose handler has moved the guest or raised `error`.
 
             Args:
-                regs: the registers at the trampoline.
+                regs: the registers at the trampoline; the guest goes on where they say.
                 ri: the call's instance; None: no handler ran, but the caller's return address has
                     changed.
                 _result: not used.
@@ -149,14 +154,16 @@ class Exits:
         def rest(
             regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
         ) -> None:
-            """Finish a return of several probes after which the guest goes elsewhere, or raise
-            `error`.
+            """Finish a return of several probes, where a handler has moved the guest or raised.
 
             Args:
-                regs: the registers at the trampoline.
+                regs: the registers at the trampoline; the guest goes on where they say.
                 ri: the instance of the call.
                 _result: not used.
                 error: what a handler has raised and no fault_handler has handled; None: nothing.
+
+            Raises:
+                BaseException: `error`.
             """
             if error is not None:
                 raise error  # no fault_handler has handled it
@@ -173,13 +180,17 @@ class Exits:
         )
 
     def _go_on(self, regs: Regs, sp: int, frame: int, target: int | None) -> None:
-        """Let the code at the trampoline return, or the guest go where a handler has sent it.
+        """Choose where the guest goes after the return handlers.
+
+        regs.target becomes None where no handler has changed that: the code at the trampoline
+        returns to the caller. Else the guest goes to regs.pc, and a jump whose middle that is is
+        taken out.
 
         Args:
             regs: the CPU's registers.
             sp: the stack pointer when the trampoline was reached.
             frame: the stack pointer when the function was entered.
-            target: where the function returns to, if no handler changes that.
+            target: where the function returns to, if no handler changes that; None: not known.
         """
         if (
             target is not None
@@ -191,7 +202,8 @@ class Exits:
             self._handlers.land(regs)
 
     def _run(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
-        """Run the return handlers of one frame, unless another hit is under way.
+        """Run the return handlers of one frame; count them as missed where another hit is under
+        way.
 
         Args:
             cb: the CPU's control block.

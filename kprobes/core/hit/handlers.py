@@ -1,4 +1,7 @@
-"""Runs the user's handlers, deals with their exceptions and guest faults, and finishes a hit."""
+"""Runs the user's handlers, deals with their exceptions and guest faults, and finishes a hit.
+
+A hit is the guest's arrival at a probepoint. Its control block (ctlblk.py) says how far it is.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +52,9 @@ class Handlers:
     Attributes:
         blocks: a control block for each CPU.
         mode_bits: the bits of a code address that say the instruction set's mode.
-        hits: the machine's power to serve usual hits by itself; None: it has none, or there are
-            several CPUs.
-        paused: its first item is not 0 while the machine reports all hits.
+        hits: the machine's power to serve usual hits by itself, without the core; None: it has
+            none, or there are several CPUs.
+        paused: its first item is not 0 while the machine reports all hits to the core.
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, calls: CallsUnderWay) -> None:
@@ -73,17 +76,20 @@ class Handlers:
             rooms.displaced_changed()
 
     def pause_hits(self) -> None:
-        """Have the machine report all hits, while a displaced instruction is executed."""
+        """Have the machine report all hits to the core. Called as an instruction begins in its
+        slot.
+        """
         if self.hits is not None:
             self.hits.pause(True)
 
     def resume_hits(self) -> None:
-        """Let the machine serve usual hits again, since no hit is under way."""
+        """Let the machine serve usual hits by itself again. Called where no hit is under way."""
         assert self.hits is not None
         self.hits.pause(False)
 
     def abandon(self, cb: ControlBlock) -> None:
-        """End the CPU's hits whose displaced instruction the guest has left before its end.
+        """End the CPU's hits whose instruction is in its slot: the guest has left the slot before
+        its end.
 
         Their post-handlers do not run. A hit whose handler is running (HIT_ACTIVE, HIT_SSDONE)
         stays, and so do those around it.
@@ -95,7 +101,8 @@ class Handlers:
             cb.step(DONE)
 
     def simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> int | None:
-        """Simulate the probed instruction, again and again while a fault_handler mends its faults.
+        """Simulate the probed instruction; after a fault, again as long as a fault_handler repairs
+        it.
 
         Args:
             cb: the control block of the CPU.
@@ -119,10 +126,10 @@ class Handlers:
     def fault_at_home(
         self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault
     ) -> bool:
-        """Serve a fault of a simulated instruction as if it had been executed at its original
-        address.
+        """Report a simulated instruction's fault as one of the original instruction, to the
+        fault_handlers.
 
-        The fault_handlers of the hit's probes are asked. In a missed hit none is.
+        The fault_handlers of the hit's probes are asked; in a missed hit none is.
 
         Args:
             cb: the control block of the CPU.
@@ -135,7 +142,7 @@ class Handlers:
             elsewhere, and the hit is over.
 
         Raises:
-            GuestFault: no fault_handler has handled it.
+            GuestFault: no fault_handler has handled it; the hit is over.
         """
         home = point.address | point.insn.mode
         regs.go(home)
@@ -207,7 +214,8 @@ class Handlers:
             raise error
 
     def pre(self, cb: ControlBlock, regs: Regs) -> bool:
-        """Run the pre-handlers of cb.probes, and count the hit for each of these probes.
+        """Run the pre-handlers of cb.probes in order, and count a hit for each probe whose turn
+        comes.
 
         Args:
             cb: the control block of the CPU; its `child` becomes the probe whose handler runs.
@@ -237,12 +245,13 @@ class Handlers:
         return False
 
     def pre_counted(self, cb: ControlBlock, probes: tuple[Probe, ...], regs: Regs) -> bool:
-        """Run pre-handlers at a hit that the machine has counted already for each of `probes`.
+        """Run pre-handlers at a hit that the machine has already counted for each of `probes`.
+
+        A probe whose handler is not run, since one before has diverted or raised, loses that count.
 
         Args:
-            cb: the control block of the CPU.
-            probes: the probes whose pre-handlers are run; those after one that diverts lose the
-                count.
+            cb: the control block of the CPU; its `probes` are set.
+            probes: the probes whose pre-handlers are run.
             regs: the registers at the hit.
 
         Returns:
@@ -254,7 +263,7 @@ class Handlers:
         return self.pre(cb, regs)
 
     def check_diverted(self, point: Probepoint, regs: Regs) -> None:
-        """Let the guest go where a pre-handler has sent it.
+        """Check where a pre-handler has sent the guest; a jump that covers that place is taken out.
 
         Args:
             point: the probepoint.
@@ -274,24 +283,39 @@ class Handlers:
         self.land(regs)
 
     def land(self, regs: Regs) -> None:
-        """Take out a jump whose middle a handler has sent the guest to."""
+        """Make the jumps that cover regs.pc, where the guest now goes, breakpoints again.
+
+        A jump that begins at regs.pc stays.
+
+        Args:
+            regs: the CPU's registers.
+        """
         if self._rooms.displaced:
             self.make_room(regs.pc)
 
     # --- jumps that give way
 
     def make_room(self, addr: int) -> None:
-        """Make the jumps in whose midst an address lies breakpoints again: the guest goes there.
+        """Make the jumps that have an address in their midst breakpoints again: the guest goes
+        there.
 
         A jump that begins at the address stays.
+
+        Args:
+            addr: the address.
         """
         self._optimizer.make_room(addr)
         self.settle()
 
     def refuse(self, point: Probepoint) -> None:
-        """Make a probepoint a breakpoint for good, since its pre_handler diverts the guest.
+        """Make an optimized probepoint a breakpoint for good, since its pre-handler diverts the
+        guest.
 
-        A breakpoint diverts without a detour. Where threads take turns nothing is changed.
+        A breakpoint diverts without a detour. Where threads take turns (Machine.in_turn) nothing is
+        changed.
+
+        Args:
+            point: the probepoint.
         """
         if self._rooms.machine.in_turn:
             return
@@ -299,10 +323,10 @@ class Handlers:
         self.settle()
 
     def settle(self) -> None:
-        """End machine programs, and the machine's following of calls, at call sites of old detours.
+        """Have the core serve the call sites of jumps that were taken out since the last call.
 
-        Those are the detours taken out since this was called last. A CPU may still be on its way to
-        such a call site: the site's service, a Python function, serves it then.
+        Programs and the following of calls end there. A CPU may still be on its way to such a call
+        site: the site's service, a Python function, serves it then.
         """
         for call in self._optimizer.take_left():
             self._calls.follow_no_more(call)
@@ -314,8 +338,9 @@ class Handlers:
         """Execute the probed instruction, after its pre-handlers, and end the hit if that is all.
 
         What is simulated of the instruction is simulated here. If it has a body to be executed, the
-        guest goes to the slot with it, whose end slot_end() serves. Otherwise the guest goes past
-        the instruction, and the post-handlers run.
+        guest is sent to the slot with it, and slot_end() ends the hit; a slot that leads back by
+        itself ends it now. Otherwise the guest goes past the instruction, and the post-handlers
+        run.
 
         Args:
             cb: the control block of the CPU.

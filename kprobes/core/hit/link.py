@@ -17,19 +17,19 @@ class Link:
     """Functions that reach one CPU's stack pointer and return address, looked up beforehand.
 
     Attributes:
-        get_sp: returns the stack pointer.
-        get: returns the return address at function entry; at the trampoline, the address that
+        get_sp: () -> the stack pointer.
+        get: () -> the return address at function entry; at the trampoline, the address that
             Linkage.back returns to.
-        put: sets that address.
+        put: (address): sets what `get` returns.
         load: (address) -> the word there, where calls push the return address; else None.
-        store: (address, word) writes it; None as `load`.
+        store: (address, word): writes the word there; None where `load` is.
         swap: (stack pointer, target) sets the return address and returns the former one, where one
             call can do both; None: call get() and put().
         skip: what get() returns at function entry -> where the function returns to; None: they are
             the same. They differ where a return skips something at the caller, as in SPARC version
             8 the UNIMP behind a call that returns a structure (Returning.skips).
         read: get() returns read() + bias.
-        bias: bytes.
+        bias: bytes that the return address is above the value of its register.
     """
 
     get_sp: Callable[[], int]

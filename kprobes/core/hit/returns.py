@@ -1,9 +1,9 @@
 """Return probes: their instances, the entry hook, the trampoline.
 
-At entry an instance remembers the return address and the stack pointer, and the function is made to
-return to the trampoline. There the frame that returns is recognised by the stack pointer
-(calls.py). Several instances of one frame (several return probes, or tail calls) are handled
-together, youngest first, and all know the true return address.
+At entry an instance (KretprobeInstance) remembers the return address and the stack pointer, and the
+function is made to return to the trampoline, code of the library's. There the frame that returns is
+recognised by the stack pointer (calls.py). Several instances of one frame (several return probes,
+or tail calls) are handled together, youngest first, and all know the true return address.
 """
 
 from __future__ import annotations
@@ -79,7 +79,14 @@ class Returns:
         self._grow(rp)
 
     def _grow(self, rp: Kretprobe) -> bool:
-        """Double a probe's instances, up to maxactive; return False where there are as many."""
+        """Double the number of a probe's instances, up to the most it may have.
+
+        Args:
+            rp: the probe; the new instances are added to its pool.
+
+        Returns:
+            False where it has the most already: nothing was added.
+        """
         pool, more = rp._pool, min(max(rp._made, FIRST_INSTANCES), rp._most - rp._made)
         instance = quick(KretprobeInstance, "instance")
         pool.extend(instance(rp=rp, pool=pool) for _ in range(more))
@@ -87,7 +94,9 @@ class Returns:
         return more > 0
 
     def warn(self) -> None:
-        """Warn, once for each probe, that calls were missed. Nothing may be running."""
+        """Warn, once for each probe, that calls were not followed (ReturnMissed). Called between
+        runs.
+        """
         while self.short:
             rp = self.short.pop()
             most = rp._most or rp._maxactive
@@ -107,7 +116,7 @@ class Returns:
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
         """Make the trampoline, to which followed calls return, and store its address in `calls`.
 
-        It is a call site where the machine serves such, else one or two breakpoints.
+        It is a call site where the machine can call the core in place, else one or two breakpoints.
 
         Args:
             linkage: how the architecture calls and returns.
@@ -136,11 +145,11 @@ class Returns:
                 rooms.machine.stop_at(stop)
 
     def _write_back(self, linkage: Linkage, call: int) -> None:
-        """Write the code that returns to the caller (Linkage.back).
+        """Write the code at the trampoline that returns to the caller (Linkage.back).
 
-        It stands at the trampoline. Where the machine allows no delay slot in a call area it stands
-        in a slot, and two jumps at the trampoline lead there: a return that skips instructions at
-        the caller comes to the second.
+        Where the machine allows no delay slot in a call area the code stands in a slot, and two
+        jumps at the trampoline lead there: a return that skips instructions at the caller comes to
+        the second.
 
         Args:
             linkage: the architecture's.
@@ -160,13 +169,16 @@ class Returns:
         """Drop the pool of a probe that is being unregistered.
 
         Calls being followed keep their instances, which are recycled to the old pool.
+
+        Args:
+            rp: the probe; its pool becomes an empty list.
         """
         self.calls.settle()
         rp._pool = []
         rp._most = 0
 
     def close(self) -> None:
-        """Forget the trampoline. No call may be about to return to it."""
+        """Forget the trampoline and its breakpoints. No call may be about to return to it."""
         if self.calls.trampoline:
             address = self.calls.trampoline & ~self._rooms.arch.pointers.mode_bits
             self._rooms.services.pop(address, None)
@@ -180,7 +192,14 @@ class Returns:
     def hook(self, rp: Kretprobe) -> Callable[[Kretprobe, Regs], int]:
         """Return the entry hook of a probe, which runs as its pre-handler.
 
-        It follows the call if an instance is free and the entry handler agrees.
+        The hook makes the call return to the trampoline, if an instance is free and the entry
+        handler agrees.
+
+        Args:
+            rp: the probe.
+
+        Returns:
+            (probe, registers at the function's entry) -> 0: the guest goes on in the function.
         """
         hooks = [
             self._hook(rp, Link.of(regs, self._linkage), regs.cpu)
@@ -190,6 +209,9 @@ class Returns:
 
     @property
     def _linkage(self) -> Linkage:
+        """How the architecture calls and returns; it has a linkage, since a return probe is
+        registered.
+        """
         linkage = self._rooms.arch.linkage
         assert linkage is not None
         return linkage
@@ -201,6 +223,9 @@ class Returns:
             rp: the probe; its pool stays the same while it is registered.
             link: reaches the return address at function entry.
             cpu: the CPU's number, which is its task while there is no machine.cpu_task.
+
+        Returns:
+            (probe, registers at the function's entry) -> 0.
         """
         followed = self.calls
         machine = self._machine
@@ -280,11 +305,12 @@ class Returns:
 
         Args:
             rp: the probe.
-            calls: the task's calls; it is changed.
+            calls: the calls of the task that runs (CallsUnderWay.tasks); it is changed.
             regs: the CPU's registers, at the function's entry.
 
         Returns:
-            True if the pool has one now. False: it has not, and the call was counted as missed.
+            True if the pool has an instance now. False: it has none, and the call was counted as
+            missed.
         """
         self.calls.reap(calls, regs)
         # a guest that jumps to the entry for ever makes endless calls that share one frame
@@ -301,5 +327,7 @@ class Returns:
         return False
 
     def link(self) -> Link:
-        """Return what reads and replaces the return address at a function's entry, on CPU 0."""
+        """Return the functions that read and replace the return address at a function's entry, on
+        CPU 0.
+        """
         return Link.of(self._machine.cpu_regs[0], self._linkage)

@@ -1,4 +1,8 @@
-"""Decides who serves a detour's call site: the machine by itself, or a function of the core's."""
+"""Decides who serves a detour's call site: the machine by itself, or a function of the core's.
+
+The call site is the code that an optimized probepoint's jump leads to. When the guest comes there,
+the machine calls a service (a Python function of the core's), or does the usual work by itself.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +31,13 @@ class Serving:
         self._exits = exits
 
     def serve(self, point: Probepoint) -> None:
-        """Have the call site of a probepoint's detour served.
+        """Choose anew who serves the call site of a probepoint's detour, and tell the machine.
 
         The machine counts hits, runs programs, follows calls or calls handlers, whichever it can;
         the core's service serves every hit that the machine leaves to it.
+
+        Args:
+            point: the probepoint; it has a detour.
         """
         assert point.detour is not None
         call = point.detour.call
@@ -49,11 +56,11 @@ class Serving:
             self._call_handlers(point, call, self._handlers.hits)
 
     def _call_handlers(self, point: Probepoint, call: int, hits: Hits) -> None:
-        """Have the machine call the pre-handlers of a probepoint without return probes.
+        """Have the machine call the pre-handlers of a probepoint without return probes at each hit.
 
         Args:
             point: the probepoint.
-            call: its call site.
+            call: address of its call site.
             hits: the machine's power to do so.
         """
         p = point.active[0]
@@ -65,7 +72,8 @@ class Serving:
         self._rooms.sites_in_place.program_at(call, (), hits.hit(usual))
 
     def _follow(self, point: Probepoint, probes: tuple[Kretprobe, ...], call: int) -> None:
-        """Have the machine follow the calls of return probes, if it can.
+        """Have the machine follow the calls of return probes by itself, if it can; else change
+        nothing.
 
         It can where all probes there are return probes, and only the first has an entry handler: a
         later one would see the return address as those before it have left it.
@@ -73,7 +81,7 @@ class Serving:
         Args:
             point: the probepoint at the function's entry.
             probes: its return probes, in the order in which they run there.
-            call: its call site.
+            call: address of its call site.
         """
         if self._calls.programs is None or len(probes) < len(point.active):
             return
@@ -83,16 +91,16 @@ class Serving:
         self._calls.follow(probes, call, self._exits.usual(probes), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
-        """Have the machine run programs, and follow calls where one is to run at the return.
+        """Have the machine run programs at each hit, and follow calls where one runs at the return.
 
         Args:
             point: a probepoint each of whose probes has a program, or only counts.
-            call: its call site.
+            call: address of its call site.
 
         Returns:
-            False where the machine cannot: there are several return probes, or an entry handler in
-            Python, or the architecture's calls do not simply return where their caller wants
-            (Returning.plain).
+            True where the machine does. False where it cannot, and nothing was changed: there are
+            several return probes, or an entry handler in Python, or the architecture's calls do not
+            simply return where their caller wants (Returning.plain).
         """
         linkage = self._rooms.arch.linkage
         probes = point.returning
@@ -119,7 +127,9 @@ class Serving:
         return True
 
     def serve_returns(self) -> None:
-        """Set the service of the trampoline's call site; nothing where it is a breakpoint."""
+        """Have the core serve the trampoline's call site; nothing where the trampoline is a
+        breakpoint.
+        """
         address = self._calls.trampoline & ~self._rooms.arch.pointers.mode_bits
         if address in self._rooms.calls:
             self._rooms.services[address] = self._exits.service()

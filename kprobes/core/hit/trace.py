@@ -29,7 +29,7 @@ def stack_trace(
     limit: int,
     at_entry: bool,
 ) -> Stack:
-    """Return the stack of a hit, at most `limit` addresses, pc first.
+    """Return the stack of a hit: pc, then return addresses from the innermost frame outwards.
 
     Args:
         calls: the calls that return probes follow.
@@ -62,11 +62,12 @@ class Stacks:
         """
         Args:
             calls: the calls that return probes follow.
-            make_unwinder: makes what has the call frame information, for the first stack.
+            make_unwinder: called at the first stack; makes the object that has the call frame
+                information.
             above: bytes from a canonical frame address to the caller's stack pointer register.
             machine: runs the guest.
             points: addresses that are probed.
-            begins: (one of these) -> True where a function begins there.
+            begins: (address of a probe) -> True where a function begins there.
         """
         self._points = points
         self._begins = begins
@@ -87,7 +88,11 @@ class Stacks:
         return self._make_unwinder()
 
     def of(self, regs: Regs, limit: int) -> Stack:
-        """Return the stack of a hit, at most `limit` addresses.
+        """Return the stack of a hit: pc, then return addresses from the innermost frame outwards.
+
+        Args:
+            regs: the registers at the hit.
+            limit: the most addresses, pc included.
 
         Raises:
             Unsupported: only pc is known, as stack_trace() says.
@@ -99,15 +104,22 @@ class Stacks:
         return stack_trace(self._calls, self._unwinder, self._machine, regs, limit, at_entry)
 
     def keeper(self, plain: Callable[[Regs], tuple[int, ...]]) -> Callable[[Regs], tuple[int, ...]]:
-        """Return the quickest function from registers to a stack as records keep it.
+        """Return the quickest function that takes a stack in the form in which records keep it.
 
         Args:
-            plain: (regs) -> the same, in Python; it is returned where the machine walks no stacks.
+            plain: (registers) -> the stack in that form (stacks.Stack.kept), worked out in Python;
+                it is returned where the machine walks no stacks.
+
+        Returns:
+            (registers) -> pc and return addresses.
         """
         return plain if self._walk is None else self._walk.keeper(plain)
 
     def _look(self, pc: int) -> None:
-        """Have the machine's stack walk know how to find the caller of the function at an address.
+        """Tell the machine's stack walk how to find the caller of the function at an address.
+
+        Called by that walk where it comes to an address that it does not know. Where files were
+        loaded or symbols have changed, the walk first forgets what it knows.
 
         Args:
             pc: the address.
@@ -129,7 +141,10 @@ class Stacks:
 
 
 class _StackWalk:
-    """A walk of a stack, from pc to the outermost caller."""
+    """A walk of a stack, from pc to the outermost caller. For one use: stack().
+
+    `_found` has the addresses so far, pc first.
+    """
 
     def __init__(
         self, calls: CallsUnderWay, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int
@@ -144,6 +159,7 @@ class _StackWalk:
 
     @cached_property
     def _followed(self) -> Iterator[Followed]:
+        """The task's followed calls that the walk has not reached, the youngest first."""
         return self._calls.followed(self._regs)
 
     @cached_property
@@ -177,7 +193,9 @@ class _StackWalk:
         return self._cut(ended)
 
     def _cut(self, ended: bool) -> Stack:
-        """Return the addresses found, cut to the limit, and whether callers are missing.
+        """Return the addresses found so far as a Stack, cut to the limit.
+
+        It is marked as incomplete where callers are missing.
 
         Args:
             ended: True where the walk has found the outermost caller.
@@ -187,7 +205,7 @@ class _StackWalk:
         return Stack(found, not whole and not self._is_outermost(found))
 
     def _by_frame_information(self, entered_from: int | None = None) -> bool:
-        """Append the return addresses that call frame information gives.
+        """Append to `_found` the return addresses that call frame information gives.
 
         Args:
             entered_from: where the function at pc, which has just been entered, was called from;
@@ -203,10 +221,11 @@ class _StackWalk:
         )
 
     def _by_followed_calls(self) -> Followed | None:
-        """Append the return addresses of followed calls, as long as each is the next caller.
+        """Append to `_found` the return addresses of followed calls, as long as each is the next
+        caller.
 
         Returns:
-            The last such call; None: there was none.
+            The last call whose return address was appended; None: there was none.
         """
         last = None
         while (
@@ -218,9 +237,8 @@ class _StackWalk:
         return last
 
     def _is_next(self, call: Followed) -> bool:
-        """Return True if the last address found is in the function that a followed call has
-        entered.
-
+        """Return True if a followed call is one of the function that the last address found lies
+        in.
         """
         last = self._found[-1]
         function = self._machine.symbols.covering(last if len(self._found) == 1 else last - 1)
@@ -230,7 +248,7 @@ class _StackWalk:
         )
 
     def _by_pointers(self, above: Followed | None) -> bool:
-        """Append the return addresses that frame pointers lead to.
+        """Append to `_found` the return addresses that frame pointers lead to.
 
         Args:
             above: the outermost call whose return address was appended already: its frame and those
@@ -293,13 +311,13 @@ class _StackWalk:
             return False
 
     def _seen_through(self, address: int) -> int:
-        """Return the true return address for one found in a frame.
+        """Return the true return address for a word found in a frame.
 
         The trampoline's address stands in the frames of followed calls, in their order. So each one
-        that is found stands for the next followed call, and is asked about once.
+        that is found stands for the next followed call. Call this once for each word.
 
         Args:
-            address: what was found; any other than the trampoline's is returned as it is.
+            address: the word; any other than the trampoline's address is returned as it is.
         """
         if address != self._calls.trampoline or self._next is None:
             return address
@@ -307,7 +325,11 @@ class _StackWalk:
         return link
 
     def _is_outermost(self, found: list[int]) -> bool:
-        """Return True if the function that a stack ends in has no caller in the guest."""
+        """Return True if the function that a stack ends in has no caller in the guest.
+
+        Args:
+            found: the stack's addresses, pc first.
+        """
         if not found:
             return False
         last, end = found[-1], self._machine.exit_address

@@ -50,14 +50,14 @@ AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = (
 
 
 class TrapDriver:
-    """Serves the machine's reports during a run.
+    """Serves the reports (traps and faults) that the machine makes while it runs the guest.
 
     Attributes:
         blocks: a control block for each CPU.
         serving: decides who serves a call site.
         handlers: runs handlers, and carries out what they change.
-        outlived: called with addresses of probepoints whose instruction the guest has changed
-            behind the bytes that the breakpoint replaces.
+        outlived: called with the addresses of probepoints whose instruction the guest has changed
+            behind the bytes that the breakpoint replaces. None: nobody is told.
         home: (pc) -> the original address of the displaced instruction there; else None.
         stops: (pc) -> True where a breakpoint of the core's stands.
         ours: (pc) -> True in the library's own code.
@@ -104,7 +104,10 @@ class TrapDriver:
         )
 
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> None:
-        """Make a queued probepoint a jump, if it may be one now, and have its call site served.
+        """Replace the breakpoint of a queued probepoint by a jump, if possible now.
+
+        The jump's call site is served from then on. Where it is not possible, nothing is done here:
+        the optimizer keeps the probepoint queued or notes the reason.
 
         Args:
             point: the probepoint.
@@ -114,15 +117,15 @@ class TrapDriver:
             self.serving.serve(point)
 
     def trap(self, regs: Regs) -> bool:
-        """Serve a trap at regs.pc: a probepoint, a slot's end, the trampoline, or text that has
-        changed.
+        """Serve a trap at regs.pc: at a probepoint, a slot's end, the trampoline, or in changed
+        text.
 
         Args:
             regs: the registers of the CPU that has trapped. Afterwards regs.target is where the
                 guest goes, or None where it executes the instruction there again.
 
         Returns:
-            False where the trap is the guest's own.
+            True where the trap was served. False where it is the guest's own.
         """
         site = self._sites.get(regs.pc)
         if site is None:
@@ -198,12 +201,17 @@ class TrapDriver:
     def waits(self, regs: Regs) -> int | None:
         """Return the target of the branch whose delay slot is executed out of line at regs.pc.
 
-        None: there is no such branch.
+        Args:
+            regs: the registers of the CPU.
+
+        Returns:
+            The address where the guest goes after the delay slot; None: there is no such branch.
         """
         return self._displaced.waits(self.blocks[regs.cpu], regs)
 
     def leave(self, regs: Regs, pc: int) -> None:
-        """End the hit whose displaced instruction is at `pc`, as the guest leaves it unexecuted.
+        """End the hit whose displaced instruction is at `pc`: the guest leaves without executing
+        it.
 
         Its post-handlers do not run. Nothing happens where no such hit is under way on the CPU.
 
@@ -216,9 +224,10 @@ class TrapDriver:
             cb.step(DONE)
 
     def give_up(self, target: int | None = None) -> None:
-        """End hits whose slot the guest has left, though not by its end; run no post-handlers.
+        """End hits whose instruction was in its slot, on CPUs that have left the library's code
+        otherwise.
 
-        Called while no guest code runs.
+        Their post-handlers do not run. Called while no guest code runs.
 
         Args:
             target: where the guest will go on, mode bits included; None: where pc is.
@@ -236,10 +245,13 @@ class TrapDriver:
                 self._handlers.abandon(cb)
 
     def overwritten(self, point: Probepoint) -> None:
-        """Note that the guest is about to overwrite a probepoint, which becomes GONE.
+        """Prepare for a late hit of a probepoint that the guest is about to overwrite.
 
-        Code that was translated before may still lead to the breakpoint or to the call site; the
-        guest then executes what it wrote.
+        The probepoint becomes GONE. Code that the engine has translated before may still lead to
+        the breakpoint or to the call site; the guest then executes what it wrote.
+
+        Args:
+            point: the probepoint.
         """
         self._overwritten.add(point)
         if point.detour is not None:
@@ -247,14 +259,17 @@ class TrapDriver:
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
     def _other_behind(self, addr: int) -> bool:
-        """Make a probepoint GONE if the guest has changed its instruction behind the breakpoint.
+        """Report to `outlived` that the guest has changed an instruction behind its breakpoint, if
+        it has.
+
+        Called at a trap there; the probepoint becomes GONE.
 
         Args:
             addr: address of the probepoint.
 
         Returns:
-            True where the guest has: it executes what it wrote. False also where `outlived` is
-            None.
+            True where the guest has changed the instruction: it executes what it wrote. False also
+            where `outlived` is None.
         """
         if self.outlived is None or not self._rooms.text.outlived(addr):
             return False
@@ -320,6 +335,10 @@ class TrapDriver:
 
         A probepoint that is a jump becomes a breakpoint for good.
 
+        Args:
+            point: the probepoint.
+            regs: the registers.
+
         Raises:
             BadLocation: regs.pc is still the probepoint, a breakpoint.
         """
@@ -328,14 +347,14 @@ class TrapDriver:
         self._handlers.check_diverted(point, regs)
 
     def _reenter(self, cb: ControlBlock, point: Probepoint) -> None:
-        """Push the hit that is under way, and count the new one as missed on every probe there.
+        """Begin a hit within a hit: it is counted as missed on every probe there.
 
         Args:
-            cb: the control block of the CPU.
+            cb: the control block of the CPU; it keeps the hit that is under way in `previous`.
             point: the probepoint that is hit within the other hit.
 
         Raises:
-            ReentryError: it is the third level. The hits under way are given up.
+            ReentryError: it is the third level. Hits whose instruction is in its slot are given up.
         """
         try:
             cb.begin(point)

@@ -32,6 +32,7 @@ class UnderWay:
 
 
 def _copies(instances: list[KretprobeInstance]) -> list[KretprobeInstance]:
+    """Return copies of instances, with copies of their data."""
     return [evolve(ri, data=copy(ri._data)) for ri in instances]
 
 
@@ -57,7 +58,7 @@ def cannot_resume(calls: CallsUnderWay, then: object | None) -> str:
 
 
 def resume(calls: CallsUnderWay, then: object | None) -> None:
-    """Follow the calls of a snapshot again, and no others.
+    """Follow the calls of a snapshot again, and no others. Called as the guest goes back to it.
 
     Args:
         calls: the calls of the present Kprobes; those that are followed now are forgotten.

@@ -58,7 +58,15 @@ TABLE: dict[tuple[Arming, Change], Arming] = {
 
 
 def after(state: Arming, change: Change) -> Arming:
-    """Return the next state; ValueError for a pair that is not in the table."""
+    """Return the state that follows from an event.
+
+    Args:
+        state: the present state.
+        change: the event.
+
+    Raises:
+        ValueError: the pair is not in TABLE.
+    """
     try:
         return TABLE[state, change]
     except KeyError:

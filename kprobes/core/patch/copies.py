@@ -83,11 +83,17 @@ def _jumped(rooms: Rooms, point: Probepoint, pc: int) -> float:
 
 
 def _alike(rooms: Rooms, start: int, copy: int, size: int) -> float:
-    """Compare the bytes around a patch of `size` bytes at `start` with those around `copy`.
+    """Compare the text around a patch with the text around a supposed copy of it.
+
+    Args:
+        rooms: the parts of the Kprobes.
+        start: address of the patch.
+        copy: address of the supposed copy.
+        size: bytes of the patch, which are not compared; AROUND bytes on each side are.
 
     Returns:
-        The share of equal bytes, from 0 to 1. A byte of the copy may equal the byte in memory or
-        the original one beneath a patch.
+        The share of equal bytes, from 0 to 1; 0 where too few can be read. A byte of the copy may
+        equal the byte in memory or the original one beneath a patch.
     """
     same = compared = 0
     for offset in (*range(-AROUND, 0), *range(size, size + AROUND)):

@@ -7,7 +7,10 @@ from attrs import define
 
 @define(eq=False, kw_only=True)
 class Detour:
-    """A call site, then the displaced instructions.
+    """The code that an optimized probepoint jumps to: a call site, then the displaced instructions.
+
+    At the call site the machine calls the core, or handlers, or runs programs. Then it leads on to
+    the displaced instructions: relocated copies of those that the jump covers.
 
     Attributes:
         call: address of the call site.

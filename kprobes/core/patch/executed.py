@@ -56,7 +56,8 @@ class Executed:
 
         Args:
             insn: the instruction to be probed.
-            within: target, or COMPUTED -> the EXECUTE, of those in the instruction's function.
+            within: the EXECUTEs of the instruction's function: target address -> the EXECUTE;
+                COMPUTED -> one whose target is not known.
             places: the addresses that a COMPUTED target may be.
             decode: (address) -> the instruction there.
 
@@ -87,7 +88,7 @@ class Executed:
             )
 
     def why_no_jump(self, start: int, end: int, within: Mapping[int, Insn] | None) -> str:
-        """Return why no jump may replace [start, end); "": one may.
+        """Return why no jump may replace [start, end), as far as EXECUTEs matter; "": one may.
 
         An EXECUTE of a part of the jump would execute anything, without a trap that tells of it.
         The first byte is not looked at here.
@@ -95,9 +96,9 @@ class Executed:
         Args:
             start: address of the first byte.
             end: address behind the last byte.
-            within: target, or COMPUTED -> the EXECUTE, of those in the function; one whose target
-                is computed may execute any part. None: the text belongs to no known function,
-                which is a reason.
+            within: the EXECUTEs of the function: target address -> the EXECUTE; COMPUTED -> one
+                whose target is computed, which may execute any part. None: the text belongs to no
+                known function, which is a reason.
         """
         if within is None:
             return "without a symbol nobody knows what executes it from elsewhere"
@@ -113,7 +114,9 @@ class Executed:
         return ""
 
     def _look(self) -> None:
-        """Search the pages that are new or have changed."""
+        """Search text for EXECUTEs, in the pages that are new or have changed, and set `_by`
+        anew.
+        """
         assert self._arch.executing is not None
         find = self._arch.executing.all
         pages = {}

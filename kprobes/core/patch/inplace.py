@@ -1,7 +1,8 @@
 """Probepoints whose instruction is its own call site: no patch, no jump away and back.
 
-This is for programs alone, where the machine can serve them so and the guest cannot write the text;
-and only while there are no other call sites, since the two make each other slower.
+At a call site the machine runs programs (compiled handlers) or calls the core. This is for programs
+alone, where the machine can serve them so and the guest cannot write the text; and only while there
+are no other call sites, since the two make each other slower.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ class InPlace:
         self.points: dict[Probepoint, Callable[[], None]] = {}
 
     def take(self, point: Probepoint) -> Detour | None:
-        """Serve a probepoint in place, if possible, and return the detour that stands for that.
+        """Make the instruction of a probepoint its own call site, if possible.
 
-        The detour's jump is the instruction itself: the bytes that are written are those that are
-        there.
+        Args:
+            point: the probepoint; its programs run there from now on.
 
         Returns:
-            None: the instruction cannot be a call site, a handler that is no program is there, the
-            guest may write the text, or there is another call site.
+            A detour that stands for that: its jump is the instruction itself, so the bytes that are
+            written are those that are there. None: the instruction cannot be a call site, a handler
+            that is no program is there, the guest may write the text, or there is another call
+            site.
         """
         insn = point.insn
         rooms = self._rooms
@@ -51,13 +54,20 @@ class InPlace:
         return Detour(call=insn.addr, buffer=None, jump=insn.raw, size=insn.size)
 
     def unfit(self, point: Probepoint) -> bool:
-        """Return True if a probepoint is served in place and has got a handler that is no
+        """Return True if a probepoint is served in place, but has a handler now that is no
         program.
         """
         return point in self.points and bool(point.active) and not point.programs
 
     def leave(self, point: Probepoint) -> bool:
-        """End serving a probepoint in place; return True where it was served so."""
+        """End serving a probepoint in place.
+
+        Args:
+            point: any probepoint.
+
+        Returns:
+            True where it was served in place; False: nothing was done.
+        """
         end = self.points.pop(point, None)
         if end is not None:
             end()

@@ -37,7 +37,7 @@ def _text_of(reason: Exception) -> str:
 
 
 class Optimizer:
-    """Decides which probepoints are jumps.
+    """Decides which probepoints are jumps, and writes and frees the detours.
 
     The part that serves call sites calls take_left() for those that no jump leads to any more.
 
@@ -59,7 +59,15 @@ class Optimizer:
     # --- requests
 
     def consider(self, point: Probepoint) -> None:
-        """Queue a probepoint whose probes have changed, or take its jump out, as they now want."""
+        """Queue a probepoint to become a jump, or to lose its jump, as its probes now want.
+
+        Called when its probes have changed. A jump that may not stay (a post-handler,
+        optimize=False, or handlers that the machine cannot serve there) becomes a breakpoint at
+        once.
+
+        Args:
+            point: the probepoint.
+        """
         wants = (
             self.allowed
             and bool(point.active)
@@ -89,7 +97,12 @@ class Optimizer:
             self._unqueue[point] = None
 
     def refuse(self, point: Probepoint, reason: str) -> None:
-        """Make a probepoint a breakpoint for good; explain() will give `reason`."""
+        """Make a probepoint a breakpoint for good.
+
+        Args:
+            point: the probepoint.
+            reason: why; explain() gives it from now on.
+        """
         point.refusal = reason
         self.force(point)
 
@@ -118,15 +131,24 @@ class Optimizer:
             self.force(point)
 
     def left(self, addr: int) -> None:
-        """Consider the probepoints that a breakpoint at `addr`, now disarmed, kept from jumping."""
+        """Consider the jumps that a breakpoint at an address has prevented, as it was disarmed.
+
+        Args:
+            addr: address of that breakpoint.
+        """
         self.divide(addr)
         for point in self._near(addr):
             self.consider(point)
 
     def divide(self, addr: int) -> None:
-        """Refresh the probepoints before `addr` in its bundle, as a breakpoint there came or went.
+        """Write the slots of earlier instructions in a bundle anew, as a breakpoint in it came or
+        went.
 
-        A slot executes the rest of its bundle too, unless a breakpoint stands in that.
+        A slot executes the rest of its bundle too, unless a breakpoint stands in that. Nothing
+        happens where the architecture has no bundles.
+
+        Args:
+            addr: address of that breakpoint.
         """
         bundles = self._rooms.arch.bundles
         if bundles is not None:
@@ -134,7 +156,8 @@ class Optimizer:
                 point.refresh()
 
     def _near(self, addr: int) -> list[Probepoint]:
-        """Return the probepoints whose jump may cover `addr`, and those in its bundle.
+        """Return the probepoints whose jump may cover an address, and those in the address's
+        bundle.
 
         No jump covers more bytes than a buffer has.
         """
@@ -144,7 +167,7 @@ class Optimizer:
         return self._rooms.sites.between(addr - self._rooms.buffers.size, arch.last_of(addr) + 1)
 
     def _covering(self, addr: int) -> list[Probepoint]:
-        """Return the optimized probepoints that have `addr` inside the text they cover."""
+        """Return the optimized probepoints whose jump covers `addr`, but does not begin there."""
         # without displaced regions no jump covers more than its own instruction
         if not self._rooms.displaced and self._rooms.arch.bundles is None:
             return []
@@ -173,7 +196,9 @@ class Optimizer:
         return self.never(point) or point.failure or "queued: the next safe point optimizes it"
 
     def never(self, point: Probepoint) -> str:
-        """Return why the place of a probepoint never allows a jump; "": it may."""
+        """Return why the place of a probepoint allows no jump, whatever its probes are; "": it
+        allows one.
+        """
         try:
             region_of(point.insn, self._rooms)
         except NotOptimizable as reason:
@@ -203,7 +228,11 @@ class Optimizer:
         return list(self._queue)
 
     def take_left(self) -> list[int]:
-        """Return the call sites of the jumps taken out since this was called last."""
+        """Return the call sites of the jumps taken out since the last call of this method.
+
+        Returns:
+            Addresses of call sites; the caller ends what runs there.
+        """
         left, self._left = self._left, []
         return left
 
@@ -242,13 +271,19 @@ class Optimizer:
         return True
 
     def move(self) -> None:
-        """Put breakpoints where probes are served in place: they become jumps at their next
+        """Make the probes that are served in place breakpoints; they become jumps at their next
         hits.
+
+        Called when another call site is made, or permissions of guest memory have changed.
         """
         self._again([*self._in_place.points])
 
     def _again(self, points: list[Probepoint]) -> None:
-        """Put breakpoints in the place of jumps, and queue them again."""
+        """Make jumps breakpoints, and queue their probepoints to become jumps again.
+
+        Args:
+            points: probepoints that are jumps, or served in place.
+        """
         for point in points:
             self.force(point)
             if point.probes:
@@ -257,8 +292,8 @@ class Optimizer:
     def exact(self, on: bool) -> None:
         """Allow only jumps that cover one instruction, while a run counts instructions.
 
-        As a run begins, breakpoints replace the jumps with a displaced region, and the probepoints
-        that are served in place; these are queued again. Calls may be nested.
+        As a run begins, breakpoints replace the jumps whose instructions are executed in a buffer,
+        and the probepoints that are served in place; these are queued again. Calls may be nested.
 
         Args:
             on: True where a run that counts them begins, False where it has ended.
@@ -284,9 +319,12 @@ class Optimizer:
         return in_slot or point.address < pc < point.address + region.size
 
     def trial(self, insn: Insn) -> tuple[bool, str]:
-        """Find out what a probepoint at an instruction would be, by making one.
+        """Find out what a probepoint at an instruction would be, by making one that is not armed.
 
         Nothing of it is left after the next rooms.collect().
+
+        Args:
+            insn: the instruction.
 
         Returns:
             (whether it would be boosted, why it would not become a jump; "": it would).
@@ -336,7 +374,18 @@ class Optimizer:
         on = buffer if buffer is not None else point.slot
 
         def fill(call: int) -> bytes:
-            """Write the call site at `call`, and return the jump that leads to it."""
+            """Write the jump from the call site at `call` to the displaced instructions, if there
+            are any.
+
+            Args:
+                call: address of the call site.
+
+            Returns:
+                The bytes of the jump in guest text that leads to the call site.
+
+            Raises:
+                OutOfReach: no jump reaches.
+            """
             if on is not None:
                 rooms.machine.patch(call, jump.encode(call, on))
             return rooms.arch.jump_for(
@@ -417,14 +466,17 @@ class Optimizer:
         rooms.displaced_changed()
 
     def _forget_buffer(self, buffer: int) -> None:
+        """Forget which instructions are in a buffer, as it is freed."""
         self._rooms.displaced.pop(buffer, None)
         self._rooms.displaced_changed()
 
     def _dequeue(self, point: Probepoint) -> None:
+        """Take a probepoint out of the queue: its breakpoint stays."""
         self._queue.pop(point, None)
         point.dequeue()
 
     def _restore(self, point: Probepoint) -> None:
+        """Replace a jump by the breakpoint, and give its detour back."""
         point.settle_count()
         point.restore()
         self._give_back(point)

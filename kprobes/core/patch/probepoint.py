@@ -1,6 +1,8 @@
 """Probepoint: an address that has probes, its patch in memory, its slot and its detour.
 
-An address has one from the registration of its first probe to the end of its last.
+An address has one from the registration of its first probe to the end of its last. The patch is a
+breakpoint or a jump. The slot is executable memory of the library's with a copy of the instruction,
+for hits by the breakpoint; the detour is the code that the jump leads to.
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ def _without(probes: tuple[Probe, ...], probe: Probe) -> tuple[Probe, ...]:
 
 
 class Wanting:
-    """The needs of the active probes of an address: sets of probes, changed one probe at a time.
+    """The needs of the active probes of an address: a set of probes for each need.
+
+    Probes are added and discarded one by one.
 
     Attributes:
         post: probes that have a post-handler.
-        reluctant: probes that want no jump.
+        reluctant: probes that want no jump (optimize=False).
         hosted: kprobes that a program serves.
         returning: return probes.
         python: probes that have a handler that no program serves.
@@ -172,7 +176,10 @@ class Probepoint:
         """Add a probe. The newest runs first; a jprobe last: its mirror sees what the others did.
 
         Thousands of probes may be at one address, so neither this nor remove() looks at the others
-        one by one.
+        one by one. Memory is not armed here.
+
+        Args:
+            probe: its `_active` says whether it joins `active`.
         """
         self.settle_count()
         self.probes = (*self.probes, probe) if isinstance(probe, Jprobe) else (probe, *self.probes)
@@ -186,7 +193,7 @@ class Probepoint:
             self._retail()
 
     def remove(self, probe: Probe) -> None:
-        """Forget a probe."""
+        """Remove a probe from `probes` and `active`. Memory is not disarmed here."""
         self.settle_count()
         self.probes = _without(self.probes, probe)
         self.active = _without(self.active, probe)
@@ -194,7 +201,10 @@ class Probepoint:
         self._retail()
 
     def refresh(self) -> None:
-        """Work out anew what a hit does, after probes or their handlers have changed."""
+        """Work out anew which probes are active and what a hit does, after probes have changed.
+
+        Called when a probe was enabled or disabled or its handlers were replaced.
+        """
         self.settle_count()
         for p in self.probes:
             if isinstance(p, Kprobe):
@@ -205,7 +215,9 @@ class Probepoint:
         self._retail()
 
     def _retail(self) -> None:
-        """Write the slot's end anew, and let the core serve hits, as handlers have changed."""
+        """Have hits reported to the core again, and write the slot's end anew, as handlers have
+        changed.
+        """
         self.serve_no_more()
         self.has_post = bool(self._wanting.post)
         if self._owns_slot and self.active:  # without probes a CPU that is inside still needs it
@@ -213,7 +225,10 @@ class Probepoint:
 
     @property
     def programs(self) -> list[Any]:
-        """The programs that run at a hit, one for each active probe; [] where one has none."""
+        """The programs (compiled handlers) that run at a hit, one for each active probe.
+
+        [] where an active probe has none, or is a return probe.
+        """
         if len(self._wanting.hosted) < len(self.active):
             return []
         return [p._host for p in self.active]
@@ -237,7 +252,7 @@ class Probepoint:
 
     @property
     def may_jump(self) -> bool:
-        """True if the machine can serve a hit's handlers or programs at a call site.
+        """True if the machine can serve the active probes at a call site that a jump leads to.
 
         False where `barred` has a reason. Else True where no probe is active.
         """
@@ -252,9 +267,9 @@ class Probepoint:
 
     @property
     def barred(self) -> str:
-        """Why no jump may ever lead from here to programs in the guest; "": one may.
+        """Why the instruction allows no jump to programs that run in the guest; "": it allows one.
 
-        A machine whose programs do not run in the guest has no such reasons.
+        "" also for a machine whose programs do not run in the guest.
         """
         insn = self.insn
         view = self._rooms.machine.guest_view
@@ -271,7 +286,10 @@ class Probepoint:
         )
 
     def _change(self, change: Change) -> None:
-        """Set `state` as arming.py's table says, and have hits reported to the core again.
+        """Go to the next `state` by arming.py's table, and have hits reported to the core again.
+
+        Args:
+            change: the event. Memory is changed by the caller.
 
         Raises:
             ValueError: `change` is not possible in the present state.
@@ -280,20 +298,26 @@ class Probepoint:
         self.state = after(self.state, change)
 
     def serve_no_more(self) -> None:
-        """Have the breakpoint reported to the core again."""
+        """Have the machine report hits of the breakpoint to the core again, if it serves them by
+        itself.
+
+        The hits that it has counted are added to the probes' nhit.
+        """
         if self.served is not None:
             self.settle_count()
             self.served.end()
             self.served = None
 
     def missed(self) -> None:
-        """Count a hit whose handlers do not run, on every probe, disabled ones included."""
+        """Add 1 to the missed hits of every probe, disabled ones included, for a hit without
+        handlers.
+        """
         for p in self.probes:
             p._missed += 1
 
     @property
     def uncounted(self) -> int:
-        """Number of hits that the machine has counted and the probes' nhit lacks."""
+        """Number of hits that the machine has counted and that are not in the probes' nhit yet."""
         hits = 0
         if self.detour is not None:
             hits = self._rooms.sites_in_place.count(self.detour.call) - self.counted
@@ -314,7 +338,11 @@ class Probepoint:
     # --- memory
 
     def arm(self) -> None:
-        """Put the breakpoint in memory."""
+        """Write the breakpoint into memory, and have the machine report it.
+
+        Raises:
+            ValueError: `state` is not DISARMED.
+        """
         armed = after(self.state, Change.ARM)
         place, trap, mask = self._rooms.arch.trap_for(self.insn)
         self.patch = self._rooms.text.apply(place, trap, self._behind - place, mask)
@@ -330,7 +358,7 @@ class Probepoint:
         return self.insn.next if arch.bundles is None else arch.last_of(self.address) + 1
 
     def disarm(self) -> None:
-        """Put the original bytes back."""
+        """Put the original bytes back in the place of the breakpoint."""
         self._change(Change.DISARM)
         self._rooms.machine.release(self.address)
         assert self.patch is not None
@@ -338,7 +366,7 @@ class Probepoint:
         self.patch = None
 
     def unload(self) -> None:
-        """Forget the patch, since the text is gone and whatever was in it."""
+        """Become GONE, and forget the patch without writing memory, since the text is gone."""
         self._change(Change.UNLOAD)
         if self.patch is not None:
             self._rooms.machine.release(self.address)
@@ -385,7 +413,7 @@ class Probepoint:
         self._change(Change.RESCUE)
 
     def jump(self, detour: Detour) -> None:
-        """Write the jump to a detour over the breakpoint.
+        """Write the jump to a detour over the breakpoint, which is not reported any more.
 
         Args:
             detour: where the jump leads; it is written already.
@@ -402,7 +430,9 @@ class Probepoint:
             self.native = True
 
     def restore(self) -> None:
-        """Replace the jump by the breakpoint."""
+        """Write the breakpoint over the jump. The detour stays allocated; the caller gives it
+        back.
+        """
         self._change(Change.RESTORE)
         assert self.patch is not None
         place, trap, mask = self._rooms.arch.trap_for(self.insn)
@@ -420,21 +450,28 @@ class Probepoint:
     # --- the out-of-line copy
 
     def _take_slot(self) -> None:
-        """Take a slot and write the body into it; one that a jump back reaches from, if
-        possible.
+        """Take a slot near the text, and write the instruction's body and a trap behind it into the
+        slot.
+
+        A slot from which a jump back reaches the text is preferred.
+
+        Raises:
+            NoMemory, OutOfReach: there is no room near enough.
         """
         rooms = self._rooms
         insn = self.insn
         jump = rooms.arch.jump_in(insn.mode)
 
         def fill(slot: int) -> int:
-            """Write the body and a trap; return the trap's address."""
+            """Write the body and a trap to the slot at an address; return the trap's address."""
             body = rooms.arch.out_of_line.relocate(insn, slot)
             rooms.machine.patch(slot, body + rooms.arch.end_bytes(insn.mode))
             return slot + len(body)
 
         def fill_near(slot: int) -> int:
-            """Do as fill(); raise OutOfReach where no jump back would reach."""
+            """Write the body and a trap to a slot as fill() does; raise OutOfReach where no jump
+            back reaches.
+            """
             end = fill(slot)
             if jump is not None and insn.boostable and insn.simulate is None:
                 jump.back(end, insn)
@@ -450,7 +487,10 @@ class Probepoint:
         rooms.sites[self.slot_end] = Site(SiteKind.SLOT_END, self)
 
     def _write_tail(self) -> None:
-        """Write what ends the slot: a jump back, or a trap that reports the end."""
+        """Write the slot's end: a jump back to the text (boost), or a trap that is reported.
+
+        `boosted` and `native` are set.
+        """
         machine = self._rooms.machine
         boost = self._back_jump() if self._may_boost() else None
         tail = boost or self._rooms.arch.end_bytes(self.insn.mode)
@@ -464,7 +504,11 @@ class Probepoint:
         self.native = self.boosted or (self.detour is not None and self.detour.buffer is not None)
 
     def _may_boost(self) -> bool:
-        """Return True if the instruction and its probes allow a jump back, in reach or not."""
+        """Return True if the slot may end in a jump back, as the instruction and its probes allow
+        it.
+
+        Whether the jump reaches is not looked at.
+        """
         return (
             self.insn.boostable
             and self.insn.simulate is None
@@ -475,7 +519,7 @@ class Probepoint:
         )
 
     def _followed(self) -> bool:
-        """Return True if a breakpoint stands behind the instruction in its bundle.
+        """Return True if another breakpoint stands behind the instruction in its bundle.
 
         If so, the slot may not execute the rest of the bundle as well.
         """
@@ -496,7 +540,9 @@ class Probepoint:
             return None
 
     def give_back_slot(self) -> None:
-        """Give the slot back, to be freed when no CPU can be inside any more."""
+        """Give the slot back, to be freed when no CPU can be inside any more. For a second time:
+        nothing.
+        """
         if not self._owns_slot:
             return
         # self.slot keeps its value: the hit of a probe that unregisters itself still executes there

@@ -36,14 +36,14 @@ class Region:
 
 
 def region_of(first: Insn, rooms: Rooms) -> Region:
-    """Return the region of a jump: the instructions that a jump at `first` would replace.
+    """Return the instructions that a jump at an instruction would replace.
 
     Args:
         first: the probed instruction.
         rooms: the parts of the Kprobes.
 
     Raises:
-        NotOptimizable: no jump may stand there.
+        NotOptimizable: no jump may stand there; the message says why.
     """
     arch = rooms.arch
     jump = arch.jump_in(first.mode)
@@ -145,7 +145,7 @@ def _check_executed(start: int, region: Region, rooms: Rooms) -> None:
 
 
 def _check_surroundings(first: Insn, region: Region, rooms: Rooms) -> None:
-    """Check that nothing but execution from its start can use the text of a region.
+    """Check that the text of a region is only ever executed from its start.
 
     That is: it lies in one function, has no other probe and no data, and nothing jumps into its
     middle.

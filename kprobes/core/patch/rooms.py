@@ -1,4 +1,8 @@
-"""The parts of a Kprobes that share one machine, wired together."""
+"""The parts of a Kprobes that share one machine, wired together.
+
+The machine is the engine that runs the guest. A call site is an address at which the machine calls
+the core, or runs programs, without a trap; jumps in guest text lead to call sites.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from .text import Text
 
 
 class Rooms:
-    """The parts that a probepoint works with.
+    """The parts that a probepoint works with, and the library's own memory in the guest.
 
     Attributes:
         arch: the guest's architecture.
@@ -26,7 +30,7 @@ class Rooms:
         slots: the memory of out-of-line copies.
         calls: the memory of call sites, in call areas.
         buffers: the memory of regions that detours execute.
-        caches: these three.
+        caches: slots, calls and buffers.
         call_sites: the machine's power to serve call sites; None: it has none.
         services: call site -> the function that the machine calls there.
         displaced: buffer -> (its probepoint, [(address in the buffer, the instruction there)]).
@@ -56,9 +60,13 @@ class Rooms:
         self.caches = (self.slots, self.calls, self.buffers)
 
     def _map_calls(self, near: int, _count: int) -> int:
+        """Map one area for call sites near an address, and return the area's address; _count is not
+        used.
+        """
         return self.sites_in_place.map_calls(near)
 
     def _unmap_calls(self, area: int, _count: int) -> None:
+        """Unmap an area of call sites; _count is not used."""
         self.sites_in_place.unmap_calls(area)
 
     @property
@@ -76,7 +84,10 @@ class Rooms:
 
     @property
     def serves(self) -> bool:
-        """True if the machine calls services at call sites. Some run only programs there."""
+        """True if the machine calls services (Python functions of the core's) at call sites.
+
+        Some machines run only programs there.
+        """
         return self.call_sites is not None and self.call_sites.jumps(None, 0)
 
     @property
@@ -85,7 +96,10 @@ class Rooms:
         return self.call_sites is not None
 
     def displaced_changed(self) -> None:
-        """Tell the machine whether jumps may cover the place that a handler sends the guest to."""
+        """Tell the machine whether a jump may cover the place where a handler sends the guest to.
+
+        Called whenever `displaced` becomes or ceases to be empty.
+        """
         if self.machine.hits is not None:
             self.machine.hits.check_targets(bool(self.displaced))
 
@@ -94,11 +108,12 @@ class Rooms:
         return any(addr in cache for cache in self.caches)
 
     def ranges(self) -> list[tuple[int, int]]:
-        """Return (start, end) of each of the library's pages, sorted."""
+        """Return (start, end) of each area of memory that the library has mapped, by address."""
         return sorted(r for cache in self.caches for r in cache.ranges)
 
     def collect(self) -> None:
-        """Free slots that were given back; none while threads take turns.
+        """Free the slots, call sites and buffers that were given back; none while threads take
+        turns.
 
         Call it only while no CPU is in a hit.
         """
@@ -109,7 +124,7 @@ class Rooms:
             cache.collect(pc)
 
     def close(self) -> None:
-        """Give all memory back."""
+        """Unmap all slots, call sites and buffers. No patch may lead to them any more."""
         for cache in self.caches:
             cache.close()
 
@@ -146,5 +161,5 @@ def _buffer_size(arch: Arch) -> int:
 
 
 def _eight(size: int) -> int:
-    """Return the next multiple of 8."""
+    """Return a size rounded up to a multiple of 8."""
     return -(-size // 8) * 8

@@ -68,7 +68,10 @@ class _Area:
 
 
 class SlotCache:
-    """Slots of one size, in areas taken near the probed text. Unused slots hold traps."""
+    """Slots of one size, in areas mapped near the probed text. Unused slots hold traps.
+
+    A slot is taken, given back (then it is garbage), and freed by collect().
+    """
 
     def __init__(self, machine: Machine, areas: Areas, size: int, pad: bytes) -> None:
         """
@@ -175,19 +178,21 @@ class SlotCache:
         return slot, made
 
     def give_back(self, slot: int, finish: Callable[[], None]) -> None:
-        """Make a slot garbage.
+        """Make a slot garbage: collect() frees it later.
 
         Args:
             slot: its address.
-            finish: called when the slot is freed.
+            finish: called when the slot is freed, before it is filled with traps.
         """
         self._garbage.append((slot, finish))
 
     def collect(self, pc: int) -> None:
-        """Free the garbage, and unmap areas that are not needed. No CPU may be in a hit.
+        """Free the slots that were given back, and unmap empty areas but for one.
+
+        No CPU may be in a hit.
 
         Args:
-            pc: where the CPU stands; a slot that has it is kept.
+            pc: where the CPU stands; a slot that contains it is kept until the next call.
         """
         if not self._garbage:
             return
@@ -229,7 +234,7 @@ class SlotCache:
         return start + (addr - start) // self.size * self.size if start >= 0 else None
 
     def in_use(self, addr: int) -> bool:
-        """Return True if an address is in a slot that is in use, or garbage."""
+        """Return True if an address is in a slot that was taken and is not freed yet."""
         area = self._areas.get(self._area_of(addr))
         return area is not None and addr < area.fresh and self.slot_of(addr) not in area.free
 
@@ -262,7 +267,7 @@ class SlotCache:
         return start
 
     def _drop(self, start: int) -> None:
-        """Give an area of slots back to where it was taken from.
+        """Unmap an area of slots.
 
         Args:
             start: address of the area.

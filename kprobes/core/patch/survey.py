@@ -75,8 +75,15 @@ class Survey:
         self.executed = Executed(arch, self._bytes, executable, symbols)
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
-        """Return the original instruction at an address; an Insn with `reject` where there is
-        none.
+        """Return the original instruction at an address. Whether a probe may be there is not looked
+        at.
+
+        Args:
+            addr: the address.
+            mode: mode bits of the code there.
+
+        Returns:
+            The instruction; where there is none, one whose `reject` says so.
         """
         return self._arch.decode(
             self._bytes(self._arch.text_of(addr), 2 * self._arch.max_insn), addr | mode
@@ -114,9 +121,9 @@ class Survey:
         return evolve(insn, boostable=False) if self._conditioned(insn, symbol) else insn
 
     def _check_bytes(self, walk: Walk, insn: Insn) -> None:
-        """Check that no instruction would see a breakpoint among these bytes.
+        """Check that no instruction would read a breakpoint in the place of an instruction.
 
-        One would that uses them as data, or executes them out of their place.
+        One would that uses the bytes there as data, or executes them out of their place.
 
         Args:
             walk: the walk of the function that the instruction is in.
@@ -178,15 +185,17 @@ class Survey:
             )
 
     def _check_neighbours(self, insn: Insn, symbol: Symbol | None) -> None:
-        """Check pairs of instructions that an architecture reserves: the second would fault.
+        """Check that a breakpoint would not split a pair of instructions that an architecture
+        reserves.
+
+        Such a pair means a fault: its second instruction would not fault without the first.
 
         Args:
             insn: the instruction that is to be probed.
             symbol: its function's; None: none is known.
 
         Raises:
-            Unprobeable: the instruction is the second of such a pair, or the first; without its
-                neighbour it would not fault.
+            Unprobeable: the instruction is the second of such a pair, or the first.
         """
         reserved = self._arch.walking.reserved
         if reserved is None:
@@ -251,7 +260,12 @@ class Survey:
         return 16 if symbol is None else min(insn.addr - symbol.address, 16)
 
     def _before(self, addr: int, most: int) -> bytes:
-        """Return at most `most` original bytes that end at an address."""
+        """Return original bytes that end at an address.
+
+        Args:
+            addr: the address.
+            most: how many bytes are wanted; fewer are returned where memory is not mapped.
+        """
         sizes = (
             size
             for size in range(most, 0, -self._arch.insn_align)
@@ -274,7 +288,9 @@ class Survey:
         return [insn for insn in found if insn.decoded is not Decoded.UNDEFINED]
 
     def flow(self, symbol: Symbol) -> FunctionFlow:
-        """Return the flow of a function: where its branches lead, and what of that is not known.
+        """Return where a function's branches lead, and why that may be incomplete.
+
+        The result is remembered until the function's text changes.
 
         Args:
             symbol: the function's.
@@ -290,7 +306,12 @@ class Survey:
         return self._flows[walk]
 
     def _outdated(self, walk: Walk, size: int) -> bool:
-        """Return True if the first `size` bytes of a walk are not the original text any more."""
+        """Return True if the text of a walk has changed since it was walked.
+
+        Args:
+            walk: the walk.
+            size: bytes that are compared, from the walk's start on.
+        """
         generation = self._text.generation(walk.start, size)
         if self._compared.get(walk) == generation:
             return False
@@ -298,7 +319,7 @@ class Survey:
         return walk.code[:size] != self._bytes(walk.start, size)
 
     def _flow_of(self, walk: Walk, end: int) -> FunctionFlow:
-        """Return the flow of a function: where its branches lead, and what of that is not known.
+        """Work out where a function's branches lead, and why that may be incomplete.
 
         Args:
             walk: a walk of the function, which has reached its end or cannot go on.
@@ -331,7 +352,8 @@ class Survey:
         return first is not None and not any(first < target <= jump for target in targets)
 
     def data_in(self, start: int, end: int, symbol: Symbol) -> str:
-        """Return why [start, end) of a function holds data; "": as far as is known it holds none.
+        """Return why a jump over [start, end) of a function would cover data; "": none is known
+        there.
 
         Args:
             start: address of the first byte.
@@ -349,7 +371,9 @@ class Survey:
         return f"the jump would cover data: {name} at {user[0]:#x} {user[1]}"
 
     def _end(self, symbol: Symbol) -> int:
-        """Return the end of a function; where its size is not known, that of the page."""
+        """Return the address behind a function; where its size is not known, the end of its first
+        page.
+        """
         return self._symbols.extent(symbol) or symbol.address + 4096 - symbol.address % 4096
 
     def _limit(self, symbol: Symbol) -> int:
@@ -437,6 +461,13 @@ class Survey:
             kept -= len(walk.code) + _BESIDES
 
     def _forget(self, start: int, end: int, mode: int) -> None:
+        """Forget a remembered walk, and the flow that was worked out from it.
+
+        Args:
+            start: address of its first instruction.
+            end: address behind its text.
+            mode: mode bits of its code.
+        """
         walk = self._walks.pop((start, end, mode))
         self._flows.pop(walk, None)
         self._compared.pop(walk, None)

@@ -36,7 +36,7 @@ _FORMER: WeakKeyDictionary[Machine, Former] = WeakKeyDictionary()
 
 
 class Pages:
-    """The pages that some addresses are in."""
+    """The pages that some addresses are in, each with the number of these addresses."""
 
     def __init__(self, size: int) -> None:
         """
@@ -48,14 +48,14 @@ class Pages:
         self._list: list[int] | None = None
 
     def keep(self, addr: int) -> None:
-        """Count an address."""
+        """Add an address. Add it only once."""
         page = addr & -self._size
         if page not in self._counts:
             self._list = None
         self._counts[page] = self._counts.get(page, 0) + 1
 
     def drop(self, addr: int) -> None:
-        """Take back the count of an address."""
+        """Remove an address that was added by keep()."""
         page = addr & -self._size
         self._counts[page] -= 1
         if not self._counts[page]:
@@ -124,7 +124,13 @@ class Text:
         return self.original(addr, self._machine.read(addr, size))
 
     def original(self, addr: int, data: bytes) -> bytes:
-        """Return `data`, read at `addr`, with the original bytes in the place of patches."""
+        """Return bytes that were read from memory, with the original text in the place of patches.
+
+        Args:
+            addr: address that they were read at.
+            data: the bytes. Where they do not show a patch, since the guest has overwritten it,
+                they stay.
+        """
         touching = self._touching(addr, len(data))
         if not touching:
             return data
@@ -206,12 +212,13 @@ class Text:
         ]
 
     def apply(self, addr: int, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
-        """Put a patch over the text, until revert().
+        """Write a patch over the text, where it stays until revert() or replace().
 
         Args:
             addr: address of the patch.
             new: its bytes.
-            size: bytes of the instruction (or bundle) that it stands for; it may be longer.
+            size: bytes of the instruction (or bundle) that it stands for; it may be longer than
+                `new`.
             mask: the bits that it replaces; b"": all.
 
         Returns:
@@ -301,14 +308,18 @@ class Text:
         self._was_here(patch)
 
     def _outlived(self, patch: Patch) -> bool:
-        """Return True if the guest has changed the patched instruction behind the patch's bytes."""
+        """Return True if the guest has changed the patched instruction behind the patch's bytes.
+
+        Args:
+            patch: a patch; without a `tail` it is False.
+        """
         return (
             bool(patch.tail)
             and self.read(patch.addr + len(patch.new), len(patch.tail)) != patch.tail
         )
 
     def _keep(self, patch: Patch) -> None:
-        """Note that a patch is in memory."""
+        """Add a patch that was just written to the tables, and have writes to its text reported."""
         self._patches[patch.addr] = patch
         self.version = next(_VERSIONS)
         self._longest = max(self._longest, len(patch.new))
@@ -320,7 +331,7 @@ class Text:
         self._note(patch)
 
     def _drop(self, patch: Patch) -> None:
-        """Note that a patch is not in memory any more."""
+        """Remove a patch from the tables, and end the reports of writes to its text."""
         del self._patches[patch.addr]
         if self.suspects.pop(patch.addr, None) is not None:
             self._suspect_pages.drop(patch.addr)
@@ -336,8 +347,13 @@ class Text:
             del self._former[next(iter(self._former))]
 
     def _note(self, patch: Patch) -> None:
-        """Note that the core has written a patch's bytes: check() must not take that for a
-        change.
+        """Keep a copy of the bytes of a patch's place that the core has just written.
+
+        check() compares memory with such copies, and must not take the core's own writes for
+        others'.
+
+        Args:
+            patch: a patch that was written, or taken out.
         """
         size = self._machine.page_size
         for page in {patch.addr & -size, patch.addr + len(patch.new) - 1 & -size}:
@@ -352,10 +368,11 @@ class Text:
     # --- somebody else's writes
 
     def check(self) -> int:
-        """Put patches back that somebody has overwritten with the original, and take out old ones.
+        """Repair patches before a run, as a restored snapshot or the owner may have written text.
 
-        Where the machine notes what its user writes, only those pages are looked at, and the ones
-        that the guest may write.
+        A patch is put back where the original text stands in its place; a former patch that stands
+        again is taken out. Where the machine notes what its user writes, only those pages are
+        looked at, and the ones that the guest may write.
 
         Returns:
             How many patches were put back.
@@ -378,19 +395,21 @@ class Text:
         return sum(self._repair(page) for page in others) if others else 0
 
     def _kept_pages(self) -> list[int]:
-        """Return the pages that have patches, or had."""
+        """Return the addresses of the pages that have patches, or had."""
         if len(self._all) != len(self._on):
             self._all = list(self._on)
         return self._all
 
     def _judge(self) -> None:
-        """Find out which of those the guest may write."""
+        """Find out which of the pages with patches the guest may write, and keep them in
+        `_writable`.
+        """
         self._judged = (len(self._on), self.writes.changes)
         may_write = self.writes.may_write
         self._writable = [page for page in self._on if may_write(page, page + 1)]
 
     def _suspect(self, patch: Patch) -> None:
-        """Have lost() look at a patch, if the guest may write it."""
+        """Add a patch to those that lost() looks at, if the guest may write its text."""
         was = patch.new + patch.tail
         if self.writes.may_write(patch.addr, patch.addr + len(was)):
             if patch.addr not in self.suspects:
@@ -400,7 +419,7 @@ class Text:
     def lost(self) -> list[int]:
         """Return the addresses of patches that the guest has overwritten without a report.
 
-        Stores since the last check() are found.
+        The stores since the last check() are found. Called after a run.
         """
         if self.suspected != self.writes.changes:
             self.suspected = self.writes.changes
@@ -426,9 +445,13 @@ class Text:
         ]
 
     def _other(self, pages: list[int]) -> list[int]:
-        """Return those of the pages that others than the core have changed.
+        """Return those of some pages that others than the core have changed.
 
-        Of many pages AT_A_TIME are compared, other ones each time; all, if one of them has changed.
+        Of many pages AT_A_TIME are compared, other ones at each call; all, if one of them has
+        changed.
+
+        Args:
+            pages: addresses of pages.
         """
         if not pages:
             return []  # a new list: check() adds to it
@@ -444,7 +467,10 @@ class Text:
         """Return True if the guest has overwritten the patch at an address, or its tail.
 
         It has not if the patch is there, or the original, or a former patch: then the owner has
-        restored a snapshot.
+        restored a snapshot. False also where no patch is known at the address.
+
+        Args:
+            addr: address of the patch.
         """
         patch = self._patches.get(addr)
         if patch is None or self._outlived(patch):
@@ -546,7 +572,8 @@ class Text:
         return text
 
     def warn(self) -> None:
-        """Warn of patches that somebody has overwritten.
+        """Warn (TextOverwritten) of the patches overwritten by somebody that were not warned of
+        yet.
 
         A warning may be raised as an exception (python -W error), so callers do this last.
         """
@@ -587,14 +614,14 @@ class Text:
             self._patches = patches
 
     def renew(self) -> None:
-        """Forget the former patches, since the owner has loaded other text.
+        """Forget the patches that were taken out earlier, since the owner has loaded other text.
 
         A breakpoint instruction at such an address is then the owner's own.
         """
         self._former.clear()
 
     def forget(self, patch: Patch) -> None:
-        """Drop a patch without touching memory, since its text is gone."""
+        """Remove a patch from the tables without writing memory, since its text is gone."""
         self._drop(patch)
         self._former.pop(patch.addr, None)
 
@@ -608,6 +635,13 @@ class Text:
         return sorted(self._patches.values(), key=lambda p: p.addr)
 
     def _holds(self, patch: Patch, addr: int, data: bytes) -> bool:
-        """Return True if `data`, read at `addr`, shows a patch. Guest code may have replaced it."""
+        """Return True if bytes that were read from memory show a patch. The guest may have replaced
+        it.
+
+        Args:
+            patch: the patch.
+            addr: address of the first of the bytes.
+            data: the bytes; True where none of them is the patch's.
+        """
         lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.new), addr + len(data))
         return lo >= hi or patch.stands_in(data[lo - addr : hi - addr], lo - patch.addr)

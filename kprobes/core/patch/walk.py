@@ -161,7 +161,10 @@ class Walk:
     # --- questions
 
     def mark(self, addr: int) -> int:
-        """Return PLAIN or DELAY_SLOT where an instruction begins, NOTHING elsewhere."""
+        """Return what begins at an address: PLAIN an instruction, DELAY_SLOT one in a delay slot.
+
+        NOTHING elsewhere, and where the walk has not come yet.
+        """
         if self.start <= addr < self.start + len(self.marks):
             return self.marks[addr - self.start]
         return NOTHING
@@ -173,8 +176,14 @@ class Walk:
     def reader(self, start: int, end: int) -> int | None:
         """Return the address of an instruction that reads or writes a byte of [start, end).
 
-        Of several instructions it is one that uses the lowest byte. None: none does, as far as the
-        walk has come.
+        Of several instructions it is one that uses the lowest byte.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+
+        Returns:
+            None: no instruction does, as far as the walk has come.
         """
         for addr in range(start, end):
             if addr in self.literals:
@@ -219,9 +228,11 @@ class Walk:
         return conditioned(insn, bytes(self.code[max(offset - _CONDITION, 0) : offset]))
 
     def _unconditioned(self, addr: int) -> Insn:
-        """Return the instruction at an address, with `falls_through` True where it is conditional.
+        """Return the instruction at an address; `falls_through` is True where it may be
+        conditional.
 
-        That is so, too, where only an earlier instruction may make it conditional (Thumb's IT).
+        An earlier instruction may make it conditional (Thumb's IT), which decoding alone does not
+        tell.
         """
         insn = self.decode(addr)
         if insn.falls_through or not self._is_conditioned(insn):
@@ -242,7 +253,13 @@ class Walk:
     # --- walking
 
     def reach(self, addr: int) -> None:
-        """Walk on until an address is passed, if that is possible."""
+        """Walk on until an address is passed, or the walk cannot go on (`stopped`) or is at `end`.
+
+        Where data turns out to have been taken for code, the walk starts again from `start`.
+
+        Args:
+            addr: the address.
+        """
         addr = min(addr, self.end - 1)
         for _ in range(_ROUNDS):
             self._advance(addr)
@@ -267,7 +284,13 @@ class Walk:
             self._advance(addr)
 
     def _advance(self, addr: int) -> None:
-        """Walk on until `addr` is passed, the walk is stopped, or a new round is needed."""
+        """Decode instructions from `pos` on until `addr` is passed.
+
+        Ends earlier where the walk is stopped (`stopped`), or a new round is needed (`_again`).
+
+        Args:
+            addr: the address.
+        """
         arch = self._source.arch
         while self.pos <= addr and not self.stopped and not self._again:
             if self.pos in self.targets or (not self._reached and self._source.starts(self.pos)):
@@ -388,17 +411,24 @@ class Walk:
         self._note_end(insn)
 
     def _note_worked_out(self, insn: Insn) -> None:
-        """Note an address that several instructions work out together, the last being `insn`."""
+        """Note an address that several instructions work out together, where `insn` completes it.
+
+        Args:
+            insn: the instruction that the walk has just taken.
+        """
         follow = self._source.arch.walking.follow
         use = follow(insn, self._registers) if follow is not None else None
         if use is not None:
             self._note_operand(evolve(insn, operand=use[0], data=use[1]))
 
     def _note_target(self, target: int) -> None:
-        """Note that a branch leads to an address.
+        """Add an address to `targets`, as a branch leads there.
 
         If what is there was taken for data, the walk starts again; also if it seemed unreached and
         goes on into what was taken for data for that reason.
+
+        Args:
+            target: the address.
         """
         self.targets.add(target)
         doubted = [
@@ -413,7 +443,12 @@ class Walk:
             self._again = True
 
     def _note_end(self, insn: Insn) -> None:
-        """Note whether an instruction leads to the code behind it."""
+        """Note what an instruction says of the code behind it: whether it is reached, or follows a
+        call.
+
+        Args:
+            insn: the instruction that the walk has just taken.
+        """
         if insn.target is not None and insn.target != insn.next:
             self._recent_pointers.clear()
         if insn.links and insn.target != insn.next:
@@ -444,6 +479,10 @@ class Walk:
         """Note what a pc-relative operand refers to: data, or an address that the text works out.
 
         If that was passed already and taken for code, the walk starts again.
+
+        Args:
+            insn: an instruction; `operand` is the address, `data` the bytes of data there, 0 where
+                only the address is worked out.
         """
         start = insn.operand or 0
         end = start + insn.data
@@ -537,7 +576,11 @@ class Walk:
             at += size
 
     def _note_computed_jump(self, insn: Insn) -> None:
-        """Note a computed jump: its table, and whether it is proved to leave the function."""
+        """Note a computed jump: its table, and whether it is proved to leave the function.
+
+        Args:
+            insn: the jump that the walk has just taken.
+        """
         self.jumps[insn.addr] = insn.name
         self._table_bases.update(self._recent_pointers)
         if insn.operand is not None and not insn.data:
@@ -556,9 +599,12 @@ class Walk:
             self.leaving[insn.addr] = proof.addr
 
     def _note_preceding(self, insn: Insn) -> None:
-        """Add an instruction to those that precede the next one.
+        """Add an instruction to those that precede the next one (`_preceding`).
 
         A call and a jump that is always taken end the list: another path may lead behind them.
+
+        Args:
+            insn: the instruction that the walk has just taken.
         """
         if self._source.arch.walking.leaves is None and self._source.arch.walking.table is None:
             return

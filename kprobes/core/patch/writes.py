@@ -25,7 +25,8 @@ class Writes:
 
     Attributes:
         changes: how often the permissions of guest memory have changed.
-        told: called before the guest writes over patches.
+        told: called before the guest writes over patches: (addresses of the patches, address of the
+            instruction that writes).
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -106,7 +107,12 @@ class Writes:
         return any(self._writable[page] for page in range(addr & -size, end, size))
 
     def _watch(self, addr: int) -> None:
-        """Watch the lines of the patch at an address."""
+        """Watch the lines of text of a patch; lines become longer where there would be too many
+        watches.
+
+        Args:
+            addr: address of the patch.
+        """
         for line in self._lines_of(addr, self._kept[addr]):
             self._lines.setdefault(line, set()).add(addr)
             if line not in self._ends and self._watchable:
@@ -122,7 +128,11 @@ class Writes:
             self._cut(self._line * 4)
 
     def _cut(self, line: int) -> None:
-        """Make all lines `line` bytes long, and watch these instead."""
+        """Replace all watches by watches of longer lines.
+
+        Args:
+            line: bytes of a line, a power of two.
+        """
         addrs = set().union(*self._lines.values())
         for end in self._ends.values():
             end()

@@ -30,7 +30,10 @@ class Admission:
         self.blacklist = Blacklist(rooms.machine.symbols, code, rooms.ours, rooms.ranges)
 
     def admit(self, place: Location) -> Insn:
-        """Return the instruction at a place, if a probe may be there.
+        """Check that a probe may be at a place, and return the instruction there.
+
+        Args:
+            place: the place.
 
         Raises:
             Blacklisted: the place is on the blacklist.
@@ -59,7 +62,7 @@ class Admission:
         return self._survey.at(place.address, place.mode, place.symbol)
 
     def check_kind(self, probe: Probe, place: Location, beside: tuple[Probe, ...]) -> None:
-        """Check what return probes and jprobes need besides.
+        """Check what a return probe or jprobe needs of a place in addition. A kprobe needs nothing.
 
         Args:
             probe: the probe, of any kind.

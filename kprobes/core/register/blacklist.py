@@ -70,7 +70,10 @@ class Blacklist:
         return key[1] - key[0]
 
     def remove(self, what: str | tuple[int, int]) -> None:
-        """Take an entry back.
+        """Take an entry off the list.
+
+        Args:
+            what: the function's symbol, or (start, end), as it was given to add().
 
         Raises:
             BadLocation: there is no such entry, or the range is empty.
@@ -87,7 +90,18 @@ class Blacklist:
         del self._entries[key]
 
     def _key(self, what: str | tuple[int, int]) -> tuple[tuple[int, int], str]:
-        """Return ((start, end), name) of what a user forbids; the name may be ""."""
+        """Return the range and the name of what a user forbids.
+
+        Args:
+            what: a function's symbol, or (start, end).
+
+        Returns:
+            ((start, end), name); the name is "" where no symbol covers the range's start.
+
+        Raises:
+            NotText: the symbol has no size.
+            BadLocation: the range is empty.
+        """
         if isinstance(what, str):
             symbol = self._symbols[what]
             start, end = self._extent(symbol)

@@ -1,4 +1,8 @@
-"""Jprobes: the entry hook, which calls the mirror with the probed function's arguments."""
+"""Jprobes: the entry hook, which calls the mirror with the probed function's arguments.
+
+A mirror is the handler of a jprobe: a Python or guest function with the probed function's
+parameters. The hook runs at the function's entry, as a pre-handler.
+"""
 
 from __future__ import annotations
 
@@ -156,11 +160,14 @@ def _hook(
 
 
 def _arguments(annotations: list[Any], arch: Arch) -> list[Argument]:
-    """Return a reader for each argument.
+    """Return functions that read the arguments of a mirror, one for each parameter.
 
     Args:
         annotations: those of the mirror's parameters.
         arch: the guest's. It may pass pointers in other registers than integers (Abi.pointers).
+
+    Returns:
+        For each: (a CPU's registers) -> () -> the argument, converted as its annotation says.
 
     Raises:
         Unsupported: an argument cannot be read.
@@ -207,7 +214,7 @@ def _converted(convert: Convert | None, argument: Argument) -> Argument:
 
 
 def _is_pointer(annotation: Any) -> bool:
-    """Return True if an annotation is that of a pointer."""
+    """Return True if an annotation means a pointer: a string's, a ctypes pointer's or c_void_p."""
     return (
         annotation in STRINGS
         or getattr(annotation, "_type_", None) == "P"
@@ -266,6 +273,12 @@ def _converter(annotation: Any, arch: Arch) -> Convert | None:
 
 
 def _string(regs: Regs, word: int, decode: bool) -> bytes | str | None:
-    """Return the string that a word points to, as str if `decode`; None for a null pointer."""
+    """Return the string that a word points to; None for a null pointer.
+
+    Args:
+        regs: the registers at the hit.
+        word: address of the string in guest memory; it ends with a NUL.
+        decode: True: return str (UTF-8); False: bytes.
+    """
     text = read_cstr(regs.machine, word) if word else None
     return text.decode(errors="replace") if decode and text is not None else text

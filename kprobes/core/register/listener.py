@@ -26,7 +26,10 @@ _CLOSING: WeakValueDictionary[int, Listener] = WeakValueDictionary()
 
 
 class Listener:
-    """Implements machine._base.Sink for one Kprobes.
+    """Receives the machine's reports for one Kprobes: implements machine._base.Sink.
+
+    The Sink methods that are not defined here (trap, fault, home ...) are attributes: methods of
+    the driver.
 
     Attributes:
         rooms: the memory of probes.
@@ -110,20 +113,27 @@ class Listener:
         """Allow only jumps that cover one instruction, while a run counts instructions.
 
         Args:
-            on: True where that run begins: others become breakpoints. False where it has ended:
-                jumps may cover several again, from the probes' next hits on.
+            on: True where that run begins: jumps that cover several become breakpoints. False where
+                it has ended: jumps may cover several again, from the probes' next hits on.
         """
         self.registry.optimizer.exact(on)
         self._driver.handlers.settle()
 
     def copied(self, pc: int) -> str:
-        """Say which patch the guest has copied with its text, and has failed for at `pc`; "":
-        none.
+        """Say which patch the guest has copied with its text, and has failed at because of that.
+
+        Args:
+            pc: where the guest has failed.
+
+        Returns:
+            A sentence; "": the failure is not due to a copied patch.
         """
         return copied_patch(self.rooms, pc)
 
     def in_turn(self) -> None:
-        """Make queued probepoints jumps where possible, since threads take turns from now on."""
+        """Make queued probepoints jumps where possible, since threads stop one at a time from now
+        on.
+        """
         for point in list(self.registry.points.values()):
             self.registry.sync(point)
 
@@ -132,9 +142,13 @@ class Listener:
         self.registry.unload(start, end)
 
     def protected(self, start: int, end: int) -> None:
-        """Begin or end watching patches in [start, end), whose permissions have changed.
+        """Begin or end watching patches for writes, as permissions of guest memory have changed.
 
-        Breakpoints replace the probes that are served in place, anywhere.
+        Probes that are served in place become breakpoints, anywhere.
+
+        Args:
+            start: address of the first byte whose permissions have changed.
+            end: address behind the last one.
         """
         self.rooms.text.writes.protected(start, end)
         self.registry.optimizer.move()
@@ -156,11 +170,19 @@ class Listener:
         return under_way(self.returns.calls)
 
     def cannot_resume(self, calls: object | None) -> str:
-        """Return why the calls of a snapshot cannot be followed again; "": they can."""
+        """Return why the calls of a snapshot cannot be followed again; "": they can.
+
+        Args:
+            calls: returned by under_way() when the snapshot was taken; None: there were none.
+        """
         return cannot_resume(self.returns.calls, calls)
 
     def resume(self, calls: object | None) -> None:
-        """Follow the calls of a snapshot again, and no others."""
+        """Follow the calls of a snapshot again, and no others. Called as the guest goes back to it.
+
+        Args:
+            calls: returned by under_way() when the snapshot was taken; None: there were none.
+        """
         if calls is not None or not self.returns.calls.is_empty:
             resume(self.returns.calls, calls)
 
@@ -185,9 +207,11 @@ class Listener:
         self.rooms.text.warn()
 
     def finish(self) -> None:
-        """Give memory back and end all reports, if the Kprobes is closing and nothing needs them.
+        """If the Kprobes is closing and nothing needs its memory, give that back and end all
+        reports.
 
-        A call that has yet to return needs them, and a CPU in a hit or in the library's code.
+        A call that has yet to return needs the memory, and so does a CPU in a hit or in the
+        library's code; then nothing is done.
         """
         if not self.closing or self._closed or self._machine.in_turn or not self._driver.at_rest:
             return
@@ -199,7 +223,9 @@ class Listener:
         self._let_go()
 
     def _let_go(self) -> None:
-        """End all reports to this listener."""
+        """End all reports to this listener; patches that a restored snapshot brings are taken out
+        later.
+        """
         self._closed = True
         _CLOSING.pop(id(self._machine), None)
         self._machine.report_to(None)
@@ -211,7 +237,8 @@ class Listener:
             cb.let_go()
 
     def hand_over(self) -> None:
-        """Leave the calls that have yet to return to another Kprobes on the same machine.
+        """End reports, since another Kprobes on the machine takes over the calls that have yet to
+        return.
 
         Raises:
             AlreadyRegistered: a hit is under way.

@@ -64,10 +64,13 @@ def records(points: Iterable[Probepoint]) -> list[Listed]:
 
 
 def format_list(listed: Iterable[Listed]) -> str:
-    """Return the debugfs `list` file.
+    """Return the text of the debugfs `list` file.
 
     A line has address, type, symbol+offset, module (a blank where there is none) and flags; without
     a symbol: address, type, address and flags.
+
+    Args:
+        listed: a record for each line.
     """
     lines = []
     for p in listed:
@@ -80,7 +83,11 @@ def format_list(listed: Iterable[Listed]) -> str:
 
 
 def format_blacklist(entries: Iterable[tuple[int, int, str]]) -> str:
-    """Return the debugfs `blacklist` file: a line for each (start, end, name)."""
+    """Return the text of the debugfs `blacklist` file.
+
+    Args:
+        entries: (start, end, name) for each line; where the name is "" the start stands for it.
+    """
     return "".join(
         f"0x{start:016x}-0x{end:016x}\t{name or f'0x{start:x}'}\n" for start, end, name in entries
     )

@@ -1,4 +1,7 @@
-"""Resolves what the user wrote (symbol or address, and offset) to an address."""
+"""Resolves what the user wrote (symbol or address, and offset) to an address.
+
+A code address may have mode bits, which say the instruction set's mode (ARM: bit 0 is Thumb).
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,15 @@ def locate(
 
 
 def split_offset(name: str, machine: Machine) -> tuple[str, int]:
-    """Split "sym+0x10" into ("sym", 16). A name that the symbol table has as it is stays whole."""
+    """Split "sym+0x10" into ("sym", 16).
+
+    Args:
+        name: what the user wrote. A name that the symbol table has as it is stays whole.
+        machine: has the symbols.
+
+    Returns:
+        (name without offset, offset in bytes, 0 where there is none).
+    """
     match = None if name in machine.symbols else _PLUS.fullmatch(name)
     if match is None:
         return name, 0
@@ -103,7 +114,17 @@ def _entry(machine: Machine, text: Text, value: int) -> Entry:
 
 
 def code_of(machine: Machine, symbol: Symbol, entry: Entry) -> Symbol:
-    """Return the symbol of a function's code, where `symbol` may be that of its descriptor."""
+    """Return the symbol of a function's code, where the given symbol may be that of its descriptor.
+
+    Args:
+        machine: has the symbols.
+        symbol: of the function.
+        entry: the function's entry, that the symbol's address stands for.
+
+    Returns:
+        The symbol that covers the entry; `symbol` itself where that is at the entry, or none covers
+        it.
+    """
     if symbol.address == entry.addr:
         return symbol
     return machine.symbols.covering(entry.addr) or symbol
@@ -113,6 +134,11 @@ def extent(machine: Machine, text: Text, symbol: Symbol) -> tuple[int, int]:
     """Return (start, end) of a function's code: addresses of its first byte and behind its last.
 
     Where the code's size is not known, `end` is not above `start`.
+
+    Args:
+        machine: has the symbols.
+        text: reads guest text without breakpoints.
+        symbol: of the function, or of its descriptor.
     """
     entry = _entry(machine, text, symbol.address | symbol.mode)
     code = code_of(machine, symbol, entry)

@@ -24,7 +24,7 @@ from .locate import Location, locate
 
 
 def _listed(addrs: list[int]) -> str:
-    """Return addresses as text."""
+    """Return addresses as text for a message: in hexadecimal, with commas."""
     return ", ".join(f"{addr:#x}" for addr in addrs)
 
 
@@ -155,13 +155,22 @@ class Registry:
 
     @alone
     def unregister(self, probe: Probe) -> None:
-        """Unregister a probe. Where it was the only one, the original text is back."""
+        """Unregister a probe. Where it was the only one, the original text is back.
+
+        In a hit a jump is taken out later, at the next safe point.
+
+        Args:
+            probe: a probe of this registry.
+
+        Raises:
+            NotRegistered: it is none.
+        """
         self.check_mine(probe)
         self.leave(probe)
         self.collect()
 
     def check_mine(self, probe: Probe) -> None:
-        """Check that a probe is registered here.
+        """Check that a probe is registered with this registry.
 
         Raises:
             NotRegistered: it is not.
@@ -171,7 +180,14 @@ class Registry:
 
     @alone
     def leave(self, probe: Probe) -> None:
-        """Unregister a probe that is registered here. The caller calls collect() afterwards."""
+        """Unregister a probe, and disarm its probepoint where no other wants it armed.
+
+        Jumps and memory that are not needed any more are left to collect(), which the caller calls
+        afterwards.
+
+        Args:
+            probe: a probe of this registry, or one whose registration has failed.
+        """
         point = probe._point
         probe._owner = None
         probe._point = None
@@ -234,7 +250,11 @@ class Registry:
 
     @alone
     def handlers_changed(self, probe: Probe) -> None:
-        """Work out anew what hits of a probe do, after its handlers or settings have changed."""
+        """Work out anew what hits of a probe do, after its handlers or settings have changed.
+
+        Args:
+            probe: the probe; nothing happens where it is not registered.
+        """
         if probe._point is not None:
             probe._point.refresh()
             self._changed(probe._point)
@@ -245,7 +265,9 @@ class Registry:
 
     @property
     def enabled(self) -> bool:
-        """False while the global switch keeps all probes disarmed."""
+        """The global switch: False keeps all probes disarmed. Setting it arms or disarms them at
+        once.
+        """
         return self._enabled
 
     @enabled.setter
@@ -276,7 +298,10 @@ class Registry:
 
     @alone
     def flush(self) -> None:
-        """Make all queued probepoints jumps that can be, and free what is not needed any more."""
+        """Make the queued probepoints jumps where possible, and free what is not needed any more.
+
+        Called outside of a hit.
+        """
         self._drain()
         for point in self.optimizer.queue:
             self.driver.optimize(point, demanded=True)
@@ -295,7 +320,14 @@ class Registry:
         self.sync(point)
 
     def sync(self, point: Probepoint) -> None:
-        """Arm or disarm a probepoint: it is armed if an active probe and the switch want that."""
+        """Arm or disarm a probepoint, or queue it for a jump, as its probes and the global switch
+        want.
+
+        It is armed if an active probe is there and the switch is on. Memory is written.
+
+        Args:
+            point: the probepoint.
+        """
         if self._enabled and point.active:
             if point.state is Arming.DISARMED:
                 self.driver.handlers.make_room(self._rooms.arch.last_of(point.address))
@@ -317,14 +349,19 @@ class Registry:
         self.driver.handlers.settle()
 
     def _settle(self, point: Probepoint) -> None:
-        """Disarm a probepoint whose jump was taken out, and drop it, if no probe needs it."""
+        """Disarm a probepoint whose jump was taken out, if no probe needs it; forget it if it has
+        none.
+
+        Args:
+            point: the probepoint; a breakpoint may stand there.
+        """
         if point.state is Arming.ARMED and not (self._enabled and point.active):
             point.disarm()
             self.optimizer.left(point.address)
         self._drop_unused(point)
 
     def _drop_unused(self, point: Probepoint) -> None:
-        """Forget a probepoint that has no probes and is not armed."""
+        """Forget a probepoint and free its slot, if it has no probes and is not armed."""
         if (
             not point.probes
             and point.state in (Arming.DISARMED, Arming.GONE)
@@ -334,7 +371,7 @@ class Registry:
             del self.points[point.address], self._rooms.sites[point.address]
 
     def _drain(self) -> None:
-        """Take out the jumps that are not needed any more."""
+        """Take out the jumps that no probe needs any more. Outside of a hit."""
         for point in self.optimizer.drain():
             self._settle(point)
         self.driver.handlers.settle()
@@ -342,7 +379,7 @@ class Registry:
     def safe_point(self) -> None:
         """Put back patches that others have replaced by the original, and take out unneeded jumps.
 
-        Called while no guest code runs. Jumps stay while a CPU is in a hit.
+        Called before a run, while no guest code runs. Jumps stay while a CPU is in a hit.
         """
         self.rearmed += self._rooms.text.check()
         if self.optimizer.has_taken_out and self.driver.idle:
@@ -350,8 +387,10 @@ class Registry:
 
     @alone
     def collect(self) -> None:
-        """Take out jumps and free slots that are not needed any more, outside of a hit; then
-        warn.
+        """Take out unneeded jumps and free unneeded slots, outside of a hit; then warn of
+        overwritten text.
+
+        In a hit, or in the library's code, nothing is freed.
         """
         if self.driver.at_rest:
             self._drain()
@@ -376,7 +415,10 @@ class Registry:
     def _lose(self, point: Probepoint) -> None:
         """Make a probepoint and its probes GONE, without writing memory: their text goes away.
 
-        Its patch, detour and slot are given up, and the caller calls handlers.settle().
+        Its patch, detour and slot are given up. The caller calls handlers.settle() afterwards.
+
+        Args:
+            point: the probepoint.
         """
         point.settle_count()
         self.optimizer.forget(point)
@@ -452,7 +494,9 @@ class Registry:
         )
 
     def clear(self) -> None:
-        """Unregister everything, and take every jump out."""
+        """Unregister all probes, and take every jump out; hits whose slot the guest has left are
+        ended.
+        """
         for point in list(self.points.values()):
             for probe in point.probes:
                 self.leave(probe)

@@ -80,13 +80,13 @@ class Verdict:
 def verdict(
     insn: Insn, reason: str, optimizer: Optimizer, line: Callable[[], SourceLine | None]
 ) -> Verdict:
-    """Return the verdict on an instruction.
+    """Foretell what a probe on an instruction would be.
 
     Args:
         insn: the instruction.
         reason: why no probe may be registered there; "": one may.
-        optimizer: finds out about boost and jumps.
-        line: () -> its source line.
+        optimizer: finds out about boost and jumps, by trial.
+        line: () -> its source line; called when Verdict.line is read.
     """
     parts = (("step", insn.body), ("simulate", insn.simulate))
     how = "+".join(word for word, there in parts if there) or "step"
