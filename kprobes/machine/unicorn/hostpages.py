@@ -356,10 +356,12 @@ class WayBack:
         return self._mappings == self._pages.mappings and self._forks == _forks
 
     def has_gone_back(self) -> bool:
-        """Put registers and blocks of data back, if that is all there is to do.
+        """Put registers and blocks of data back by host code, if nothing else has to be done at
+        this return.
 
         Returns:
-            False where go_back() has to do it, or the blocks are not what they were (fits()).
+            True: all is back. False: the caller has to call go_back() if fits(), else to put
+            everything back itself.
         """
         turn = self._returns + 1
         if (

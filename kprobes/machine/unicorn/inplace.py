@@ -27,11 +27,12 @@ MOST = 4  # hooks: 6 ns a hit with one of them, 9 with four
 
 
 class HookedInstructions:
-    """The instructions of one CPU that are call sites themselves.
+    """The instructions of one CPU's guest that are call sites themselves: a hook on each calls host
+    code.
 
     Attributes:
-        sites: address -> the words of its call site, also of those that have left: a callback must
-            not go while it runs.
+        sites: address -> the words of its call site, also of those whose hook has been removed: a
+            callback must not go while it runs.
     """
 
     def __init__(
@@ -60,14 +61,15 @@ class HookedInstructions:
         self.sites: dict[int, CallSite] = {}
 
     def add(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
-        """Serve a probe on the instruction itself, by a CODE hook; None where that is impossible.
+        """Serve a probe by a CODE hook on its instruction from now on, if that is possible.
 
         Args:
             addr: of the instruction.
             programs: run there in host code, in this order.
 
         Returns:
-            A function that removes the hook.
+            A function that removes the hook; None: there are too many hooks, a program may ask
+            Python, or the engine does not allow it, and nothing was done.
         """
         if (
             not self._possible
@@ -85,19 +87,23 @@ class HookedInstructions:
         return partial(self._remove, addr)
 
     def _remove(self, addr: int) -> None:
+        """Remove the hook on the instruction at `addr`."""
         self._engine.unhook(self._hooks.pop(addr))
 
     def share(self) -> None:
-        """Serve no instruction by a hook from now on: another user has the engine, too."""
+        """Add no hooks from now on, and have the core replace those that there are: another user
+        has the engine, too.
+        """
         self._possible = False
         if self._hooks and self._state.sink is not None:
             self._state.sink.exact(True)
             self._state.sink.exact(False)
 
     def _on_hit(self, addr: int) -> Callable[[], None]:
-        """Return the function that serves a hit of an instruction that is a call site itself.
+        """Make the function that serves a hit of an instruction by Python. It is a call site
+        itself.
 
-        It does nothing where the instruction is executed again at rest: that is no hit.
+        The function does nothing where the instruction is executed again at rest: that is no hit.
 
         Args:
             addr: address of the instruction.

@@ -20,7 +20,7 @@ from .starts import Starts
 
 
 class InterruptedRunner(Runner):
-    """A Runner whose guest takes interrupts, in runs that are inside no other."""
+    """A Runner whose guest's CPU takes interrupts, in runs that are inside no other."""
 
     def __init__(
         self,
@@ -88,6 +88,10 @@ class InterruptedRunner(Runner):
 
         Returns:
             True where stop() has ended the run; False at `until`.
+
+        Raises:
+            GuestTimeout: a bound has come.
+            GuestHalted: the guest waits for an interrupt, and none will come.
         """
         cpu, interrupts = self._cpu, self._interrupts
         while True:

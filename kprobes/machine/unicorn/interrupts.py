@@ -27,7 +27,7 @@ Event = tuple[int, int, Callable[[], object]]
 
 
 class PausedCpu:
-    """The CPU as an architecture's rules of exceptions see it.
+    """The CPU between two instructions, as an architecture's rules of interrupts see and change it.
 
     Attributes:
         vectors: address of the vector table that the CPU starts by, if it does.
@@ -47,7 +47,7 @@ class PausedCpu:
 
     @property
     def bits(self) -> int:
-        """Bits of a general register."""
+        """Width of a general register, in bits."""
         return self._cpu.arch.bits
 
     @property
@@ -56,11 +56,11 @@ class PausedCpu:
         return self._cpu.regs
 
     def system(self, name: str) -> int:
-        """Read a system register."""
+        """Return the value of the system register that is called `name`."""
         return self._system.read(name)
 
     def set_system(self, name: str, value: int) -> None:
-        """Write a system register."""
+        """Write the system register that is called `name`."""
         self._system.write(name, value)
 
     def read(self, addr: int, size: int) -> bytes:
@@ -72,8 +72,8 @@ class PausedCpu:
         self._cpu.memory.write(addr, data)
 
     def _execute(self, register: str, value: int | None, code: bytes) -> int:
-        """Execute instructions in a page of the library's, which change a system register or one
-        general register.
+        """Execute instructions in a page of the library's, which read or write a system register by
+        way of a general one.
 
         Args:
             register: name of the general register.
@@ -154,8 +154,8 @@ class InterruptDelivery:
     raise_ = pend
 
     def look(self) -> None:
-        """Take what is pending at the guest's next instruction: a device has changed the
-        controller's registers.
+        """Have the run look for pending interrupts before the guest's next instruction. Called
+        where a device has changed the controller's registers.
         """
         self._ask()
 
@@ -239,8 +239,8 @@ class InterruptDelivery:
 
     @property
     def now(self) -> int:
-        """Number of the guest's own instructions since its interrupts are looked at: the time that
-        timers go by.
+        """The number of the guest's own instructions executed since its interrupts are looked at:
+        the time that timers go by.
         """
         if self._budget is None or not self._state.left:
             return self._past
@@ -280,23 +280,27 @@ class InterruptDelivery:
     # --- for runs
 
     def _ask(self) -> None:
-        """Have the run stop at the next instruction of the guest's own, which its counting hook
-        does.
+        """Ask the outermost run to stop before the guest's next own instruction, where its counting
+        hook stops it.
         """
         # a run inside it is no part of the CPU's time
         if self._state.depth == 1 and self._state.left:
             self._state.note_stop("interrupt")
 
     def begin_stretch(self, target: int, most: int | None) -> tuple[int, int]:
-        """Call timers whose time has come, and take an interrupt. Only while the CPU is between two
-        instructions.
+        """Call timers whose time has come, and let the CPU take an interrupt, before a stretch of a
+        run. Only while the CPU is between two instructions.
 
         Args:
-            target: where the guest goes on.
+            target: where the guest goes on, mode bits included.
             most: instructions that are left of the run; None: any number.
 
         Returns:
-            (where it goes on now, instructions until this is to be called again)
+            (where the guest goes on now: `target`, or the interrupt's handler; the most
+            instructions of the stretch).
+
+        Raises:
+            GuestFault: the vectors or the stack are no memory.
         """
         assert self._controller is not None
         self._call_timers()
@@ -317,7 +321,12 @@ class InterruptDelivery:
         return target, budget
 
     def _refused(self, error: GuestFault) -> GuestFault:
-        """Return the error for vectors or a stack that are no memory: a real CPU would lock up."""
+        """Return the error to raise for vectors or a stack that are no memory: a real CPU would
+        lock up.
+
+        Args:
+            error: what the access has raised.
+        """
         at = "" if error.address is None else f" at {error.address:#x}"
         return GuestFault(
             f"the CPU cannot take an interrupt: {error.reason}{at}",
@@ -341,8 +350,8 @@ class InterruptDelivery:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Stop the CPU's time and hold its interrupts back, inside a with block that runs other
-        guest code.
+        """Hold interrupts and time back inside a with block that runs other guest code, which is no
+        part of the CPU's time.
 
         When the block ends in an outermost run, and an interrupt is pending, a stop is asked for at
         the next instruction, so that the interrupt is taken.
@@ -379,8 +388,8 @@ class InterruptDelivery:
         return done
 
     def sleep(self) -> bool:
-        """Pass the time of a CPU that waits for an interrupt, up to the timer that ends the
-        waiting.
+        """Pass the time of a CPU that waits for an interrupt: call one timer after the other until
+        one ends the waiting.
 
         Returns:
             True where the CPU goes on; False where no timer ends the waiting, or a stop is asked
@@ -397,7 +406,9 @@ class InterruptDelivery:
         return False
 
     def _call_timers(self) -> None:
-        """Call the functions of the timers whose time has come."""
+        """Call the functions of the timers whose time has come, and take back a stop that only they
+        have asked for.
+        """
         while self._events and self._events[0][0] <= self._past:
             heapq.heappop(self._events)[2]()
         if self._state.why_stopped == "interrupt":
@@ -439,8 +450,8 @@ class InterruptDelivery:
 
     @property
     def books(self) -> Any:
-        """The controller's state, the time and the timers, as a copy for a snapshot; set to go back
-        to one.
+        """The controller's state, the time and the timers, as a copy for a snapshot; setting it
+        goes back to such a copy.
         """
         state = None if self._controller is None else self._controller.state
         return state, self._past, list(self._events)

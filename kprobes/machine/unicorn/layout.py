@@ -49,18 +49,24 @@ def find_gap(
 
 
 def whole(size: int, page: int) -> int:
-    """Return a size rounded up to whole pages."""
+    """Return a number of bytes rounded up to whole pages.
+
+    Args:
+        size: bytes.
+        page: bytes of a page.
+    """
     return -(-size // page) * page
 
 
 def pages_end(addr: int, size: int, page: int, error: type[KprobeError] = BadArgument) -> int:
-    """Return where pages end.
+    """Check that a range begins at a page, and return the address behind its last page.
 
     Args:
-        addr: of the first.
-        size: bytes, rounded up.
-        page: bytes of one.
-        error: raised where `addr` and `size` are not those of pages.
+        addr: of the first page.
+        size: bytes, which are rounded up to whole pages.
+        page: bytes of a page.
+        error: class of the exception that is raised where `addr` is no page's, or `size` not above
+            0.
 
     Raises:
         BadArgument: they are no integers.
@@ -75,7 +81,9 @@ def pages_end(addr: int, size: int, page: int, error: type[KprobeError] = BadArg
 
 
 def permissions(perms: str) -> int:
-    """Return the engine's bits of some of r, w and x. BadArgument: of anything else."""
+    """Return the engine's permission bits for some of the letters r, w and x, as "rx". BadArgument:
+    for anything else.
+    """
     bits = {"r": const.UC_PROT_READ, "w": const.UC_PROT_WRITE, "x": const.UC_PROT_EXEC, "-": 0}
     if not set(perms) <= set(bits):
         raise BadArgument(f"no permissions: {perms!r}", hint="pass some of r, w and x")
@@ -83,16 +91,18 @@ def permissions(perms: str) -> int:
 
 
 class OwnPages(dict[int, int]):
-    """Memory that only the library may unmap: its own, and what alloc() hands out. Start -> end, by
-    places.
+    """Ranges of guest memory that only the library may unmap: its own code, and what alloc() hands
+    out.
+
+    Start -> end, each as the engine has it.
     """
 
     def add(self, place: int, size: int) -> None:
-        """Enter a range."""
+        """Add the range [place, place + size)."""
         self[place] = place + size
 
     def has(self, place: int) -> bool:
-        """Return True for a place in one of the ranges."""
+        """Return True for an address, as the engine has it, in one of the ranges."""
         return any(start <= place < end for start, end in self.items())
 
     def check(self, place: int, size: int) -> None:
@@ -113,11 +123,11 @@ class OwnPages(dict[int, int]):
                 )
 
     def only(self, ranges: Iterable[tuple[int, int]], code: Callable[[int], bool]) -> None:
-        """Replace all ranges but those of code.
+        """Replace all ranges but those of code by others.
 
         Args:
             ranges: (start, end) of the new ones.
-            code: returns True for the start of a range of code.
+            code: (start of a range) -> True where the range is code.
         """
         left = {start: end for start, end in self.items() if code(start)}
         self.clear()
@@ -126,11 +136,18 @@ class OwnPages(dict[int, int]):
 
 
 class Heap:
-    """16-byte aligned blocks for arguments and scratch; arenas of 64 KiB, larger blocks mapped on
-    their own.
+    """Hands out blocks of guest memory, aligned to 16 bytes, for arguments and scratch.
+
+    Small blocks are pieces of arenas of 64 KiB; those above 32 KiB are mapped on their own.
     """
 
     def __init__(self, map_pages: Callable[[int], int], unmap: Callable[[int, int], None]) -> None:
+        """Prepare; nothing is mapped.
+
+        Args:
+            map_pages: (bytes) -> address of new memory.
+            unmap: (address, bytes) unmaps it.
+        """
         self._map = map_pages
         self._unmap = unmap
         self._free: dict[int, list[int]] = {}  # rounded size -> blocks
@@ -139,7 +156,9 @@ class Heap:
 
     @property
     def books(self) -> tuple[dict[int, list[int]], dict[int, int], int, int]:
-        """The used and free blocks, as a copy for a snapshot; set to go back to one."""
+        """The used and free blocks, as a copy for a snapshot; setting it goes back to such a
+        copy.
+        """
         return (
             {size: blocks.copy() for size, blocks in self._free.items()},
             self._used.copy(),
@@ -180,7 +199,10 @@ class Heap:
         return block
 
     def free(self, block: int) -> None:
-        """Give a block back.
+        """Take a block back, which alloc() may hand out again.
+
+        Args:
+            block: its address.
 
         Raises:
             GuestFault: alloc() has not returned this address, or it was given back already.
@@ -202,30 +224,31 @@ class OwnCode:
         self._listeners: list[Callable[[], None]] = []
 
     def on_change(self, changed: Callable[[], None]) -> None:
-        """Call a function whenever ranges come or go, until ignore()."""
+        """Have a function called, without arguments, whenever ranges come or go, until ignore()."""
         self._listeners.append(changed)
 
     def ignore(self, changed: Callable[[], None]) -> None:
-        """Call a function of on_change() no longer. Others are left as they are."""
+        """Stop calling a function that was given to on_change(). Others are left as they are."""
         if changed in self._listeners:
             self._listeners.remove(changed)
 
     def add(self, addr: int, size: int) -> None:
-        """Enter code at [addr, addr + size)."""
+        """Add the range [addr, addr + size), and call the listeners."""
         self._sizes[addr] = size
         self._tell()
 
     def remove(self, addr: int) -> None:
-        """Forget the code that was entered at `addr`."""
+        """Remove the range that begins at `addr`, if there is one, and call the listeners."""
         if self._sizes.pop(addr, 0):
             self._tell()
 
     def _tell(self) -> None:
+        """Call the functions given to on_change()."""
         for changed in [*self._listeners]:
             changed()
 
     def ranges(self) -> list[tuple[int, int]]:
-        """Return (start, end) of all code, neighbours put into one."""
+        """Return (start, end) of all ranges, by address; neighbours are joined."""
         out: list[tuple[int, int]] = []
         for start, size in sorted(self._sizes.items()):
             if out and out[-1][1] == start:

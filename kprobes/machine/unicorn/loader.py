@@ -50,8 +50,8 @@ def read(file: str | os.PathLike[str] | bytes, name: str | None) -> Image:
 
 
 def _library(name: str) -> str | None:
-    """Return the path of a library among the folders where the system keeps them; None: it is in
-    none.
+    """Search the folders where the system keeps libraries for a file name, and return its path;
+    None: it is in none.
     """
     places = [
         *os.environ.get("LD_LIBRARY_PATH", "").split(":"),
@@ -73,7 +73,7 @@ class Loader:
     """Loads images into a machine's memory.
 
     Attributes:
-        modules: name of an image -> what it has mapped, (start, size).
+        modules: name of an image -> (start, bytes) of each range that it has mapped.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Loader:
 
     @property
     def books(self) -> dict[str, list[tuple[int, int]]]:
-        """The modules, as a copy for a snapshot; set to go back to one.
+        """The modules, as a copy for a snapshot; setting it goes back to such a copy.
 
         Modules loaded since then lose their symbols; those unloaded since do not get them back.
         """
@@ -185,10 +185,10 @@ class Loader:
         return placed
 
     def _map(self, image: Image, segment: Segment) -> None:
-        """Map a segment.
+        """Map a segment of an image.
 
         Args:
-            image: the image that it is of.
+            image: the image.
             segment: the segment, at its address.
 
         Raises:
@@ -256,12 +256,12 @@ class Loader:
         )
 
     def place_code(self, code: bytes, base: int, name: str = "") -> None:
-        """Map raw code, and set pc to its beginning.
+        """Map raw code and a stack, and set pc to the beginning of the code.
 
         Args:
             code: the bytes.
             base: address of the first one.
-            name: of the image that they are; "": they are none.
+            name: of the image that they are, for `modules`; "": they are none.
         """
         memory = self._memory
         first = base & -memory.page_size
@@ -280,11 +280,20 @@ class Loader:
             self._functions.symbols.add_loaded([(0, base, len(code))], 0)
 
     def add_symbols(self, symbols: SymbolList | None) -> None:
-        """Add symbols that are listed."""
+        """Add symbols to the machine's table.
+
+        Args:
+            symbols: name -> address or (address, bytes), or a file of symbols; None: none are
+                added.
+        """
         add_symbols(self._functions.symbols, symbols)
 
     def _bias(self, image: Image, base: int | None) -> int:
-        """Return what is to be added to an image's link addresses.
+        """Return what is to be added to an image's link addresses, to have it where it is loaded.
+
+        Args:
+            image: the image.
+            base: address of the image; None: where there is room, or where it is linked for.
 
         Raises:
             ImageError: it is linked for its place, and `base` is another.
@@ -314,10 +323,13 @@ class Loader:
 
 
 class _Imports:
-    """Addresses for what an image imports: other modules' symbols, else a stub that names the
+    """Addresses for what one image imports: other modules' symbols, else a stub that names the
     import when it is called.
 
-    An imported object that nobody has gets zeroed memory of its size.
+    An imported object that no module has gets zeroed memory of its size.
+
+    Attributes:
+        mapped: (start, bytes) of the memory that was mapped for stubs and objects.
     """
 
     def __init__(
@@ -329,6 +341,16 @@ class _Imports:
         near: int,
         module: str,
     ) -> None:
+        """Map memory for the image's stubs and imported objects.
+
+        Args:
+            memory: the guest's.
+            symbols: the machine's, where imports are looked up; stubs are added.
+            stubs: serves calls of stubs.
+            image: the image.
+            near: address where the image will be.
+            module: its name in symbols; "": the main image.
+        """
         self._memory = memory
         self._symbols = symbols
         self._stub_table = stubs
@@ -348,12 +370,15 @@ class _Imports:
         self._known: dict[str | int, int] = {}
 
     def _area(self, size: int, perms: str) -> list[int]:
-        """Map an area outside of the addresses that the image takes, and return [next free address,
-        end].
+        """Map an area outside of the addresses that the image takes.
 
         Args:
-            size: bytes; 0: nothing is mapped, and both are 0.
+            size: bytes; 0: nothing is mapped.
             perms: what the guest may do there; with "x" the area is filled with traps.
+
+        Returns:
+            [address of the first byte, which _take() moves on; address behind the area]; [0, 0]
+            where nothing is mapped.
         """
         if not size:
             return [0, 0]
@@ -423,8 +448,14 @@ class _Imports:
         return descriptor
 
     def resolve_ifunc(self, resolver: int) -> int:
-        """Return a stub that calls the resolver when it is first called, and goes where that
-        says.
+        """Make a stub that calls an ifunc's resolver when it is first called, and goes to the
+        function that the resolver chooses.
+
+        Args:
+            resolver: address of the resolver, mode bits included.
+
+        Returns:
+            Address of the stub; for the same resolver the same.
         """
         if resolver not in self._known:
             self._known[resolver] = self._stub()
@@ -432,7 +463,7 @@ class _Imports:
         return self._known[resolver]
 
     def _stub(self) -> int:
-        """Return the address of a new stub."""
+        """Take room for a new stub, and return its address."""
         return self._take(self._stubs, STUB)
 
     def _take(self, area: list[int], size: int) -> int:

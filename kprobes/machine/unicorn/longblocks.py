@@ -22,7 +22,9 @@ WORD = 4
 
 
 class LongBlocks:
-    """The stretches that have the hook."""
+    """The stretches of code whose instructions are hooked, so that the blocks translated there end
+    in time.
+    """
 
     def __init__(self, engine: Engine, ends: Callable[[int], bool], windows: list[int]) -> None:
         """Prepare; nothing is hooked.
@@ -30,7 +32,7 @@ class LongBlocks:
         Args:
             engine: the engine.
             ends: (instruction, as a number of the host's) -> True where it ends a block.
-            windows: starts of further windows in which the guest sees all memory.
+            windows: starts of further segments of addresses in which the guest sees all memory.
         """
         self._engine = engine
         self._ends = ends
@@ -48,7 +50,7 @@ class LongBlocks:
         self._add(start, end)
 
     def forget(self, start: int, end: int) -> None:
-        """Take the hooks in [start, end) away: nothing is executed there any more.
+        """Remove the hooks in [start, end): nothing is executed there any more.
 
         Args:
             start: address of the first byte.
@@ -62,7 +64,8 @@ class LongBlocks:
                     self._add(at, to)
 
     def changed(self, first: int, code: Any, start: int, end: int) -> None:
-        """Hook the long stretches in and around code that has changed.
+        """Hook the long stretches in and around code that has changed, and remove hooks that are
+        not needed any more.
 
         Args:
             first: address of the mapping that it is in.
@@ -76,8 +79,8 @@ class LongBlocks:
             self._add(start + at * WORD, start + to * WORD)
 
     def _stretch(self, first: int, code: Any, start: int, end: int) -> tuple[int, int]:
-        """Return [start, end), widened to the ends of the stretches without a branch that it
-        touches.
+        """Widen [start, end) to the ends of the stretches without a branch that it touches, and
+        return (start, end) of that.
 
         Args:
             first: address of the mapping.
@@ -96,7 +99,8 @@ class LongBlocks:
         return first + low * WORD, first + high * WORD
 
     def _long(self, code: Any) -> Iterator[tuple[int, int]]:
-        """Yield (first, end) of the stretches without a block's end that are too long, as indexes.
+        """Yield (first, end) of the stretches of 256 and more words (LONG) in which no instruction
+        ends a block, as indexes in `code`.
 
         Seldom are more than a few words in a hundred looked at.
 

@@ -160,8 +160,8 @@ class UnicornMachine(Described):
 
     @property
     def uc(self) -> unicorn.Uc:
-        """The engine beneath. Whoever asks for it may add hooks: programs are not run in place from
-        then on.
+        """The engine beneath. Whoever asks for it may add hooks and write memory: from then on no
+        program is run in place, by a hook on the probed instruction itself.
         """
         self.parts.here.share()
         self.parts.memory.share()
@@ -296,6 +296,7 @@ class UnicornMachine(Described):
 
     @classmethod
     def _open(cls, arch: Arch) -> UnicornMachine:
+        """Return a machine of an architecture with a new engine and no memory."""
         check_version()
         guest = guest_of(arch.name)
         return cls(guest.cpu.open(), arch, guest)
@@ -391,6 +392,11 @@ class UnicornMachine(Described):
 
     # --- the CPU, and who is told what it does
     def _choose_task(self, task: Callable[[Regs], Any] | None) -> None:
+        """Set `cpu_task`; host code follows no calls while the guest has tasks.
+
+        Args:
+            task: (registers) -> identity of the guest task that runs; None: one task per CPU.
+        """
         self._cpu_task = task
         self.parts.followed.close(TASKS, task is not None)
 
@@ -421,8 +427,8 @@ class UnicornMachine(Described):
 
     @property
     def before_run(self) -> Callable[[], object] | None:
-        """Function that is called before each run that is inside no other, while there is no sink;
-        None: none is.
+        """Function without arguments that is called before each run that is inside no other, while
+        there is no sink; None: none is.
         """
         return self.parts.runner.before_run
 
@@ -773,6 +779,7 @@ class UnicornMachine(Described):
         return calls
 
     def _read_stdin(self, size: int) -> bytes:
+        """Return at most `size` bytes of the standard input that process() was given."""
         return self.stdin.read(size)
 
     @property

@@ -11,10 +11,11 @@ from .watches import Watches
 
 
 class HookedMarkedMemory:
-    """Mark bytes of guest memory, and report accesses to marked ones."""
+    """Guest memory of which each byte has a mark; accesses to marked bytes are reported."""
 
     def __init__(self, memory: GuestMemory, watches: Watches, snapshots: Snapshots) -> None:
-        """
+        """Prepare; nothing is marked.
+
         Args:
             memory: the guest's.
             watches: report accesses to it.
@@ -30,7 +31,9 @@ class HookedMarkedMemory:
         return self._watches.unwatchable
 
     def map(self, size: int) -> int:
-        """Map zeroed memory, and return its address. Raises NoMemory."""
+        """Hand out `size` bytes of zeroed guest memory, and return their address. NoMemory: there
+        is no room.
+        """
         return self._memory.alloc(size)
 
     def watch(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
@@ -52,5 +55,12 @@ class HookedMarkedMemory:
         return self._watches.add_marked(start, marks, report)
 
     def keep_books(self, books: Books) -> Callable[[], None]:
-        """Have books go back with the guest; returns what ends it."""
+        """Have snapshots keep further state, which goes back with the guest.
+
+        Args:
+            books: the state, as its attribute `books`.
+
+        Returns:
+            A function that ends that.
+        """
         return self._snapshots.keep_books(books)

@@ -109,17 +109,23 @@ class GuestMemory:
         self.heap = Heap(self._map_heap, self.unmap_pages)
 
     def on_code_change(self, look: Callable[[int, int], object]) -> None:
-        """Have a function called with (address, size) of code that has changed."""
+        """Have a function called with (address, bytes) of code that has changed, behind the change.
+        It replaces the function before.
+        """
         self._look_through = look
 
     def share(self) -> None:
-        """Note that others than the library have the engine from now on, and may write its
-        memory.
+        """Note that others than the library have the engine from now on, and may write its memory:
+        rewritten() knows nothing then.
         """
         self._shared = True
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory as it is, breakpoints included.
+        """Return guest memory as it is, breakpoints included; a device is asked.
+
+        Args:
+            addr: address of the first byte.
+            size: bytes.
 
         Raises:
             GuestFault: it is not mapped.
@@ -144,7 +150,12 @@ class GuestMemory:
         return data
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, whatever its protection.
+        """Write guest memory, or a device, whatever its protection. Translations of code that is
+        overwritten are dropped.
+
+        Args:
+            addr: address of the first byte.
+            data: what to write.
 
         Raises:
             GuestFault: it is not mapped.
@@ -177,7 +188,7 @@ class GuestMemory:
             self.code_changed(addr, size)
 
     def rewritten(self) -> Collection[int] | None:
-        """Return the pages of code that write() has written since this was called last.
+        """Return the addresses of the pages of code that write() has written since the last call.
 
         None: others may write memory, too, so it is not known.
         """
@@ -189,7 +200,7 @@ class GuestMemory:
         return pages
 
     def store(self, addr: int, word: bytes) -> None:
-        """Write a word for the guest, whose stack may be anywhere.
+        """Write a word as the guest would (the stack's, say): not into the library's own code.
 
         Args:
             addr: address.
@@ -316,7 +327,12 @@ class GuestMemory:
         self.unmap_told(addr, size)
 
     def unmap_told(self, addr: int, size: int) -> None:
-        """Unmap memory that may be the library's own, and tell the listeners of on_unmap()."""
+        """Call the functions of on_unmap(), and unmap memory, which may be the library's own.
+
+        Args:
+            addr: address of the first page.
+            size: bytes, rounded up to whole pages.
+        """
         for told, alias in product(self._unmapping, self.windows.aliases(addr)):
             told(alias, alias + whole(size, self.page_size))
         self.unmap_pages(addr, size)
@@ -346,15 +362,23 @@ class GuestMemory:
         return page
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
-        """Unmap pages from map_code()."""
+        """Unmap pages that map_code() has mapped.
+
+        Args:
+            page: address of the first one.
+            pages: how many.
+        """
         self.unmap_pages(page, pages * self.page_size)
 
     @property
     def _pc(self) -> int:
+        """Pc of the guest, for errors; 0 while there are no registers."""
         return 0 if self.regs is None else self.regs.pc
 
     def _granted(self, perms: int) -> int:
-        """Return the permissions to map with, where the guest is to have `perms`."""
+        """Return the permission bits to map memory with in the engine, so that the guest has
+        `perms`: some engines execute only what can be written.
+        """
         if self.guest.memory.text_writable and perms & const.UC_PROT_EXEC:
             perms |= const.UC_PROT_WRITE
         return perms
@@ -384,12 +408,13 @@ class GuestMemory:
             )
 
     def check_settled(self) -> None:
-        """Check that no access is being reported.
+        """Check that the engine is not in the middle of an instruction, whose access is being
+        reported to a device or watchpoint.
 
         The engine has looked the memory up before it reports an access, and goes on to use it.
 
         Raises:
-            MachineBusy: one is.
+            MachineBusy: it is.
         """
         if self.regs is not None and self.regs.midway:
             raise MachineBusy(
@@ -399,7 +424,9 @@ class GuestMemory:
             )
 
     def is_code(self, addr: int) -> bool:
-        """Return True if the page of an address is executable, as far as is known."""
+        """Return True if the guest may execute the page of an address, and keep that result for the
+        page.
+        """
         page = addr & -self.page_size
         known = self.executable_pages.get(page)
         if known is None:
@@ -412,19 +439,19 @@ class GuestMemory:
         return known
 
     def _forget_code(self, addr: int, size: int) -> None:
-        """Forget which pages in [addr, addr + size) are executable, as mappings change there."""
+        """Forget which pages in [addr, addr + size) are executable: mappings change there."""
         if self.guest.memory.segments:
             self.executable_pages.clear()
         for page in [page for page in self.executable_pages if addr <= page < addr + size]:
             del self.executable_pages[page]
 
     def gap(self, size: int, near: int, align: int, besides: tuple[int, int] = (0, 0)) -> int:
-        """Return the address of memory that is free.
+        """Find free guest memory, and return its address. Nothing is mapped.
 
         Args:
             size: bytes.
             near: address to be close to, in the same segment.
-            align: the address is a multiple of this.
+            align: the address is a multiple of this many bytes.
             besides: (start, end) of memory that is not free either.
 
         Raises:
@@ -466,7 +493,7 @@ class GuestMemory:
         self.reserved += reserved
 
     def settle_in(self, addr: int) -> None:
-        """Have memory of the library's that is mapped from now on lie in the segment of `addr`.
+        """Have the library's own memory mapped in the segment of `addr` from now on.
 
         What is mapped already stays where it is. Where the guest has no segments, this only notes
         whether the image is at its customary address.
@@ -558,12 +585,13 @@ class GuestMemory:
                 )
 
     def _ours(self, offset: int) -> int:
-        """Return an address for pages of the library that need not be near anything.
+        """Return an address near which to map pages of the library's that need not be near
+        anything.
 
         Args:
             offset: where the guest has segments, the offset in the segment of its code. Elsewhere
-                only IMAGE_BASE has a meaning: the pages may be beside the main image, if that is
-                at its usual place.
+                only IMAGE_BASE has a meaning: the pages may be beside the main image, if that is at
+                its usual place.
         """
         home = self.windows.home
         if home and home + offset <= self.arch.mask:
@@ -591,13 +619,17 @@ class GuestMemory:
         return addr
 
     def _map_heap(self, size: int) -> int:
-        """Map memory for the heap, which only the library may unmap."""
+        """Map memory for the heap, which only the library may unmap, and return its address.
+
+        Args:
+            size: bytes.
+        """
         addr = self.map_anywhere(size)
         self.own.add(self.windows.place(addr), whole(size, self.page_size))
         return addr
 
     def unmap_pages(self, addr: int, size: int) -> None:
-        """Unmap memory, the library's own or not, and report it to nothing.
+        """Unmap memory, the library's own or not; no function of on_unmap() is called.
 
         Args:
             addr: address of the first page.
@@ -616,6 +648,6 @@ class GuestMemory:
         self.windows.remove(place, place + size)
 
     def fill(self, addr: int, size: int) -> None:
-        """Fill memory with trap instructions."""
+        """Fill [addr, addr + size) with trap instructions."""
         trap = self.arch.end_bytes(min(self.arch.traps.end))
         self.patch(addr, (trap * (size // len(trap) + 1))[:size])

@@ -54,10 +54,8 @@ def mending(engine: Engine, guest: Guest, arch: Arch) -> Callable[[], None] | No
 
 
 def _known(guest: Guest, arch: Arch, mended: Mended) -> bool:
-    """Return True where code that accesses memory in such a slot or block does the same with a
-    hook.
-
-    It is executed in two new engines, with a hook that mends the state and without one.
+    """Try in two new engines whether mending helps: code that accesses memory in a delay slot or IT
+    block must do the same with a hook as without one.
 
     Args:
         guest: the engine's row of the architecture.

@@ -34,16 +34,23 @@ SIZES = 8, 4, 2, 1
 
 
 class DeviceRun(Protocol):
-    """The run that a device is accessed in."""
+    """What a device needs of the run in which the guest accesses it.
+
+    Attributes:
+        parked: the exception that a hook has raised, for the run to raise; None: there is none.
+        regs: the CPU's registers.
+    """
 
     parked: BaseException | None
     regs: Regs
 
     def park_midway(self, error: BaseException) -> None:
-        """Keep what a device's function has raised, and stop the run behind the instruction."""
+        """Keep what a device's function has raised, for the run to raise, and stop the run behind
+        the instruction.
+        """
 
     def accessed(self) -> None:
-        """A function has served an access of the guest's."""
+        """Note that a device's function has served an access of the guest's."""
 
 
 @frozen(eq=False)
@@ -68,7 +75,7 @@ class MmioDevice:
 
 
 class MmioDevices:
-    """The devices of a machine.
+    """The devices of a machine: which there are, and the library's own accesses to them.
 
     Attributes:
         accessed: True while a device's function is at work.
@@ -83,6 +90,15 @@ class MmioDevices:
         order: Literal["little", "big"],
         swapped: bool,
     ) -> None:
+        """Prepare; there are no devices.
+
+        Args:
+            engine: the engine.
+            windows: know the engine's address of a guest address.
+            page_size: bytes of a page.
+            order: the guest's byte order.
+            swapped: the engine hands values to and from devices in the other byte order.
+        """
         self._engine = engine
         self._windows = windows
         self._page_size = page_size
@@ -127,7 +143,10 @@ class MmioDevices:
         )
 
     def _map(self, device: MmioDevice) -> None:
-        """Map a device in the engine, and know it from then on.
+        """Map a device in the engine, and add it to `at`.
+
+        Args:
+            device: the device.
 
         Raises:
             NoMemory: the engine does not map it there.
@@ -144,7 +163,7 @@ class MmioDevices:
         self.at[device.place] = device
 
     def remove(self, place: int, end: int) -> None:
-        """Forget the devices in [place, end), which is being unmapped.
+        """Forget the devices in [place, end), which the caller unmaps.
 
         Args:
             place: address of the first byte, as the engine has it.
@@ -180,17 +199,17 @@ class MmioDevices:
 
     @property
     def there(self) -> tuple[MmioDevice, ...]:
-        """All devices, but for those of an attached engine's owner."""
+        """The devices, but for those of an attached engine's owner."""
         return tuple(self.at.values())
 
     def remove_all_but(self, these: tuple[MmioDevice, ...]) -> None:
-        """Remove all devices but these."""
+        """Unmap all devices that are not among `these`."""
         for device in [d for d in self.at.values() if d not in these]:
             self._engine.uc.mem_unmap(device.place, device.size)
             del self.at[device.place]
 
     def add_again(self, these: tuple[MmioDevice, ...]) -> None:
-        """Put those of these devices back that are not there."""
+        """Map those of `these` devices again that are not mapped."""
         for device in [d for d in these if d.place not in self.at]:
             self._map(device)
 
@@ -198,7 +217,8 @@ class MmioDevices:
 
     @contextmanager
     def _access(self, run: DeviceRun) -> Iterator[None]:
-        """Mark the time in which a device's function runs, by `accessed` and `regs.midway`.
+        """Mark the registers and the devices as in an access (`accessed`, `regs.midway`) inside a
+        with block, in which a device's function runs.
 
         Args:
             run: the run in which the guest accesses the device; its registers are marked.
@@ -224,15 +244,15 @@ class MmioDevices:
         return None
 
     def read(self, addr: int, size: int) -> bytes | None:
-        """Read for the library, or for a simulated instruction: by one access, or several aligned
-        ones.
+        """Read from a device, for the library or for a simulated instruction: by one access, or
+        several aligned ones.
 
         Args:
             addr: guest address.
             size: bytes.
 
         Returns:
-            The bytes; None where the range is not a single device's.
+            The bytes; None where the range is not a single device's, and nothing was read.
         """
         place, out = self._windows.place(addr), b""
         device = self._find(place, size)
@@ -339,17 +359,27 @@ class MmioDevices:
 
 
 def _read(device: MmioDevice, offset: int, size: int) -> int:
+    """Call a device's read function, and return the value cut to `size` bytes.
+
+    Args:
+        device: the device.
+        offset: in the device.
+        size: bytes of the access.
+    """
     return _value(device.read(offset, size), size)
 
 
 def _value(value: Any, size: int) -> int:
-    """Return what a device's read() gave, cut to `size` bytes."""
+    """Return what a device's read function has returned, cut to `size` bytes. BadArgument: it is no
+    integer.
+    """
     if not isinstance(value, int):
         raise BadArgument(f"a device's read() returned {value!r}", hint="return an integer")
     return value & (1 << 8 * size) - 1
 
 
 def _swap(value: int, size: int) -> int:
+    """Return a number of `size` bytes with its bytes in the other order."""
     return int.from_bytes(value.to_bytes(size, "little"), "big")
 
 

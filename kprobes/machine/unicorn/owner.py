@@ -24,7 +24,7 @@ _INTERRUPT_CALLBACK = getattr(
 
 
 class EngineOwner:
-    """Takes part in the runs of an attached engine's owner."""
+    """The library's part in the runs of an attached engine's owner, who calls uc.emu_start()."""
 
     def __init__(
         self, cpu: UnicornCpu, state: RunState, starts: Starts, runner: Runner, faults: FaultReports
@@ -38,7 +38,7 @@ class EngineOwner:
 
     @property
     def hooks_interrupts(self) -> bool:
-        """Return True where a hook of the owner's gets interrupts of the guest."""
+        """Whether a hook of the owner's gets interrupts of the guest."""
         callbacks = self._cpu.engine.uc._callbacks.values()
         return any(
             type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _INTERRUPT_CALLBACK)
@@ -46,7 +46,7 @@ class EngineOwner:
         )
 
     def shadow(self) -> None:
-        """Put a method in place of the owner's uc.emu_start().
+        """Put a method in place of the owner's uc.emu_start(), unless that was done.
 
         It raises what handlers raise, and reports faults of displaced instructions at their
         original addresses.
@@ -92,8 +92,8 @@ class EngineOwner:
             outside.end()
 
     def shadow_for_good(self) -> None:
-        """Shadow emu_start() as long as the engine lives: devices raise, too, and not only
-        handlers.
+        """Put a method in place of uc.emu_start() for as long as the engine lives: devices raise,
+        too, and not only handlers.
         """
         self._stays = True
         self.shadow()
@@ -125,7 +125,7 @@ class EngineOwner:
     def _stretch(
         self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int
     ) -> int | None:
-        """Run the guest until the engine ends, and find out why.
+        """Start the engine once, and find out why it has stopped.
 
         Args:
             start: the engine's own emu_start().
@@ -177,7 +177,8 @@ class EngineOwner:
         return None
 
     def _report(self, error: unicorn.UcError) -> int | None:
-        """Ask the core about a fault that has ended emu_start().
+        """Report to the core a fault that has ended emu_start(), and return where the guest goes
+        on.
 
         Args:
             error: what the engine's binding has raised.

@@ -54,8 +54,8 @@ from .watches import Watches
 
 
 class Parts:
-    """The parts of one machine, which owns them. Each is made with those that it needs, and knows
-    no others.
+    """The parts of one machine, which owns them. Each part is made with the other parts that it
+    needs, and knows no others.
     """
 
     def __init__(
@@ -204,13 +204,17 @@ class Parts:
         return EdgeMap(self.memory, self.cpu.cells, counters, spans, comparisons)
 
     def last_blocks(self, most: int) -> LastBlocks:
-        """Note the `most` blocks that were executed last."""
+        """Note the blocks that the guest executes from now on, until the result is closed.
+
+        Args:
+            most: blocks that are kept: the last ones.
+        """
         return LastBlocks(self.memory, most)
 
     @cached_property
     def host_view(self) -> HostView | None:
-        """The guest as a compiler of programs for the host sees it: its registers, memory and
-        clock; None: no programs run in place.
+        """What a compiler of programs for the host has to know of the guest: where its registers,
+        memory and clock are; None: no programs run in place.
         """
         return (
             HostView(self.cpu, self.followed, self.clock, self.state.park)
@@ -219,7 +223,7 @@ class Parts:
         )
 
     def close(self) -> None:
-        """Close the sink and the engine.
+        """Close the sink, remove hooks, and free what the library has allocated for the engine.
 
         Raises:
             MachineBusy: the guest is in a run.

@@ -20,7 +20,9 @@ MOST = 256  # hooks: the engine looks at each of them where it translates, and o
 
 
 class PassedOver:
-    """Finds such system calls in one machine's code, and reports them."""
+    """Finds the system calls in one machine's code that the engine does not report, and reports
+    them where they are executed.
+    """
 
     def __init__(
         self,
@@ -37,7 +39,7 @@ class PassedOver:
             state: of its runs.
             bounds: of its runs.
             decoded: how the system call looks.
-            report: called with the number of a system call, and its address.
+            report: called with (number of a system call, its address) when it is executed.
         """
         self._cpu = cpu
         self._decoded = decoded
@@ -72,11 +74,14 @@ class PassedOver:
             self._stops.add(new)
 
     def trap(self, regs: Regs) -> bool:
-        """Report a system call at pc, if it still stands there: the guest's own stores are not
-        looked at.
+        """Report the system call at the registers' pc, if it still stands there: the guest's own
+        stores are not looked at. Called where the guest arrives at a stop.
+
+        Args:
+            regs: the CPU's registers.
 
         Returns:
-            False: the guest goes on where it stands.
+            False: the hook is to leave pc as it is. `report` may have set it.
         """
         addr = regs.pc
         code = self._cpu.engine.read(addr, self._decoded.size) or b""

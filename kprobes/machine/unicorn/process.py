@@ -54,7 +54,8 @@ _TLS_SELECTOR = 0x33  # i386: the first of the three that Linux keeps for thread
 
 
 class LinuxProcess:
-    """The process that a machine's images are to be.
+    """The process that a machine's images are set up as: stack, auxiliary vector, thread pointer
+    and thread-local storage.
 
     Attributes:
         pointer: the thread pointer; 0: nothing is set up.
@@ -83,17 +84,23 @@ class LinuxProcess:
 
     @cached_property
     def _linux(self) -> Linux | None:
+        """What is known of Linux's processes on this architecture; None: nothing."""
         from ...arch._linux import Linux
 
         return row(self._cpu.arch, Linux)
 
     @property
     def _threads(self) -> ThreadStorage | None:
+        """What the architecture's ABI says of thread-local storage and the initial stack; None:
+        nothing is known.
+        """
         return self._linux.storage if self._linux is not None else None
 
     @property
     def books(self) -> tuple[Any, ...]:
-        """The state of the set-up, as a copy for a snapshot; set to go back to one."""
+        """The state of the set-up, as a copy for a snapshot; setting it goes back to such a
+        copy.
+        """
         return (
             self._main,
             self._blocks.copy(),
@@ -112,7 +119,9 @@ class LinuxProcess:
 
     @property
     def reserved(self) -> tuple[list[Any], int]:
-        """The blocks that reserve() has given so far, and their end."""
+        """The blocks of thread-local storage that reserve() has laid out so far, and their end;
+        setting it forgets later ones.
+        """
         return [*self._blocks], self._end
 
     @reserved.setter
@@ -146,8 +155,8 @@ class LinuxProcess:
         return len(self._blocks), at, threads.bias
 
     def loaded(self, image: Image, placed: Placed, main: bool) -> None:
-        """Note that an image is in memory. Where the process has begun, fill its thread-local
-        storage.
+        """Note that an image is in memory; where thread-local storage is set up already, fill the
+        image's block.
 
         Called after reserve() for the same image.
 
@@ -193,7 +202,9 @@ class LinuxProcess:
             self._enter(self._main[1].entry)
 
     def bring_kernel_code(self) -> None:
-        """Map the page that has the kernel's code for processes, unless something is there."""
+        """Map the page with code of the kernel's that processes call, on architectures that have
+        one, unless something is mapped there.
+        """
         linux, memory = self._linux, self._cpu.memory
         code = linux.kernel_code if linux is not None else None
         if code is None:
@@ -206,10 +217,10 @@ class LinuxProcess:
             memory.write(address, data)
 
     def begin_run(self) -> None:
-        """Prepare a run that begins where the guest stands.
+        """Write the words that a static program's start-up code relocates, if the guest stands at
+        the program's entry. Called before a run that begins where the guest stands.
 
-        If a static program stands at its entry, the words that its start-up code relocates are
-        written. Until then they hold what placing the image has put there, so that functions can be
+        Until then these words hold what placing the image has put there, so that functions can be
         called without a start.
         """
         if self._main is None:
@@ -357,9 +368,11 @@ class LinuxProcess:
             self._stubs.bound.setdefault(name, function)
 
     def _give_entry(self) -> None:
-        """Put the kernel's entry into the descriptor's fifth word, for glibc on i386.
+        """Write the address of an entry for system calls to the fifth word behind the thread
+        pointer, where glibc on i386 looks for it.
 
-        Its dynamic linker has that from the kernel.
+        The entry, INT 0x80, is written to a new page. glibc's dynamic linker would have it from the
+        kernel.
         """
         m = self._cpu
         if not m.regs.word(self.pointer + 16):
@@ -369,7 +382,10 @@ class LinuxProcess:
             m.regs.set_word(self.pointer + 16, entry)
 
     def _fill(self, number: int) -> None:
-        """Write the initial values of an image's thread-local variables.
+        """Write the initial values of an image's thread-local variables to its block.
+
+        Args:
+            number: index of the block, in the order of reserve().
 
         Raises:
             Unsupported: there is no more room.
@@ -408,7 +424,9 @@ class LinuxProcess:
             m.regs[threads.register] = value
 
     def _set_segment(self, base: int) -> None:
-        """Set GS of i386 to a descriptor of 4 GiB that begins at `base`."""
+        """Set GS of i386 to a descriptor of 4 GiB that begins at `base`, which is written to the
+        guest's GDT.
+        """
         m = self._cpu
         table = m.engine.uc.reg_read(x86_const.UC_X86_REG_GDTR)[1]
         low, high = base & 0xFFFFFF, base >> 24
@@ -434,8 +452,11 @@ class LinuxProcess:
         )
 
     def _read_pointer(self, regs: Regs) -> int:
-        """Return the thread pointer, and set the register that also gets it, where the architecture
-        has one.
+        """Serve the guest's call of the import that reads the thread pointer: return it, and set
+        the register that also gets it, where the architecture has one.
+
+        Args:
+            regs: registers at the call.
         """
         if self._threads is not None and self._threads.also:
             regs[self._threads.also] = self.pointer
@@ -443,15 +464,25 @@ class LinuxProcess:
 
     @staticmethod
     def _described(regs: Regs) -> int:
-        """Return the offset from the thread pointer that a TLS descriptor names in its second
-        word.
+        """Serve the guest's call of a TLS descriptor's function: return the offset from the thread
+        pointer that is the descriptor's second word.
+
+        Args:
+            regs: registers at the call; the first argument is the descriptor's address.
         """
         word = regs.arch.bits // 8
         return int(regs.word(regs.arg(0) + word))
 
     def _address(self, regs: Regs) -> int:
-        """Return the variable's address for a general-dynamic access, whose argument is two words:
-        an image's number, an offset.
+        """Serve the guest's call of __tls_get_addr() or its like: return the address of a
+        thread-local variable.
+
+        Args:
+            regs: registers at the call; the first argument is the address of two words: an image's
+                number, an offset in its block.
+
+        Raises:
+            GuestFault: there is no such image.
         """
         threads, word = self._threads, regs.arch.bits // 8
         assert threads is not None

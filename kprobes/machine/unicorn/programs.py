@@ -21,14 +21,15 @@ from .host.hostcode import CALLS
 
 @frozen
 class ProgramPlace:
-    """The place of a register's value.
+    """The place of a register's value, for host code.
 
     Attributes:
         way: "cell": at base + place. "window": `index` bytes behind where the pointer at base +
-            place points. "api":
-            the engine's register number `place`. "pc": who runs the program knows; `place` are its
-            mode bits. "none": it is always 0. "python": only regs tells.
-        bits: of the value there.
+            place points. "api": the engine's register number `place`. "pc": who runs the program
+            knows; `place` are its mode bits. "none": it is always 0. "python": only regs tells.
+        place: what `way` says: bytes from HostView.base, a number or bits.
+        index: bytes, for "window".
+        bits: width of the value there.
     """
 
     way: str
@@ -38,14 +39,16 @@ class ProgramPlace:
 
 
 class HostView:
-    """The guest, as host code sees it.
+    """What a compiler of programs for the host has to know of the guest.
 
     Attributes:
         base: an address in the engine's CPU structure.
-        arch, regs: the guest's.
-        words: name -> address of the engine's own (`uc`), of its functions (`uc_reg_read`,
-            `uc_mem_read`), and of the table of blocks (`blocks`, see BlockTable).
-        fail: what a program's helper has raised goes there; the run raises it.
+        arch: the guest's architecture.
+        regs: its CPU's registers.
+        words: name -> number for host code: the addresses of the engine (`uc`), of its functions
+            (`uc_reg_read`, `uc_mem_read`), of the table of blocks (`blocks`, see BlockTable), of
+            the instruction clock, and of words of followed calls.
+        fail: (exception) what a program's helper has raised goes there; the run raises it.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class HostView:
         }
 
     def where(self, name: str) -> ProgramPlace:
-        """Return the place of a register's value."""
+        """Return the place of the value of the register that is called `name`."""
         cpu, table = self._cpu, self._cpu.arch.regs
         bits = table.widths.get(name, cpu.arch.bits)
         if not bits:
@@ -91,10 +94,14 @@ class HostView:
 
 
 def chain(programs: Sequence[HostProgram]) -> int:
-    """Link programs so that each runs after the one before, and return the address of the first
-    one's environment; 0 where there is none.
+    """Link programs so that each runs after the one before: write the address of the next one's
+    environment into the second word of each environment.
 
-    The address of the next environment is written into the second word of each.
+    Args:
+        programs: in the order in which they run.
+
+    Returns:
+        Address of the first program's environment; 0 where there is none.
     """
     for n, program in enumerate(programs):
         following = programs[n + 1].address if n + 1 < len(programs) else 0

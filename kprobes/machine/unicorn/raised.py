@@ -25,7 +25,8 @@ _ASKED = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_int)
 
 
 def known(engine: Engine) -> bool:
-    """Return True if functions of the engine's are around the place, and nothing else in it.
+    """Return True if the engine's handle looks as it is known: addresses of functions of the
+    engine's at the place of the one that is replaced and around it.
 
     The engine must have made its CPU: it does when it is first asked for a register.
     """
@@ -34,6 +35,9 @@ def known(engine: Engine) -> bool:
 
 
 def _word(engine: Engine, offset: int) -> ctypes.c_uint64:
+    """Return the word of 64 bits at a distance of `offset` bytes from the start of the engine's
+    handle.
+    """
     return ctypes.c_uint64.from_address((engine.handle.value or 0) + offset)
 
 
@@ -69,7 +73,9 @@ class Raised:
         return self._note[0] & self._mask
 
     def begin(self) -> None:
-        """Note pc from now on."""
+        """Put the library's function in front of the guest's own, so that pc is noted at each
+        interrupt from now on.
+        """
         if self._end is not None:
             return
         self._theirs = self._place.value
@@ -84,7 +90,7 @@ class Raised:
         self._end = self._nothing
 
     def end(self) -> None:
-        """Put the guest's own function back."""
+        """Put the guest's own function back: pc is noted no more."""
         if self._end is not None:
             self._place.value = self._theirs
             self._end()
@@ -109,4 +115,4 @@ class Raised:
         return asked
 
     def _nothing(self) -> None:
-        """Do nothing: Python's function has no host code to give back."""
+        """Do nothing, at the end: where Python notes pc there is no host function to give back."""

@@ -48,10 +48,9 @@ NONE = 0xFFFFFFFF  # no exception is under way
 
 
 class Reports:
-    """The reports of one CPU.
+    """The engine's hooks by which breakpoints and interrupts of one CPU are reported.
 
-    The hooks are always there on an engine of the library's own; on an owner's, while there is a
-    sink.
+    They are always there on an engine of the library's own; on an owner's, while there is a sink.
 
     Attributes:
         interrupt_handler: the user's handler of the guest's own interrupts: (registers, number) ->
@@ -74,7 +73,7 @@ class Reports:
         shared: SharedHits | None,
         interrupts: InterruptDelivery,
     ) -> None:
-        """Make the hooks.
+        """Make the hooks' functions; add_hooks() adds them to the engine.
 
         Args:
             cpu: registers and memory.
@@ -136,7 +135,7 @@ class Reports:
         cpu.memory.on_unmap(self._unloading)
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to a sink; None: deliver none.
+        """Deliver reports to a sink, the core, from now on; None: deliver none.
 
         Raises:
             AlreadyRegistered: another sink receives them.
@@ -154,13 +153,15 @@ class Reports:
             self.remove_hooks()
 
     def _unloading(self, start: int, end: int) -> None:
-        """Tell the sink that guest memory [start, end) is about to be unmapped."""
+        """Tell the sink, if there is one, that guest memory [start, end) is about to be
+        unmapped.
+        """
         if self._state.sink is not None:
             self._state.sink.unloading(start, end)
 
     def is_breakpoint(self, number: int | None = None) -> bool:
-        """Return True if the guest stands at a breakpoint of the sink's, for which an interrupt is
-        reported now.
+        """Return True if the guest stands at a breakpoint of the sink's. Only in a hook of
+        interrupts or of invalid instructions.
 
         Args:
             number: the engine's number of the interrupt: False unless it is that of breakpoints.
@@ -174,12 +175,14 @@ class Reports:
         )
 
     def stop_at(self, addr: int) -> None:
-        """Have the breakpoint at an address reported. Most engines do so without being told."""
+        """Have the breakpoint at `addr` reported. Most engines report breakpoints by themselves,
+        and nothing is done.
+        """
         if self._guest.breakpoint.channel == BY_HOOK:
             self._stops.add(addr)
 
     def release(self, addr: int) -> None:
-        """Stop reporting an address that stop_at() named."""
+        """Stop reporting the guest's arrival at `addr`, which stop_at() has asked for."""
         if self._guest.breakpoint.channel == BY_HOOK:
             self._stops.remove(addr)
 
@@ -215,7 +218,9 @@ class Reports:
             self._owner.unshadow()
 
     def _refused_callback(self) -> Callable[..., bool]:
-        """Return the hook of accesses that fail. Only there the engine's pc is right."""
+        """Make the hook of accesses that fail, which notes the first one in RunState.failed: only
+        there the engine's pc is right.
+        """
         state, read_pc = self._state, self._cpu.read_pc
 
         def on_refused(_uc: int, _access: int, address: int, *_: int) -> bool:
@@ -226,7 +231,7 @@ class Reports:
         return on_refused
 
     def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
-        """Return the hook of the virtual TLB, which makes entries for all kinds of access.
+        """Make the hook of the virtual TLB, which makes entries for all kinds of access.
 
         Without it the engine makes an entry for one kind of access, which evicts that for another.
         Stores through an entry that allows execution are slow, as they look for translations: only
@@ -245,10 +250,14 @@ class Reports:
         return on_miss
 
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
-        """Return the engine's interrupt hook.
+        """Make the engine's interrupt hook, which reports breakpoints to the core and has all else
+        served by unclaimed().
 
         It is the hottest Python code of the library: all that it needs is looked up beforehand, and
         the reported pc is put into Regs directly.
+
+        Returns:
+            (engine's handle, number of the interrupt, unused) -> None.
         """
         regs, state, bias = self._regs, self._state, self._guest.breakpoint.bias
         ours = (
@@ -295,10 +304,15 @@ class Reports:
         return on_interrupt
 
     def _finishing(self, rest: Rest) -> Finish:
-        """Return the function that host code calls to finish a breakpoint's unusual hit.
+        """Make the function that host code calls to finish a breakpoint's unusual hit; it sends the
+        guest on, and never raises.
 
         Args:
-            rest: the core's function that finishes it.
+            rest: the core's function that finishes the hit.
+
+        Returns:
+            (instance of a return probe or None, what the handler has returned, what it has raised
+            or None) -> None.
         """
         regs, cpu = self._regs, self._cpu
 
@@ -330,12 +344,15 @@ class Reports:
         return finish
 
     def _system_call_callback(self, call: SystemCall) -> Callable[[int, int], None]:
-        """Return the hook of a system call that the engine does not report as an interrupt.
+        """Make the hook of a system call that the engine does not report as an interrupt.
 
         The engine adds the instruction's size to pc after the hook.
 
         Args:
             call: the instruction's size, the number to report it by, and what the CPU itself does.
+
+        Returns:
+            (engine's handle, unused) -> None.
         """
         cpu, regs = self._cpu, self._regs
 
@@ -356,9 +373,10 @@ class Reports:
         return on_system_call
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
-        """Return the engine's invalid-instruction hook, where breakpoints arrive that way.
+        """Make the engine's invalid-instruction hook, where breakpoints arrive that way.
 
-        The hook returns True where the guest goes on at pc.
+        Returns:
+            (engine's handle, unused) -> True where the guest goes on at pc; False: it has failed.
         """
         regs = self._regs
         state = self._state
@@ -405,7 +423,9 @@ class Reports:
         return on_invalid
 
     def _failed(self, error: BaseException) -> None:
-        """Keep an exception for the run to raise. The guest still goes where it was sent."""
+        """Keep an exception that a hook has raised for the run to raise, and stop the run. The
+        guest still goes where it was sent.
+        """
         if self._regs.target is not None:
             self._cpu.write_pc(self._regs.target)
         self._state.park(error)
@@ -469,16 +489,22 @@ class Reports:
         )
 
     def _leave(self, pc: int) -> None:
-        """Tell the sink that the guest leaves `pc`, where an instruction may be displaced."""
+        """Tell the sink that the guest leaves the instruction at `pc` for good, if that is in the
+        core's pages: the hit is given up.
+        """
         sink = self._state.sink
         if sink is not None and sink.ours(pc):
             sink.abandon(self._regs, pc)
 
     def _repeat(self, pc: int) -> None:
-        """Stop the run before the instruction at `pc` is executed once more, if the run is over.
+        """Stop the run if it is over before the instruction at `pc` is executed once more, as its
+        interrupt was handled.
 
-        Its interrupt was handled. The counting hook does that for most instructions; not for a
-        displaced one, nor for one in a delay slot where the engine cannot stop.
+        The counting hook does that for most instructions; not for a displaced one, nor for one in a
+        delay slot where the engine cannot stop.
+
+        Args:
+            pc: address of the instruction.
         """
         state = self._state
         displaced = state.ours(pc)
@@ -490,7 +516,8 @@ class Reports:
             self._engine.stop()
 
     def unclaimed(self, number: int, pc: int) -> None:
-        """Serve an interrupt that is no breakpoint of the core's: the guest's own.
+        """Serve an interrupt that is no breakpoint of the core's: a stub's trap, or the guest's
+        own.
 
         Where nothing serves it, it is noted in RunState.interrupt, and the engine is stopped: the
         run reports a fault then. On an engine that has an owner, it is left to the owner.

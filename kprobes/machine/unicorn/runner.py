@@ -32,7 +32,11 @@ _REASONS = {"timeout": OUT_OF_TIME, "max_insns": COUNTED}
 
 
 class Changing:
-    """The machine's lock as changes of probes take it: not in the middle of an instruction."""
+    """The machine's lock as changes of probes take it: it refuses in the middle of an instruction.
+
+    Attributes:
+        release: () gives the lock back.
+    """
 
     def __init__(self, busy: Busy, check_settled: Callable[[], None]) -> None:
         """Wrap the lock.
@@ -97,7 +101,7 @@ class Runner:
         self.usual = usual_runs(self, cpu, state, starts)
 
     def begin(self) -> bool:
-        """Take the CPU for this thread, until finish().
+        """Take the CPU for the calling thread, until finish(), and hold back signal handlers.
 
         Returns:
             False within a run of this thread, which has the CPU: finish() must not be called.
@@ -119,10 +123,11 @@ class Runner:
         return True
 
     def hold(self) -> None:
-        """Keep every thread, this one too, from running the guest until let_go().
+        """Take the machine's lock, so that no thread, this one included, runs the guest until
+        let_go().
 
         Raises:
-            MachineBusy: the guest is in a run.
+            MachineBusy: the guest is in a run, or another thread has the lock.
         """
         if self._devices.accessed:
             self._refuse_devices()
@@ -135,14 +140,14 @@ class Runner:
             self._refuse()
 
     def _refuse(self) -> NoReturn:
-        """Raise the error for a thread that does not get the lock."""
+        """Raise MachineBusy for a thread that does not get the lock."""
         raise MachineBusy(
             "another thread runs this machine, or changes its probes",
             hint="wait until it has finished, or make a machine for each thread",
         )
 
     def _refuse_devices(self) -> NoReturn:
-        """Raise the error for a device's function that would run the guest."""
+        """Raise MachineBusy for a device's function that would run the guest."""
         raise MachineBusy(
             "a device serves an access: the engine is in the middle of an instruction",
             hint="note what is to be done, and do it when the run has ended, or in a probe's "
@@ -150,7 +155,7 @@ class Runner:
         )
 
     def let_go(self) -> None:
-        """Let other threads run the machine again, after hold()."""
+        """Give the lock back that hold() has taken."""
         self.busy.release()
 
     def finish(self) -> None:
@@ -163,7 +168,8 @@ class Runner:
         self.signals.end()
 
     def enter(self, target: int) -> None:
-        """Begin a run: inside the one under way, or the outermost one.
+        """Begin a run, inside the one under way if there is one, and announce it to the core. The
+        engine is not started yet.
 
         Args:
             target: address where it starts, mode bits included.
@@ -194,7 +200,9 @@ class Runner:
         state.nest(1)
 
     def leave(self) -> None:
-        """End a run, however it has ended."""
+        """End the innermost run, however it has ended; the core is told of the outermost
+        one's end.
+        """
         cpu, state = self._cpu, self._state
         state.nest(-1)
         if state.disturbed or state.depth:
@@ -305,8 +313,8 @@ class Runner:
         """Put back what belongs to the outer run, which goes on after a nested one.
 
         Args:
-            failed: (pc, address) of the first access that the engine had refused in the outer run;
-                None: it had refused none.
+            failed: RunState.failed of the outer run: (pc, address) of the first access that the
+                engine had refused; None: it had refused none.
             end: address where the outer run ends, as the engine's translations know it.
         """
         self._state.failed = failed
@@ -315,9 +323,11 @@ class Runner:
 
     @contextmanager
     def _by_itself(self) -> Iterator[None]:
-        """Run a handler's code, inside a with block, while a displaced instruction is completed.
+        """Put aside, inside a with block, that a displaced instruction is being completed: a
+        handler's code runs the guest in between.
 
-        The run is no part of that, so what RunState and the engine know of it is put aside.
+        That run is no part of the instruction; what RunState and the engine know of it is put back
+        afterwards.
         """
         outside = self._cpu.engine.outside
         state = self._state
@@ -333,27 +343,27 @@ class Runner:
                     outside.turn(deaf)
 
     def _loop(self, target: int, until: int) -> bool:
-        """Run the guest until the run is over.
+        """Start the engine again and again until the run is over.
 
         Args:
             target: address where it starts, mode bits included.
             until: address where it ends, mode bits included.
 
         Returns:
-            True where stop() has ended it.
+            True where stop() has ended it; False at `until`.
         """
         on = self._stretch(target, until)
         return on if isinstance(on, bool) else self._go_on(on, until)
 
     def _go_on(self, target: int, until: int) -> bool:
-        """Run the guest further after a stretch of the run, until the run is over.
+        """Start the engine again and again, after its first start in a run, until the run is over.
 
         Args:
             target: address where it goes on, mode bits included.
             until: address where it ends, mode bits included.
 
         Returns:
-            True where stop() has ended it.
+            True where stop() has ended it; False at `until`.
         """
         state = self._state
         while True:
@@ -365,7 +375,7 @@ class Runner:
             target = on
 
     def _stretch(self, target: int, until: int) -> int | bool:
-        """Run the guest until the engine stops, and find out why.
+        """Start the engine once, and find out why it has stopped.
 
         Args:
             target: address where it starts, mode bits included.
@@ -389,7 +399,8 @@ class Runner:
         return self._after(error, until)
 
     def _after(self, error: int, until: int) -> int | bool:
-        """Find out why the engine has stopped.
+        """Find out why the engine has stopped, and deal with that: faults are reported, signals'
+        handlers called, exceptions of hooks raised.
 
         Args:
             error: the engine's error number; 0: none.
@@ -436,10 +447,10 @@ class Runner:
         return False
 
     def take_move(self) -> int | None:
-        """Take the address where a signal's handler has sent the guest, clear it, and tell the
-        core.
+        """Return the address where a signal's handler has sent the guest, forget it, and tell the
+        core of it.
 
-        Called while the guest rests.
+        Called while the guest rests. pc is not written here.
 
         Returns:
             The address, mode bits included; None: the handler has not sent the guest anywhere.
@@ -480,7 +491,8 @@ class Runner:
         return self.faults.report(pc, self.faults.error(error, pc))
 
     def displaced_or_raise(self) -> int:
-        """Raise what a hook has raised, or report an interrupt in a displaced instruction.
+        """Raise what a hook has raised; but report an interrupt in a displaced instruction to the
+        core first.
 
         An engine whose owner hooks no interrupts stops at one with such an error. It is reported as
         a fault at the instruction's original address.
@@ -497,7 +509,7 @@ class Runner:
         self.raise_parked()
 
     def raise_parked(self) -> NoReturn:
-        """Raise what a hook has raised inside the engine; the guest is where it was sent."""
+        """Raise what a hook has raised inside the engine; the guest is put where it was sent."""
         cpu, state = self._cpu, self._state
         if self._services.failed_at is not None:
             cpu.write_pc(self._services.failed_at)
@@ -508,7 +520,10 @@ class Runner:
         raise state.take_raised() or parked
 
     def _arrived(self, until: int) -> None:
-        """Check that the run has ended at `until`, and put pc there: some guests stop beside it.
+        """Check that the run has ended at `until`, and set pc to it: some guests stop beside it.
+
+        Args:
+            until: address where the run ends, mode bits included.
 
         Raises:
             GuestFault: the guest has halted.
@@ -524,10 +539,12 @@ class Runner:
         cpu.write_pc(until)
 
     def _come_to_rest(self) -> bool:
-        """Complete a displaced instruction after a stop, and call handlers of signals.
+        """Complete a displaced instruction after a stop, and call the handlers of signals that
+        came.
 
         Returns:
-            True where stop() has ended the run; False where the run goes on.
+            True where stop(), or an interrupt of the CPU's, has ended the run; False where the run
+            goes on.
 
         Raises:
             GuestTimeout: a bound has ended it.

@@ -238,7 +238,7 @@ class RunState:
         self.services = {} if sink is None else sink.services
 
     def ours(self, addr: int) -> bool:
-        """Return True for an address in the core's own pages: slots, call sites."""
+        """Return True for a guest address in the core's own pages: slots, call sites."""
         return self.sink is not None and self.sink.ours(addr)
 
     def begin(self, thread: int) -> None:
@@ -262,13 +262,16 @@ class RunState:
         self.runs_in = 0
 
     def nest(self, by: int) -> None:
-        """Enter a run (`by` is 1) or leave the innermost one (-1)."""
+        """Count a run: enter one (`by` is 1), or leave the innermost one (-1)."""
         self.depth += by
         if self.depth > (by > 0):  # else it is the outermost
             self._followed.close(NESTED, self.depth > 1)
 
     def stop_for(self, reason: str) -> None:
-        """Stop the run, from a hook or another thread.
+        """Stop the innermost run. A hook or another thread may call this.
+
+        The reason is noted at once. The engine is told so that it stops where no instruction is
+        half done: in front of the next one, or of the next block.
 
         Args:
             reason: one of REASONS.
@@ -298,9 +301,11 @@ class RunState:
                 outside.ask()
 
     def stop_in_front_of_blocks(self) -> None:
-        """Have stops that are asked for in the middle of an instruction come in front of the next
-        block, where the engine does not do so itself (`host/outside.py`). Memory has functions to
-        be called at accesses from now on.
+        """Add a hook that carries out, in front of the next block, stops that are asked for in the
+        middle of an instruction.
+
+        Called when memory has got functions that are called at accesses. Where the engine does so
+        itself (`host/outside.py`), nothing is added.
         """
         engine = self._engine
         if self._in_front is not None or engine.outside is not None:
@@ -315,7 +320,7 @@ class RunState:
         engine.retranslate()
 
     def note_stop(self, reason: str) -> None:
-        """Note why the run is to stop. The caller tells the engine.
+        """Note why the innermost run is to stop. The caller tells the engine.
 
         Args:
             reason: one of REASONS; the more urgent one stays.
@@ -323,10 +328,8 @@ class RunState:
         self.why_stopped = max(self.why_stopped, reason, key=REASONS.index)
 
     def may_repeat(self) -> bool:
-        """Return True if a displaced instruction may be executed once more in this run, and count
-        it.
-
-        Its interrupt was handled. No hook counts it.
+        """Return True if the run goes on with one more execution of a displaced instruction, whose
+        interrupt was handled, and count that instruction: no hook does.
 
         Returns:
             False where the run is over before it: it is to stop, a bound has come, or it was over
@@ -393,14 +396,16 @@ class RunState:
         their end.
 
         Args:
-            on: True once the run was asked to stop, or another run was nested in it.
+            on: True once the run was asked to stop, or another run was nested in it. False: host
+                code serves hits again.
         """
         self._followed.close(DISTURBED, on)
         self.disturbed = on  # last: a service that still sees False has nothing to undo
 
     @contextmanager
     def executing(self) -> Iterator[None]:
-        """Execute one instruction that is no hit, inside a with block.
+        """Mark the time, inside a with block, in which one instruction is executed that is no hit
+        (`resting`).
 
         It is a displaced one, which is executed to its end, or a failed one, once more. Services at
         call sites do nothing meanwhile.
@@ -414,10 +419,11 @@ class RunState:
             self._followed.close(RESTING, bool(before))
 
     def accessed(self) -> None:
-        """Note an access that a device's function has served, and that may have ended the run.
+        """Note that a device's function or a watchpoint has served an access, which may have ended
+        the run.
 
-        If it has, the engine executes the instruction once more: if it is its own call site, that
-        is no second hit.
+        If it has, the engine executes the instruction once more: if that is its own call site, it
+        is no second hit (`skip`).
         """
         if not self.in_place or (not self._told and self.parked is None):
             return
@@ -426,15 +432,16 @@ class RunState:
             self.skip = pc
 
     def park(self, error: BaseException) -> None:
-        """Keep what a hook has raised inside the engine for the run to raise, and stop the
-        engine.
+        """Keep an exception that a hook has raised inside the engine for the run to raise, and stop
+        the engine. The first one counts.
         """
         if self.parked is None:
             self.parked = error
         self._engine.stop()
 
     def park_midway(self, error: BaseException) -> None:
-        """Keep what was raised in the middle of an instruction, and stop the run behind it.
+        """Keep an exception that was raised in the middle of an instruction for the run to raise,
+        and stop the run behind the instruction.
 
         Called while `regs.midway` is True.
         """
@@ -449,20 +456,23 @@ class RunState:
         return parked
 
     def take_raised(self) -> BaseException | None:
-        """Return what was raised in the middle of an instruction, if anything, and forget it."""
+        """Return the exception that was raised in the middle of an instruction, and forget it;
+        None: there is none.
+        """
         raised, self.raised = self.raised, None
         return raised
 
     def take_interrupt(self) -> tuple[int, int] | None:
-        """Return (number, pc) of the interrupt that ended the last start of the engine, if one did,
-        and forget it.
+        """Return (number, pc) of the interrupt that has ended the last start of the engine, and
+        forget it; None: none has.
         """
         interrupt, self.interrupt = self.interrupt, None
         return interrupt
 
 
 def _processor_time() -> Callable[[], float]:
-    """Return a clock of the processor time of this thread, in seconds, that other threads may ask.
+    """Return a clock of the processor time of the calling thread, in seconds, that other threads
+    may ask.
 
     Where the system does not tell, it is the monotonic clock.
     """
@@ -474,7 +484,12 @@ def _processor_time() -> Callable[[], float]:
 
 
 def _read(clock: int) -> float:
-    """Return the time of a clock, or the monotonic time where its thread has ended."""
+    """Return the time of one of the system's clocks, in seconds; the monotonic time where the
+    clock's thread has ended.
+
+    Args:
+        clock: the system's number of the clock.
+    """
     try:
         return time.clock_gettime(clock)
     except OSError:  # that thread has ended, and another one has its identity

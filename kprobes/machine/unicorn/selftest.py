@@ -51,11 +51,14 @@ def self_test(guest: Guest, arch: Arch) -> None:
 
 
 def _verdict(guest: Guest, arch: Arch) -> str:
-    """Run a breakpoint and all other checks; return what is wrong, "": nothing is.
+    """Run a breakpoint and all other checks in new engines.
 
     Args:
         guest: the engine's row of the architecture.
         arch: the guest's architecture.
+
+    Returns:
+        What is wrong; "": nothing is.
     """
     engine = guest.cpu.fresh()
     trap = arch.end_bytes(min(arch.traps.end))
@@ -174,10 +177,11 @@ def raised_verdict(guest: Guest, arch: Arch) -> str:
 
 
 def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
-    """Set `engine.outside`, by which other threads stop the engine by asking it.
+    """Set `engine.outside`, by which other threads stop the engine by asking it; to None where that
+    does not work.
 
-    It is set only where a trial engine of this guest has left an endless loop when it was asked,
-    and is None elsewhere.
+    Whether it works is tried once for each architecture: an engine of this guest must leave an
+    endless loop when it is asked.
 
     Args:
         engine: the engine.
@@ -256,8 +260,8 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
 
 
 def words_verdict(guest: Guest, arch: Arch) -> str:
-    """Check that registers at fixed distances are what guest code has set, and are seen by guest
-    code.
+    """Check registers that are words at fixed distances from another one: what guest code sets is
+    read there, and guest code sees what is written there.
 
     Args:
         guest: the engine's row of the architecture.
@@ -280,8 +284,14 @@ def words_verdict(guest: Guest, arch: Arch) -> str:
 
 
 def exception_verdict(guest: Guest) -> str:
-    """Check the word of the exception under way: none in a fresh engine, then that of the guest's
-    error; "" or what is wrong.
+    """Check the engine's word of the exception under way: it holds none in a new engine, and then
+    the one that guest code raises.
+
+    Args:
+        guest: the engine's row of the architecture.
+
+    Returns:
+        What is wrong; "": nothing is, or the word is not used.
     """
     if guest.interrupts.served is None:
         return ""
@@ -352,8 +362,8 @@ def hooked_flags_verdict(guest: Guest, arch: Arch) -> str:
 
 
 def context_verdict(guest: Guest, arch: Arch) -> str:
-    """Check that the CPU's state, where it is copied as a piece of memory, has every register in
-    it.
+    """Check that a copy of the CPU's state as a piece of memory (Contexts.state) puts every
+    register back.
 
     Args:
         guest: the engine's row of the architecture.
@@ -396,7 +406,7 @@ def context_verdict(guest: Guest, arch: Arch) -> str:
 
 
 class Scratch:
-    """An engine that runs some instructions and stops."""
+    """A new engine in which a check runs some instructions."""
 
     def __init__(self, guest: Guest, arch: Arch) -> None:
         self.engine = guest.cpu.fresh()
@@ -405,7 +415,11 @@ class Scratch:
         self.engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
 
     def run(self, code: str) -> None:
-        """Run code, in hex, once."""
+        """Execute instructions once.
+
+        Args:
+            code: the instructions, in hexadecimal digits.
+        """
         text = bytes.fromhex(code)
         self.engine.write(BASE, text + self._arch.end_bytes(min(self._arch.traps.end)))
         self.engine.drop_translations(BASE, BASE + 0x100)
@@ -415,5 +429,5 @@ class Scratch:
         self.engine.unhook(stop)
 
     def register(self, name: str) -> int:
-        """Return a register's value."""
+        """Return the value of the register that is called `name`."""
         return self.engine.reader(self._guest.registers.number(name), self._arch.bits)()

@@ -11,7 +11,11 @@ from .runstate import RunState
 
 
 class Services:
-    """Calls services of the core's where host code does not serve a hit, or not all of it.
+    """Calls the core's services of call sites, where host code does not serve a hit, or not all of
+    it.
+
+    A service is the core's function for a call site: it gets the registers, and may send the guest
+    elsewhere by them.
 
     Attributes:
         failed_at: address that a service has sent the guest to before it raised, if the engine may
@@ -30,11 +34,14 @@ class Services:
         self._sent: int | None = None
 
     def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
-        """Return the callback for one call site.
+        """Make the callback that serves one call site quickly.
+
+        Args:
+            address: the call site.
 
         Returns:
-            The callback, which takes no arguments; and a function that makes it serve the next
-            sink, when there is another one.
+            (the callback, which takes no arguments; a function that makes it serve the present
+            sink, when there is another one than before).
         """
         regs, state, services, send = self._regs, self._state, self._state.services, self._sender()
 
@@ -70,15 +77,17 @@ class Services:
     def finishing(
         self, address: int, rest: Rest
     ) -> Callable[[Any, Any, BaseException | None], None]:
-        """Return finish(instance, result, error), which host code calls where a hit is unusual
-        (native/hits.c): it does what is left of the hit, sends the guest on, and never raises.
+        """Make the function that host code calls where a hit is unusual (native/hits.c).
 
-        instance: of a return probe, or None. result: what the handler has returned. error: what it
-        has raised, or None.
+        The function does what is left of the hit, sends the guest on, and never raises.
 
         Args:
             address: the call site.
             rest: the core's function that finishes the hit.
+
+        Returns:
+            (instance of a return probe or None, what the handler has returned, what it has raised
+            or None) -> None.
         """
         regs, state, send = self._regs, self._state, self._sender()
 
@@ -162,8 +171,8 @@ class Services:
             self._cpu.leave_for(self._cpu.arch.pointers.same_mode(self._regs, address))
 
     def _failed(self, error: BaseException) -> None:
-        """Keep an exception of a service for the run to raise. The guest still goes where it was
-        sent.
+        """Keep an exception that a service has raised for the run to raise, and stop the run. The
+        guest still goes where it was sent.
         """
         if self._regs.target is not None:
             self._send(self._regs.target)
@@ -174,11 +183,13 @@ class Services:
         self._regs.reported = None
 
     def _sender(self) -> Callable[[int], None]:
-        """Return _send(), or the quicker function that does not remember the address, if it may."""
+        """Return the function that writes pc in a CODE hook: _send(), or the quicker one that does
+        not remember the address, where the engine loses no write.
+        """
         return self._send if self._cpu.guest.pc.written_again else self._cpu.leave_for
 
     def _send(self, target: int) -> None:
-        """Write pc in a CODE hook, and remember it where the engine may lose that write
+        """Write `target` to pc in a CODE hook, and remember it where the engine may lose that write
         (Pc.written_again).
         """
         self._cpu.leave_for(target)
@@ -186,12 +197,11 @@ class Services:
             self._sent = target
 
     def send_again(self) -> bool:
-        """Repeat the last write of pc, where the engine has lost it.
+        """Write pc once more as the last service did, where the engine has lost that write.
 
-        Called where the guest has trapped at a call site. The guest must not come there after a
-        service has sent it elsewhere. So if the last service has sent it elsewhere, the engine has
-        lost that write (guests.guest.Pc.written_again). The address that the service gave is then
-        forgotten.
+        Called where the guest has trapped at a call site. The guest does not come there after a
+        service has sent it elsewhere, unless the engine has lost the write
+        (guests.guest.Pc.written_again). The address is then forgotten.
 
         Returns:
             True where pc was written again; False where no service has sent the guest anywhere.

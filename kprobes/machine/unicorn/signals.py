@@ -99,7 +99,7 @@ _main = threading.main_thread().ident
 
 
 def _watch() -> _Watcher:
-    """Start the watcher: the first run begins."""
+    """Start the watcher's thread, and return the watcher. Called when the first run begins."""
     global _watcher
     _watcher = _Watcher()
     return _watcher
@@ -211,7 +211,7 @@ def _pointers(objects: Sequence[object]) -> Any:
 
 
 class HeldSignals:
-    """The signal handlers that wait while one machine runs.
+    """Holds back the handlers of Python's signals while one machine runs.
 
     Only in the main thread: Python calls them in no other.
 
@@ -226,7 +226,7 @@ class HeldSignals:
         """Prepare; nothing is held.
 
         Args:
-            stop: stops the machine's run.
+            stop: () stops the machine's run.
         """
         self._end_run = stop
         exchange = HostExchange() if native.available() else PlainExchange()
@@ -274,8 +274,9 @@ class HeldSignals:
         self._usual |= found
 
     def end(self) -> None:
-        """Stop holding signals, after begin(). Raises what a handler has raised in this run, or
-        raises now.
+        """Put the handlers back after begin(), and call those of signals that came.
+
+        What a handler has raised in this run, or raises now, is raised.
         """
         if not self.held or get_ident() != _main:
             return
@@ -286,7 +287,9 @@ class HeldSignals:
                 self._finish()
 
     def _finish(self) -> None:
-        """Call the handlers that wait; raise what any of them has raised."""
+        """Call the handlers of the signals that came; raise what one of them raises, or has raised
+        in this run.
+        """
         error, self._raised = self._raised, None
         try:
             self._call_rest()
@@ -296,8 +299,8 @@ class HeldSignals:
                 raise error
 
     def _let_go(self) -> None:
-        """Put the handlers back. A handler that was put back may raise at any moment; the others
-        are put back all the same.
+        """Put the program's handlers back. A handler that was put back may raise at any moment; the
+        others are put back all the same.
         """
         try:
             watcher = _watcher
@@ -316,9 +319,9 @@ class HeldSignals:
             raise
 
     def deliver(self) -> None:
-        """Call the handlers of the signals that came: the guest is at rest.
+        """Call the handlers of the signals that came. Called where the guest is at rest.
 
-        What one of them has raised, every run that is under way raises.
+        What one of them raises is raised here, and by every run that is under way.
         """
         if get_ident() != _main:
             return
@@ -328,12 +331,14 @@ class HeldSignals:
         self._call_all()
 
     def _call_all(self) -> None:
-        """Call the handlers that wait, the oldest signal's first."""
+        """Call the handlers of the signals that came, the oldest signal's first. What one raises
+        ends that.
+        """
         while self.waiting:
             self.call(self.waiting.pop(0), sys._getframe(1))
 
     def _call_rest(self) -> None:
-        """Call the handlers that wait, all of them even where one raises."""
+        """Call the handlers of the signals that came, all of them even where one raises."""
         try:
             self._call_all()
         except BaseException:
@@ -341,7 +346,8 @@ class HeldSignals:
             raise
 
     def call(self, number: int, frame: FrameType | None) -> None:
-        """Call a signal's handler; what it raises, the run that is under way raises.
+        """Call the program's handler of a signal. What it raises is raised here, and stops the run,
+        which raises it as well.
 
         Args:
             number: of the signal.
@@ -382,7 +388,7 @@ class HeldSignals:
             self.call(number, frame)
 
     def _stop(self) -> None:
-        """Stop the machine's run, unless signals have to wait until it ends."""
+        """Stop the machine's run, unless signals have to wait until it ends (`hasty`)."""
         if self.hasty:
             self._end_run()
 
@@ -403,11 +409,11 @@ class HeldSignals:
 
 
 def _is_users(frame: FrameType | None) -> bool:
-    """Return True where code of the user's executes, called by the core: it may raise wherever it
-    is.
+    """Return True where a signal has interrupted code of the user's that the core has called: such
+    code may raise wherever it is.
 
     Args:
-        frame: what a signal has interrupted; its callers up to the core's function are looked at,
+        frame: what the signal has interrupted; its callers up to the core's function are looked at,
             too. None: the result is False.
     """
     while frame is not None and not (file := frame.f_code.co_filename).startswith(_OURS):
@@ -418,8 +424,11 @@ def _is_users(frame: FrameType | None) -> bool:
 
 
 def _is_library(file: str) -> bool:
-    """Return True for code that the core calls, and a handler may call as well: its callers tell
-    which does.
+    """Return True for a file of Python's own library, or of one that the core uses. The user's
+    handlers may call such code as well as the core: its callers tell which does.
+
+    Args:
+        file: path of the code's file.
     """
     return file.startswith(("<", *_LIBRARIES)) or (
         file.startswith(_STANDARD) and "-packages" not in file

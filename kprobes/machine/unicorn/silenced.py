@@ -48,7 +48,7 @@ _callbacks: WeakKeyDictionary[Engine, Any] = WeakKeyDictionary()
 
 
 def _hook(engine: Engine, offset: int) -> int:
-    """Hook each translation so that the engine's note is cleared; return the hook's handle.
+    """Add a hook on each translation that clears the engine's note, and return the hook's handle.
 
     Args:
         engine: the engine.
@@ -65,13 +65,17 @@ def _hook(engine: Engine, offset: int) -> int:
 
 
 def _note(engine: Engine, offset: int) -> ctypes.c_uint32:
+    """Return the note, a word of 32 bits of the engine's, `offset` bytes behind the start of its
+    handle.
+    """
     return ctypes.c_uint32.from_address((engine.handle.value or 0) + offset)
 
 
 def _known(guest: Guest, silenced: Silenced) -> bool:
-    """Return True where the note is where the row says, as a new engine shows.
+    """Return True where the note is where the row says, as a new engine shows: code that changes
+    itself is executed there.
 
-    It stays behind a block that changes itself, and is gone with the next start.
+    The note stays behind a block that changes itself, and is gone with the next start.
 
     Args:
         guest: the engine's row of the architecture.

@@ -94,14 +94,18 @@ class Snapshot:
 
 
 class StandardInput:
-    """The standard input of a process, as Books: a restore puts the position back."""
+    """The standard input of a process, as state that snapshots keep: a restore puts the position
+    back.
+    """
 
     def __init__(self, machine: Any) -> None:
         self._machine = machine
 
     @property
     def books(self) -> tuple[BytesIO, int]:
-        """(the stream, its position). Setting them seeks the stream."""
+        """(the stream, its position), for a snapshot; setting it puts that stream back, and seeks
+        it.
+        """
         return self._machine.stdin, self._machine.stdin.tell()
 
     @books.setter
@@ -126,14 +130,15 @@ class Snapshots:
         owned: bool,
         books: Sequence[Books],
     ) -> None:
-        """
+        """Prepare; nothing is kept.
+
         Args:
             cpu: registers and memory.
             state: knows the sink, and whether a run is under way.
             runner: is held while memory changes.
             calls: guest calls, whose last failure a restore forgets.
             owned: the library has made the engine, and mapped all of its memory.
-            books: go back with the guest, from the beginning.
+            books: further state that goes back with the guest, each by its attribute `books`.
         """
         self._cpu = cpu
         self._state = state
@@ -149,6 +154,7 @@ class Snapshots:
         cpu.memory.blocks.on_change(self._changed)
 
     def _changed(self) -> None:
+        """Count a change of the mappings, after which a restore has to look at them."""
         self._version += 1
 
     def keep_books(self, books: Books) -> Callable[[], None]:
@@ -170,8 +176,11 @@ class Snapshots:
     # --- what is there
 
     def _now(self) -> tuple[list[Region], list[HostBlock]]:
-        """Return the mapped regions and their blocks, without the library's own code and without
-        devices.
+        """Return what is mapped now, without the library's own code and without devices.
+
+        Returns:
+            ((start, end, permissions) of each region, the blocks of host memory that the library
+            has mapped).
         """
         if self._known[0] != self._version or not self._owned:
             place = self._memory.windows.place
@@ -192,7 +201,12 @@ class Snapshots:
     # --- taking one
 
     def take(self) -> Snapshot:
-        """Keep registers and memory, to go back to them with restore()."""
+        """Copy the guest's registers and memory, and return the copy, for restore().
+
+        Raises:
+            MachineBusy: the guest is in a run, or another thread uses the machine.
+            NoMemory: there is no room.
+        """
         self._runner.hold()
         try:
             return self._take()
@@ -336,6 +350,9 @@ class Snapshots:
     def _check_calls(self, guest: KeptGuest) -> None:
         """Check that calls that were followed at the time of a snapshot can be followed again.
 
+        Args:
+            guest: what the snapshot has kept.
+
         Raises:
             Unsupported: they cannot.
         """
@@ -376,7 +393,7 @@ class Snapshots:
 
     def _not_put_back(self, guest: KeptGuest, unwritten: bool) -> list[KeptBlock]:
         """Set registers back, put memory back by host code where that can do it, and return the
-        blocks that are left to do.
+        kept blocks that the caller has to put back.
 
         Args:
             guest: what the snapshot has kept.
@@ -400,7 +417,12 @@ class Snapshots:
         return guest.held
 
     def _code_changed(self, place: int, size: int) -> None:
-        """Have translations of code dropped, wherever the same memory is mapped."""
+        """Have translations of changed code dropped, at each address by which the guest sees it.
+
+        Args:
+            place: address of the first byte, as the engine has it.
+            size: bytes.
+        """
         for addr in self._memory.windows.aliases(place):
             self._memory.code_changed(addr, size)
 
@@ -438,8 +460,8 @@ class Snapshots:
                     guest.foreign[at] = cpu.engine.read(at, len(guest.foreign[at])) or b""
 
     def _exchange(self, addr: int, old: bytes, new: bytes) -> None:
-        """Replace `old` by `new`, unless the guest has overwritten it, or nothing is mapped
-        there.
+        """Write `new` at `addr` where `old` is there now. Nothing is done where the guest has
+        overwritten it, or nothing is mapped.
         """
         try:
             if self._memory.read(addr, len(old)) == old:
@@ -489,8 +511,8 @@ class Snapshots:
         guest.version = self._version
 
     def _hold_again(self, guest: KeptGuest) -> None:
-        """Write the snapshot's memory into the blocks that are mapped there now, if these are
-        others.
+        """Write the snapshot's memory into the blocks that are mapped now, where they are other
+        blocks than those that it has kept.
 
         The snapshot keeps those blocks from now on.
 
@@ -533,6 +555,7 @@ def _rows(
 
 
 def _set_books(book: Books, then: Any) -> None:
+    """Set a state's attribute `books` to what a snapshot has kept of it."""
     book.books = then
 
 
@@ -558,6 +581,6 @@ def _changes(
 
 
 def _text(perms: int) -> str:
-    """Return Unicorn's permission bits as text, such as "rw"."""
+    """Return Unicorn's permission bits as letters, such as "rw"."""
     bits = (("r", const.UC_PROT_READ), ("w", const.UC_PROT_WRITE), ("x", const.UC_PROT_EXEC))
     return "".join(letter for letter, bit in bits if perms & bit)

@@ -19,7 +19,8 @@ UNALIGNED = const.UC_ERR_READ_UNALIGNED, const.UC_ERR_WRITE_UNALIGNED
 
 
 class Starts:
-    """Starts the engine for a CPU.
+    """Starts the engine for a CPU, and starts it again where it has stopped for no reason of the
+    guest's.
 
     Attributes:
         aborted: has the engine forget translations that a failed fetch has ended.
@@ -43,12 +44,11 @@ class Starts:
 
     def aside(self, begin: int, until: int) -> int:
         """Run the engine for something that is no part of the guest's run, as start() does.
-
-        Another thread that stops the run has to wait meanwhile.
+        Requests of other threads to stop the run wait meanwhile.
 
         Args:
             begin: address where the engine starts, mode bits included.
-            until: address where it ends.
+            until: address where it ends; 0: something else ends it.
 
         Returns:
             The engine's error number; 0: none.
@@ -63,7 +63,7 @@ class Starts:
             outside.turn(before)
 
     def start(self, begin: int, until: int) -> int:
-        """Run the engine.
+        """Run the engine until it has stopped for a reason of the guest's.
 
         Args:
             begin: address where the guest starts, mode bits included.
@@ -97,10 +97,11 @@ class Starts:
         return self._settled(error)
 
     def go_on_after(self, error: int, until: int) -> int:
-        """Do what start() does behind the engine's first start, in an outermost run.
+        """Do for an outermost run what start() does behind the engine's first start, which the
+        caller has made itself.
 
         Args:
-            error: the engine's error number; 0: none.
+            error: the engine's error number of that start; 0: none.
             until: address where the run ends, without mode bits.
 
         Returns:
@@ -114,7 +115,8 @@ class Starts:
         return self._settled(error)
 
     def _settled(self, error: int) -> int:
-        """Make sure that the engine can translate after a start.
+        """Put right what an error leaves wrong in the engine after a start: flags, and what a
+        failed fetch leaves behind (settle()).
 
         Args:
             error: the engine's error number; 0: none.
@@ -132,10 +134,14 @@ class Starts:
         return error
 
     def end_elsewhere(self, until: int) -> None:
-        """Drop translations at the end before and at the new one, `until`.
+        """Have the engine end runs at `until` from now on, by dropping translations at the end
+        before and at the new one.
 
         Translations say where a run ends: those of the end before would stop there for ever, and
         those of the new one may have been made to go on.
+
+        Args:
+            until: address where runs end, without mode bits; 0: at no address.
         """
         state = self._state
         for place in (state.translated_end, until):
@@ -144,8 +150,9 @@ class Starts:
         state.translated_end = until
 
     def settle(self, access: str) -> None:
-        """Have the engine forget the translation that a failed fetch has ended, where its next
-        translation would kill the process otherwise; if that is not possible, set `dead`.
+        """Keep the engine usable after a failed access: have it forget the translation that a
+        failed fetch has ended, where its next translation would kill the process otherwise. If that
+        is not possible, set `dead`.
 
         Args:
             access: what has failed: "fetch", "read" and so on, as in Fault.
@@ -216,7 +223,12 @@ class Starts:
         return error
 
     def _goes_on(self, error: int) -> bool:
-        """Return True if an error is that of an access that was served (RunState.mended)."""
+        """Forget that an unaligned access was served (RunState.mended), and return True if an error
+        is that access's: the engine is to be started again.
+
+        Args:
+            error: the engine's error number.
+        """
         self._state.mended = False
         return error in UNALIGNED
 

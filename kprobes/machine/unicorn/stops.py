@@ -70,7 +70,9 @@ class HookedStops:
         self._empty: set[int] = set()  # lines that were left by all stops meanwhile
 
     def add(self, addr: int) -> None:
-        """Report the guest's arrival at `addr`."""
+        """Report the guest's arrival at `addr` from now on. Nothing is done if it is reported
+        already.
+        """
         if addr in self._stops:
             return
         self._stops.add(addr)
@@ -84,7 +86,9 @@ class HookedStops:
             self._cut(self._line * 4)
 
     def remove(self, addr: int) -> None:
-        """Stop reporting the guest's arrival at `addr`."""
+        """Stop reporting the guest's arrival at `addr`. Hooks that are not needed any more are
+        deleted.
+        """
         if addr not in self._stops:
             return
         self._stops.discard(addr)
@@ -113,7 +117,7 @@ class HookedStops:
             )
 
     def _tidy(self) -> None:
-        """Take the hooks from lines without stops. Not while a hook is served: the engine would
+        """Delete the hooks of lines without stops. Not while a hook is served: the engine would
         call the next one on its instruction, too.
         """
         for start in self._empty:
@@ -122,7 +126,7 @@ class HookedStops:
         self._empty.clear()
 
     def _unhook(self, start: int) -> None:
-        """Take the hook of a line away.
+        """Delete the hook of a line, and drop the line's translations.
 
         Args:
             start: address of the line.
@@ -147,10 +151,10 @@ class HookedStops:
             self._place(addr)
 
     def _on_stop(self) -> Callable[[int, int], int]:
-        """Return the function that marked instructions call: (engine, address) -> where the guest
-        goes on.
+        """Make the function that marked instructions call; it reports an arrival at a stop.
 
-        It returns STAY where the guest goes on in place.
+        Returns:
+            (engine's handle, address) -> where the guest goes on; STAY where it goes on in place.
         """
         state, regs, told = self._state, self._cpu.regs, self._told
 
@@ -183,8 +187,11 @@ class HookedStops:
         return on_stop
 
     def _on_instruction(self) -> Callable[[int, int], None]:
-        """Make the function that all instructions call, where the host has no function that looks
-        marks up.
+        """Make the hook that all instructions of a line call, where there is no host code that
+        looks marks up.
+
+        Returns:
+            (engine's handle, address) -> None.
         """
         on_stop, stops, leave_for = self._on_stop(), self._stops, self._cpu.leave_for
 

@@ -58,7 +58,7 @@ class Stubs:
         self.stale: dict[int, bytes] = {}
 
     def stand_for(self, stub: int, name: str) -> None:
-        """Make a stub stand for an import.
+        """Write a stub that stands for an import: a jump to its trap, and the trap.
 
         Args:
             stub: its address.
@@ -125,6 +125,8 @@ class Stubs:
     def lay_jumps(self) -> None:
         """Replace the trap of each stub by a jump, where its function is known without running
         guest code.
+
+        Called before a snapshot is taken.
         """
         for trap, name in self.imports.items():
             symbol = self._functions.symbols.find(name) if name not in self.bound else None
@@ -165,15 +167,17 @@ class Stubs:
             return
 
     def _trap_bytes(self, size: int) -> bytes:
+        """Return `size` bytes of trap instructions, as stubs are filled with."""
         arch = self._cpu.arch
         trap = arch.end_bytes(arch.linkage.mode if arch.linkage is not None else 0)
         return (trap * (size // len(trap) + 1))[:size]
 
     def trap_again(self, stale: Callable[[int, int], bool]) -> None:
-        """Give stubs their traps back.
+        """Give stubs whose jump has become wrong their traps back.
 
         Args:
-            stale: (trap, function) -> whether its jump must not lead there any more.
+            stale: (address of the trap, function that the jump leads to) -> True where the jump
+                must not be there any more.
         """
         for trap, (pointer, code) in list(self._jumps.items()):
             if stale(trap, pointer):
@@ -182,8 +186,8 @@ class Stubs:
         self.after_restore()
 
     def after_restore(self) -> None:
-        """Take jumps out that a restored snapshot has brought back, and that must not be there any
-        more.
+        """Replace jumps by traps where a restored snapshot has brought back jumps that must not be
+        there any more.
         """
         memory = self._cpu.memory
         for trap, code in self.stale.items():
@@ -192,11 +196,12 @@ class Stubs:
                     memory.patch(trap, self._trap_bytes(len(code)))
 
     def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
-        """Serve an import by a Python function, from now on.
+        """Serve an import by a Python function from now on; jumps of its stubs become traps again.
 
         Args:
             name: of the import.
-            function: gets Regs as at function entry; its result goes to the caller.
+            function: gets Regs as at function entry; its result goes to the caller, None leaves the
+                return register as it is.
         """
         self.bound[name] = function
         self.trap_again(lambda trap, pointer: self.imports.get(trap) == name)

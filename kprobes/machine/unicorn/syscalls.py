@@ -97,6 +97,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # --- a mapping of names
 
     def __getitem__(self, name: str) -> Handler:
+        """Return the function that serves the system call `name`: the user's own, else a built-in
+        one. KeyError: it is not served.
+        """
         found = self._own.get(name) or getattr(self, f"_do_{name}", None)
         if found is not None:
             return found
@@ -105,6 +108,15 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         raise KeyError(name)
 
     def __setitem__(self, name: str, handler: Handler) -> None:
+        """Serve a system call by a function of the user's from now on.
+
+        Args:
+            name: of the call.
+            handler: (registers, argument, ...) -> the result, or a negative error number.
+
+        Raises:
+            BadArgument: `handler` is no function.
+        """
         if not callable(handler):
             raise BadArgument(
                 f"{handler!r} serves no system call",
@@ -113,15 +125,20 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         self._own[name] = handler
 
     def __delitem__(self, name: str) -> None:
+        """Serve a system call as built in again, or not at all. KeyError: no function of the user's
+        serves it.
+        """
         del self._own[name]
 
     def __iter__(self) -> Any:
+        """Iterate over the names of the system calls that are served, sorted."""
         built_in = [
             name.removeprefix("_do_") for name in dir(type(self)) if name.startswith("_do_")
         ]
         return iter(sorted({*self._own, *built_in, *_ZERO}))
 
     def __len__(self) -> int:
+        """Return the number of system calls that are served."""
         return len(list(iter(self)))
 
     # --- serving
@@ -202,7 +219,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return True
 
     def _unserved(self, regs: Regs) -> GuestFault:
-        """Return the fault of the call that the guest makes now."""
+        """Return the fault to raise for the system call that the guest makes now, which is not
+        served.
+
+        Args:
+            regs: the registers at the call.
+        """
         convention = self._convention
         assert convention is not None
         call = self._number(regs, convention)
@@ -270,7 +292,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
     @property
     def books(self) -> tuple[Any, ...]:
-        """The effects of calls so far, as a copy for a snapshot; set to go back to one."""
+        """The effects of calls so far, as a copy for a snapshot; setting it goes back to such a
+        copy.
+        """
         return (
             self._maps.copy(),
             self._break,
@@ -308,6 +332,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # --- calls
 
     def _nothing(self, regs: Regs, *args: int) -> int:
+        """Serve a system call that has nothing to do here: return 0."""
         return 0
 
     def _write(self, descriptor: int, address: int, size: int) -> int:
@@ -372,6 +397,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return len(data)
 
     def _do_ioctl(self, regs: Regs, *args: int) -> int:
+        """Serve ioctl(): return -ENOTTY, as no descriptor is a terminal."""
         return -ENOTTY
 
     def _do_getrandom(self, regs: Regs, address: int, size: int, *_: int) -> int:
@@ -392,22 +418,31 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return size
 
     def _do_getpid(self, regs: Regs, *_: int) -> int:
+        """Serve getpid(), gettid() and set_tid_address(): return 1."""
         return 1
 
     _do_gettid = _do_set_tid_address = _do_getpid
 
     def _do_prctl(self, regs: Regs, *_: int) -> int:
+        """Serve prctl(): return -EINVAL, as a kernel that does not know the operation."""
         return -EINVAL  # as a kernel that does not know the operation
 
     def _do_riscv_hwprobe(self, regs: Regs, *_: int) -> int:
+        """Serve riscv_hwprobe(): return -ENOSYS, as kernels before 6.4."""
         return -ENOSYS  # as kernels before 6.4, which C libraries run on
 
     def _do_getrlimit(self, regs: Regs, resource: int, address: int, *_: int) -> int:
+        """Serve getrlimit(): write the two numbers of limit `resource` to `address`, a word each.
+        In 32 bits infinity is signed.
+        """
         # 32 bits: infinity is signed, in the older of two calls and where there is no other
         bits = self._cpu.arch.bits
         return self._limits(resource, address, bits // 8, (1 << bits - (bits == 32)) - 1)
 
     def _do_ugetrlimit(self, regs: Regs, resource: int, address: int, *_: int) -> int:
+        """Serve ugetrlimit(): write the two numbers of limit `resource` to `address`, a word
+        each.
+        """
         return self._limits(resource, address, self._cpu.arch.bits // 8, self._cpu.arch.mask)
 
     def _do_prlimit64(
@@ -479,14 +514,21 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _do_readlinkat(
         self, regs: Regs, folder: int, name: int, address: int, size: int, *_: int
     ) -> int:
+        """Serve readlinkat() as readlink(); the folder is ignored."""
         return self._do_readlink(regs, name, address, size)
 
     def _do_fstat(self, regs: Regs, *_: int) -> int:
+        """Serve fstat() and fstat64(): return -EBADF, as no files are here."""
         return -EBADF  # stdio takes its usual buffer then, as for a file
 
     _do_fstat64 = _do_fstat
 
     def _do_newfstatat(self, regs: Regs, descriptor: int, name: int, *_: int) -> int:
+        """Serve newfstatat(), fstatat64() and statx(): return -EBADF for a descriptor.
+
+        Raises:
+            GuestFault: `name` is the address of a path that is not empty: there are no files.
+        """
         if self._cpu.memory.read(name, 1) != b"\0":  # a path, and there are no files
             raise self._unserved(regs)
         return -EBADF
@@ -533,18 +575,27 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return 0
 
     def _do_clock_gettime(self, regs: Regs, clock: int, address: int, *_: int) -> int:
+        """Serve clock_gettime(): write the guest's time to `address` as two words, seconds and
+        nanoseconds. All clocks are the same.
+        """
         return self._pair(address, *self._tick(), self._cpu.arch.bits // 8)
 
     def _do_clock_gettime64(self, regs: Regs, clock: int, address: int, *_: int) -> int:
+        """Serve clock_gettime64(): write the guest's time to `address` as two numbers of 64 bits,
+        seconds and nanoseconds. All clocks are the same.
+        """
         return self._pair(address, *self._tick(), 8)
 
     def _do_gettimeofday(self, regs: Regs, address: int, *_: int) -> int:
+        """Serve gettimeofday(): write the guest's time to `address` as two words, seconds and
+        microseconds.
+        """
         seconds, rest = self._tick()
         return self._pair(address, seconds, rest // 1000, self._cpu.arch.bits // 8)
 
     def _do_time(self, regs: Regs, address: int, *_: int) -> int:
-        """Serve time(): return the guest's seconds; write them to `address` as well, unless it is
-        0.
+        """Serve time(): return the guest's time in seconds, and write it to `address`, unless that
+        is 0.
 
         Each look at the clock lets a millisecond pass.
         """
@@ -556,7 +607,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # the end, and locks
 
     def _do_exit(self, regs: Regs, status: int, *_: int) -> int:
-        """Serve exit() and exit_group(): keep the status, and stop the run."""
+        """Serve exit() and exit_group(): keep the low byte of `status`, and stop the run."""
         self.status = status & 0xFF
         self._state.stop_for("stop")
         return 0
@@ -601,6 +652,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
     @property
     def _taken(self) -> int:
+        """Bytes of guest memory that mmap() has mapped and that are still mapped."""
         return sum(self._maps.values())
 
     def _do_brk(self, regs: Regs, wanted: int, *_: int) -> int:
@@ -785,6 +837,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return 0
 
     def _do_set_tls(self, regs: Regs, value: int, *_: int) -> int:
+        """Serve Arm's set_tls(): set the thread pointer to `value`, and return 0."""
         self._process.set_pointer(value)
         return 0
 
@@ -804,13 +857,13 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
 
 def _signed(descriptor: int) -> int:
-    """Return a C int, from a register."""
+    """Return the C int in the low 32 bits of a register's value."""
     value = descriptor & 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
 
 
 def _names(table: str, private: Mapping[int, str]) -> Callable[[int], str]:
-    """Return a function that gives the name of a system call for its number.
+    """Make a function that gives the name of a system call for its number.
 
     Args:
         table: the architecture, as the `system_calls` package names it.

@@ -27,9 +27,21 @@ Finish = Callable[[Any, Any, "BaseException | None"], None]
 
 
 class HostServedTrap:
-    """The words of one breakpoint (struct trap). Implements machine._base.ServedTrap."""
+    """The words of one breakpoint that host code serves (struct trap). Implements
+    machine._base.ServedTrap.
+
+    Attributes:
+        address: of the words.
+        rows: address of a breakpoint -> its kind: the hit's, or the one at the slot's end.
+    """
 
     def __init__(self, traps: ServedBreakpoints, usual: UsualTrap) -> None:
+        """Make the words; ServedBreakpoints.add() has them used.
+
+        Args:
+            traps: the table that they will be in.
+            usual: the core's description of the breakpoint.
+        """
         self._traps = traps
         self._places = words("trap")
         self._words = (ctypes.c_uint64 * len(self._places))()
@@ -63,21 +75,29 @@ class HostServedTrap:
             self._set(name, id(kept))
 
     def _set(self, name: str, value: int) -> None:
+        """Set one of the words.
+
+        Args:
+            name: of the word.
+            value: what it becomes.
+        """
         self._words[self._places[name]] = value
 
     @property
     def hits(self) -> int:
-        """How many hits were served since take_hits()."""
+        """The number of hits that host code has served since take_hits()."""
         return int(self._words[self._places["hits"]])
 
     def take_hits(self) -> int:
-        """Return the number of hits since the last call of this method."""
+        """Return the number of hits that host code has served since the last call of this
+        method.
+        """
         hits = self.hits
         self._set("hits", 0)
         return hits
 
     def end(self) -> None:
-        """Report the breakpoint to the core again."""
+        """Have host code serve the breakpoint no more: its next hit is reported to the core."""
         self._traps.remove(self)
 
 
@@ -103,10 +123,11 @@ class ServedBreakpoints:
 
         Args:
             cpu: whose breakpoints they are; possible() is True for it.
-            followed: has the gate.
+            followed: has the gate: while that is closed Python serves all hits.
             shared: what all hits of the CPU have in common.
-            python: address of the hook that serves what is not served here.
-            finishing: makes what is called for the rest of a hit that is not the usual one.
+            python: address of the hook that serves what host code does not.
+            finishing: (the core's function for the rest of a hit) -> what host code calls where a
+                hit is not the usual one.
         """
         cell = cpu.cells[cpu.arch.regs.pc]
         self._places = words("traps")
@@ -157,10 +178,11 @@ class ServedBreakpoints:
         )
 
     def _set(self, name: str, value: int) -> None:
+        """Set one of the words of the table: name, value (cut to 64 bits)."""
         self._words[self._places[name]] = value & _WORDS
 
     def begin(self, stepped: object, settled: object) -> None:
-        """Have hits set these states of the control block.
+        """Set the control block's states that hits go through behind their handlers.
 
         Args:
             stepped: its state while the instruction is executed in a slot.
@@ -171,7 +193,7 @@ class ServedBreakpoints:
         self._set("settled", id(settled))
 
     def check_targets(self, now: bool) -> None:
-        """Choose who serves a hit that sends the guest elsewhere.
+        """Choose who finishes a hit whose handler has sent the guest elsewhere.
 
         Args:
             now: True: the core does, from now on; False: host code does again.
@@ -179,10 +201,13 @@ class ServedBreakpoints:
         self._set("covered", int(now))
 
     def add(self, usual: UsualTrap) -> HostServedTrap:
-        """Serve a breakpoint, and the one at its slot's end, from now on; return its words.
+        """Have host code serve a breakpoint, and the one at its slot's end, from now on.
 
         Args:
             usual: the core's description of the breakpoint.
+
+        Returns:
+            The breakpoint's words, for remove().
         """
         made = HostServedTrap(self, usual)
         for address in made.rows:
@@ -194,7 +219,7 @@ class ServedBreakpoints:
         return made
 
     def remove(self, served: HostServedTrap) -> None:
-        """Serve a breakpoint no more: its next hit comes to the core.
+        """Have host code serve a breakpoint no more: its next hit comes to the core.
 
         Args:
             served: what add() has returned.
@@ -211,7 +236,9 @@ class ServedBreakpoints:
             self._write(self._size)
 
     def _write(self, size: int) -> None:
-        """Write the table anew, with at least `size` rows, a power of two of them."""
+        """Make a new table of all served breakpoints, with at least `size` rows, a power of two of
+        them.
+        """
         self._size = 1 << max(size - 1, 15).bit_length()
         self._rows = {}
         self._gone = 0

@@ -47,13 +47,13 @@ class AllRuns(Protocol):
         """
 
     def leave(self) -> None:
-        """End a run."""
+        """End the run."""
 
 
 def usual_runs(
     runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
 ) -> UsualRuns | None:
-    """Return a function that serves usual runs (Runner.usual).
+    """Make a function that serves usual runs (Runner.usual).
 
     Args:
         runner: serves all other runs, and goes on where a run turns out to be no usual one.

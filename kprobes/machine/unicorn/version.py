@@ -21,7 +21,7 @@ def library() -> Any:
 
 
 def version() -> tuple[int, int, int]:
-    """Return the version of the engine's library."""
+    """Return the version of the engine's library: major, minor, patch."""
     number = int(library().uc_version(None, None))
     return number >> 24 & 0xFF, number >> 16 & 0xFF, number >> 8 & 0xFF
 
@@ -42,4 +42,5 @@ def check_version() -> None:
 
 
 def _text(numbers: tuple[int, int, int]) -> str:
+    """Return version numbers as text, as "2.1.4"."""
     return ".".join(map(str, numbers))

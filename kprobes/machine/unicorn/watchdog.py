@@ -14,17 +14,17 @@ AGAIN = 0.005  # seconds until a deadline that was not cancelled is told again
 
 
 class Deadline:
-    """Calls a function when so many seconds are over, and again until cancel()."""
+    """Calls a function when a time is over, and again and again until cancel()."""
 
     __slots__ = ("_dog", "told", "when")
 
     def __init__(self, seconds: float, told: Callable[[], object]) -> None:
-        """Set a deadline; the watchdog watches it once it is added.
+        """Set a deadline, which the watchdog's thread watches from now on.
 
         Args:
             seconds: from now on.
-            told: is called on the watchdog's thread when the time has come, and again from time to
-                time.
+            told: () is called on the watchdog's thread when the time has come, and every 5 ms after
+                that.
         """
         self.when = monotonic() + min(seconds, TIMEOUT_MAX)
         self.told = told
@@ -32,7 +32,7 @@ class Deadline:
         self._dog.add(self)
 
     def cancel(self) -> None:
-        """Call the function no more. Waits for a call that is under way."""
+        """Call the function no more. A call that is under way is waited for."""
         if self._dog is _dog:  # else that thread is another process's
             self._dog.remove(self)
 
@@ -51,7 +51,7 @@ class _Watchdog:
         self._wakes = 0.0  # when it does, by the monotonic clock; 0: it has not been started
 
     def add(self, deadline: Deadline) -> None:
-        """Watch a deadline, too. The thread is started for the first one."""
+        """Watch one more deadline. The thread is started for the first one."""
         with self._condition:
             if not self._wakes:
                 Thread(target=self._watch, daemon=True, name="kprobes-timeout").start()
@@ -62,12 +62,13 @@ class _Watchdog:
             self._deadlines.append(deadline)
 
     def remove(self, deadline: Deadline) -> None:
+        """Watch a deadline no more; wait for a call that is under way."""
         with self._condition:
             self._deadlines.remove(deadline)
 
     def _watch(self) -> None:
-        """Sleep until the next deadline, and report those that have come, again and again: the
-        thread's work.
+        """Sleep until the next deadline, and call the functions of those that have come, for ever:
+        the thread's work.
         """
         with self._condition:
             while True:
@@ -83,6 +84,7 @@ _dog = _Watchdog()
 
 
 def _in_child() -> None:
+    """Make a new watchdog in a forked process: the thread has stayed behind."""
     global _dog
     _dog = _Watchdog()  # the thread has stayed behind
 

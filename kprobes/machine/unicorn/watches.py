@@ -31,9 +31,10 @@ KINDS = {"r": const.UC_HOOK_MEM_READ, "w": const.UC_HOOK_MEM_WRITE}
 
 
 class Watches:
-    """The engine's memory hooks: the power of machine._base.Watching.
+    """Reports accesses to guest memory by the engine's memory hooks: the power of
+    machine._base.Watching.
 
-    They never raise: what is raised inside is parked, and the run raises it.
+    Hooks never raise: what is raised inside is kept, and the run raises it.
 
     A hook that is deleted while the engine runs is used after it was freed: those are deleted when
     the next one comes or goes between runs, and an engine whose runs are its owner's keeps them.
@@ -193,7 +194,7 @@ class Watches:
         Args:
             address: of the instruction.
             size: its bytes.
-            report: is called with (regs, address, size, None).
+            report: is called with (registers, address, size, None).
         """
         regs = self._cpu.regs
         before = regs.reported, regs.target, regs.midway
@@ -206,15 +207,18 @@ class Watches:
         regs.reported, regs.target, regs.midway = before
 
     def add_marked(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
-        """Report accesses to bytes whose mark is set. Host code looks at the marks.
+        """Report accesses to bytes whose mark is not 0. Host code looks at the marks.
 
-        Python does where there is none, and where each report has to be mended.
+        Python does where there is no host code, and where the CPU's state has to be mended at each
+        report. A write to bytes whose marks are only UNWRITTEN is not reported, and clears these
+        marks.
 
         Args:
-            start: address of the first byte that has a mark.
-            marks: a byte for each byte of memory.
-            report: called at each access to a marked byte. What it raises ends the run at once, at
-                the instruction that has made the access: a run that is not gone on with.
+            start: guest address of the first byte that has a mark.
+            marks: a mark for each byte of memory from there.
+            report: called with (registers, address, bytes, what is written or None for a read) at
+                each access to a marked byte. What it raises ends the run at once, at the
+                instruction that has made the access: a run that is not gone on with.
 
         Returns:
             A function that ends it.
@@ -248,7 +252,7 @@ class Watches:
         Hooks of watches that have ended are deleted, if the engine is at rest.
 
         Args:
-            start: address of the first byte.
+            start: guest address of the first byte.
             report: called at each access.
             park: called with the exception that `report` has raised.
         """
@@ -275,18 +279,18 @@ class Watches:
     def _hooked(
         self, number: int, start: int, size: int, access: str, function: Any, data: int
     ) -> Callable[[], None]:
-        """Add a watch's hook.
+        """Add the engine's hook of a watch.
 
         Args:
             number: of the watch.
-            start: address of the first byte.
+            start: guest address of the first byte.
             size: bytes.
             access: "r", "w" or "rw".
             function: what the engine calls: a callback, or a host function's address.
-            data: its last argument.
+            data: number or address that it is given as its last argument.
 
         Returns:
-            What ends the watch.
+            A function that ends the watch.
         """
         m = self._cpu
         place = m.memory.windows.place(start)
@@ -314,7 +318,7 @@ class Watches:
         return remove
 
     def writable(self, addr: int) -> bool:
-        """Return True where the guest may write, as far as the engine knows."""
+        """Return True where the guest may write at `addr`, by the engine's mappings."""
         memory = self._cpu.memory
         place = memory.windows.place(addr)
         return any(
@@ -334,8 +338,8 @@ class Watches:
     def _on_marked(
         self, _uc: int, kind: int, place: int, size: int, value: int, number: int
     ) -> None:
-        """Report an access if a byte of it is marked, in place of host code (counting.c,
-        marked_access).
+        """Report an access if a byte of it is marked, then mend the CPU's state: the engine's
+        callback, in place of host code (marked_access of counting.c).
 
         Args:
             _uc: not used.
@@ -375,9 +379,10 @@ class Watches:
     def _on_access(
         self, _uc: int, kind: int, place: int, size: int, value: int, number: int
     ) -> None:
-        """Report an access to its watch, as a hook of the engine, and mend the CPU's state.
+        """Report an access to its watch, then mend the CPU's state: the engine's callback.
 
         Args:
+            _uc: not used.
             kind: one of Unicorn's UC_MEM_ constants.
             place: address of the access, as the engine has it.
             size: bytes.
@@ -425,8 +430,8 @@ class Watches:
         state.accessed()
 
     def _home(self, pc: int) -> int:
-        """Return the address of the instruction that runs at pc: its own place, even if a copy of
-        it runs elsewhere.
+        """Return the address of the instruction that runs at `pc`: the original one where that is a
+        displaced instruction in a slot.
         """
         home = self._state.sink.home(pc) if self._state.sink is not None else None
         return pc if home is None else home

@@ -14,9 +14,12 @@ SEGMENT = 30
 
 
 class Windows:
-    """The windows of a guest. Most have none, and every place is its address.
+    """The windows of a guest: segments of its addresses that show the same memory. Most guests have
+    none.
 
-    A block is known by its place, and by its address in every window that something was mapped by.
+    An address within a window has a place: the address that the engine's functions take for it. A
+    block is known by its place, and by its address in every window through which something was
+    mapped.
 
     Attributes:
         home: start of the window that the guest's code is in, or 0.
@@ -35,14 +38,18 @@ class Windows:
         self.home = 0
 
     def place(self, addr: int) -> int:
-        """Return the engine's address of what the guest sees at `addr`."""
+        """Return the address that the engine's functions take for what the guest sees at `addr`:
+        its place.
+        """
         for start, size in self._segments:
             if start <= addr < start + size:
                 return addr - start
         return addr
 
     def aliases(self, addr: int) -> list[int]:
-        """Return an address and all others by which the guest sees the same memory."""
+        """Return `addr`, and behind it all other addresses by which the guest sees the same
+        memory.
+        """
         place = self.place(addr)
         return [addr, *({place, *(start + place for start in self._used)} - {addr})]
 
@@ -77,12 +84,17 @@ class Windows:
             self._blocks.add(evolve(block, start=start + block.start, end=start + block.end))
 
     def remove(self, start: int, end: int) -> None:
-        """Forget the blocks in [start, end), in all windows."""
+        """Forget the blocks in [start, end), in all windows.
+
+        Args:
+            start: address of the first byte, as the engine has it.
+            end: address behind the last byte.
+        """
         for window in (0, *self._used):
             self._blocks.remove(window + start, window + end)
 
     def mark(self, start: int, end: int, code: bool) -> None:
-        """Mark [start, end) as code, or as data, in all windows.
+        """Mark the blocks in [start, end) as code, or as data, in all windows.
 
         Args:
             start: address of the first byte, as the engine has it.

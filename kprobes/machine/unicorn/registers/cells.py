@@ -34,7 +34,9 @@ _pointers: dict[tuple[str, int, int], int] = {}
 
 
 class RegisterWord(Protocol):
-    """A place of a register's."""
+    """A place in this process where a register's value is: reader() returns a function that reads
+    it, writer() one that writes it.
+    """
 
     def reader(self) -> Callable[[], int]: ...
     def writer(self) -> Callable[[int], None]: ...
@@ -42,7 +44,13 @@ class RegisterWord(Protocol):
 
 @frozen(kw_only=True)
 class Cell:
-    """A register's word. view[index] is its value."""
+    """A register's word in the engine: view[index] is its value.
+
+    Attributes:
+        view: words of the engine's CPU structure.
+        index: which of them.
+        mask: the largest value.
+    """
 
     view: memoryview
     index: int
@@ -56,7 +64,7 @@ class Cell:
         )
 
     def onward(self, words: int) -> memoryview:
-        """Return this word and those behind it, in the shape of a view."""
+        """Return a view of `words` words: this one and those behind it."""
         size = self.view.itemsize
         return (
             memoryview((ctypes.c_char * (words * size)).from_address(self.address))
@@ -85,12 +93,12 @@ class Cell:
 def find_cells(
     engine: Engine, layout: str, registers: dict[str, int], bits: int
 ) -> dict[str, Cell]:
-    """Return the words of registers in the engine: name -> cell. {}: none can be found.
+    """Return the words of registers in the engine, by name; {} where none can be found.
 
-    Registers whose word is not found are left out.
+    Registers whose word is not found, or does not follow the engine's API, are left out.
 
     Args:
-        engine: the engine.
+        engine: the engine; its registers are written and put back.
         layout: name of the engine's build of this guest. Engines of the same name keep their
             registers in the same places; the search is made once for each.
         registers: name -> engine's number.
@@ -134,7 +142,7 @@ def find_cells(
 
 
 def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, dict[str, int]]:
-    """Find the pointer to the CPU structure in the handle, and registers in the structure.
+    """Find the pointer to the CPU structure in the engine's handle, and registers in the structure.
 
     Other blocks may lie before the structure, at a distance that differs between engines: so it is
     the pointer from which the first register is nearest.
@@ -235,14 +243,14 @@ def offset(
 
 
 def _value(bits: int) -> int:
-    """Return a number that is not there by chance, and that pc may have: in its lowest bits some
-    guests see a mode.
+    """Return a random number for a register of `bits` bits, which stands in memory by no chance,
+    and which pc may have: in its lowest bits some guests see a mode.
     """
     return (random.getrandbits(bits - 2) | 1 << bits - 3) & ~3
 
 
 def _cell(start: int, offset: int, bits: int) -> Cell:
-    """Return the word of a register at an address of this process.
+    """Return a Cell at an address of this process.
 
     Args:
         start: address of a structure.
@@ -298,9 +306,11 @@ def agrees(engine: Engine, number: int, bits: int, cell: RegisterWord) -> bool:
 def find_mode(
     engine: Engine, layout: str, pc: Cell, number: int, flags: int, bit: int
 ) -> memoryview | None:
-    """Return the word beside pc that holds the mode of the code; None where there is none.
+    """Find the word beside pc that holds the mode of the code (Thumb), and return a view of it;
+    None where there is none.
 
-    The lowest bit of a pc that is written through the API selects that mode.
+    The lowest bit of a pc that is written through the API selects that mode. pc and the mode are
+    put back.
 
     Args:
         engine: the engine.
@@ -327,11 +337,11 @@ def find_mode(
 def _selects(
     write: Callable[[int], None], shows: Callable[[], int], bit: int, word: memoryview, value: int
 ) -> bool:
-    """Return True where a word is the mode of a pc that is written, and the flags show what is
-    written into the word.
+    """Write pc, and return True where a word then is the mode that was written, and the flags
+    follow what is written into the word.
 
     Args:
-        write: writes pc through the API.
+        write: (value) writes pc through the API.
         shows: () -> the flags.
         bit: which of their bits shows the mode.
         word: a view of the word.
@@ -392,9 +402,17 @@ def _peek_by_pipe(address: int, size: int) -> bytes:
 
 
 class Spoken:
-    """A register that only the API may write, in the shape of a cell."""
+    """A register that only the engine's API may read and write, in the shape of a Cell: view[index]
+    reads and writes it.
+    """
 
     def __init__(self, read: Callable[[], int], write: Callable[[int], None]) -> None:
+        """Wrap two functions.
+
+        Args:
+            read: () -> the register's value.
+            write: (value) writes it.
+        """
         self.view = self
         self.index = 0
         self._read = read

@@ -38,7 +38,7 @@ def _address(engine: Engine, first: int, bits: int) -> int:
 
 
 def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engine], Access]:
-    """Return what finds a register that is a plain word of the CPU's structure.
+    """Return a function that finds a register which is a plain word of the CPU's structure.
 
     Args:
         first: the engine's number of the first general register.
@@ -67,8 +67,11 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
 @frozen
 class CpuMode:
     """A field of a control register that the engine's arithmetic keeps a second time, as a byte.
-    shift: of the field's lowest bit. values: the byte for each value of the field; None: there is
-    no such mode. distance: of the byte, as in `word`.
+
+    Attributes:
+        shift: of the field's lowest bit.
+        values: the byte for each value of the field; None: there is no such mode.
+        distance: bytes from the first general register to the byte.
     """
 
     shift: int
@@ -88,7 +91,8 @@ NEAREST, DOWN, UP, ZERO, ODD = 0, 1, 2, 3, 5
 def control(
     first: int, bits: int, distance: int, *modes: CpuMode, size: int = 32
 ) -> Callable[[Engine], Access]:
-    """Return what finds a floating-point control register whose word does not rule the arithmetic.
+    """Return a function that finds a floating-point control register whose word does not rule the
+    arithmetic.
 
     What is written is obeyed, and what is read is what the arithmetic goes by.
 
@@ -145,7 +149,8 @@ _X, _N, _Z, _V, _C = 16, 8, 4, 2, 1
 
 
 def m68k_ccr(first: int) -> Callable[[Engine], Access]:
-    """Return what finds the condition codes CCR: (engine) -> (read, write).
+    """Return a function that finds the condition codes CCR: (engine) -> (function that reads them,
+    function that writes them).
 
     Args:
         first: the engine's number of D0.
@@ -224,7 +229,8 @@ def _m68k(op: int, x: int, n: int, v: int, c: int, z: int) -> int:
 
 
 def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
-    """Return what finds the condition codes: ICC in bits 3 to 0, of 64 bits XCC in bits 7 to 4.
+    """Return a function that finds the condition codes: ICC in bits 3 to 0, of 64 bits XCC in bits
+    7 to 4.
 
     Args:
         first: the engine's number of G1.
@@ -317,14 +323,17 @@ def sparc_floats(engine: Engine, first: int) -> None:
 def sparc_context(
     first: int,
 ) -> Callable[[Engine], tuple[Callable[[], bytes], Callable[[bytes], None]]]:
-    """Return what finds the part of a 64-bit CPU's state that contexts lack: (engine) -> (read,
-    write).
+    """Return a function that finds the part of a 64-bit CPU's state that the engine's contexts
+    lack.
 
     It is the state from G0 to the end of the register windows, and what a process can set behind
     it.
 
     Args:
         first: the engine's number of G1.
+
+    Returns:
+        (engine) -> (() -> a copy of the state as bytes, (copy) puts it back).
     """
 
     def make(engine: Engine) -> tuple[Callable[[], bytes], Callable[[bytes], None]]:

@@ -20,7 +20,9 @@ READY = 8  # arguments that arg() finds at once
 
 
 class StackRegs(Regs):
-    """Regs whose arguments are words of the block that the stack was in last."""
+    """Registers of a guest whose calls have their arguments on the stack: those are read as words
+    of the block of host memory that the stack was in last.
+    """
 
     __slots__ = ("_blocks", "_distances", "_outside", "_shift", "_sp", "_sp_at", "_words")
 
@@ -36,6 +38,17 @@ class StackRegs(Regs):
         sp: Cell,
         cells: Mapping[str, tuple[memoryview, int]],
     ) -> None:
+        """Prepare; the stack is found at the first argument that is read.
+
+        Args:
+            machine: the machine whose CPU it is.
+            readers: name -> function that reads the register.
+            writers: name -> function that writes it.
+            memory: the guest's.
+            blocks: its blocks, by which the stack is found.
+            sp: the stack pointer's word in the engine.
+            cells: register -> (words of the engine, index of the register's).
+        """
         super().__init__(machine, readers, writers, memory=memory, cells=cells)
         self._sp = sp.view
         self._sp_at = sp.index
@@ -47,8 +60,9 @@ class StackRegs(Regs):
         blocks.on_remove(self._forget)
 
     def arg(self, n: int) -> int:
-        """Return argument `n` of a call, from the stack. Written for speed: one call, and one test
-        for everything unusual about the address.
+        """Return argument `n` (from 0) of a call, from the stack, as at the function's entry.
+
+        Written for speed: one call, and one test for everything unusual about the address.
         """
         try:
             at = self._sp[self._sp_at] + self._distances[n]
@@ -59,9 +73,7 @@ class StackRegs(Regs):
         return self._words[at >> self._shift]  # type: ignore[no-any-return]
 
     def argument(self, n: int) -> Callable[[], int]:
-        """Make a function that returns argument `n`: arg() of one place, not called through
-        anything.
-        """
+        """Make a function that returns argument `n` (from 0) of a call: as arg(n), but quicker."""
         sp = self._sp
         sp_at = self._sp_at
         shift = self._shift
@@ -80,8 +92,8 @@ class StackRegs(Regs):
         return read
 
     def _arg_elsewhere(self, n: int) -> int:
-        """Return the n-th argument (from 0), and make ready for more in the block where the stack
-        is now.
+        """Return argument `n` (from 0) where arg() cannot, and make ready for more in the block
+        where the stack is now.
         """
         found = self._blocks.window(self.sp)
         if found is not None:
@@ -91,6 +103,8 @@ class StackRegs(Regs):
         return int(self._abi().argument(self, n))
 
     def _forget(self) -> None:
-        """Forget where the stack is in this process: a block of guest memory is removed."""
+        """Forget where the stack is in this process. Called when a block of guest memory is
+        removed.
+        """
         self._distances = {}
         self._words = ()

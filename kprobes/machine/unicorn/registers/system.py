@@ -12,15 +12,21 @@ from ....errors import UnknownRegister
 
 @frozen
 class ByNumber:
-    """A register that the engine's API has. `name` is its constant's, without the prefix."""
+    """A register that the engine's API has.
+
+    Attributes:
+        name: its constant's in unicorn's module, without the prefix.
+    """
 
     name: str
 
 
 @frozen
 class ByPlace:
-    """A register of a coprocessor, which the engine's API has by its encoding: the fields of
-    unicorn's CP_REG, without the value.
+    """A register of a coprocessor, which the engine's API has by its encoding.
+
+    Attributes:
+        fields: of unicorn's CP_REG, without the value.
     """
 
     fields: tuple[int, ...]
@@ -43,7 +49,12 @@ class ByCode:
 
 @frozen
 class ByField:
-    """A part of what the engine's API has as a tuple; it is only read. `name` as ByNumber's."""
+    """A part of what the engine's API has as a tuple; it is only read.
+
+    Attributes:
+        name: the constant's in unicorn's module, without the prefix.
+        index: which item of the tuple.
+    """
 
     name: str
     index: int
@@ -58,13 +69,15 @@ class SystemRegisters:
     def __init__(
         self, uc: Any, constants: Any, prefix: str, rows: Mapping[str, SystemRegister], run: Any
     ) -> None:
-        """
+        """Look up the engine's numbers of the registers.
+
         Args:
             uc: the engine.
             constants: module of unicorn with its register numbers.
             prefix: UC_<prefix>_REG_<NAME> is a constant of that module.
             rows: name of a register -> how it is reached.
-            run: (general register, value to put there or None, code) -> its value behind the code.
+            run: (general register, value to put there or None, code) executes the code; returns the
+                general register's value behind it.
         """
         self._uc = uc
         self._rows = rows
@@ -77,7 +90,7 @@ class SystemRegisters:
         self._place = getattr(constants, f"UC_{prefix}_REG_CP_REG", None)
 
     def _row(self, name: str) -> SystemRegister:
-        """Return how a register is reached.
+        """Return how the register that is called `name` is reached.
 
         Raises:
             UnknownRegister: there is no such register.
@@ -89,7 +102,12 @@ class SystemRegisters:
         return self._rows[name]
 
     def read(self, name: str) -> int:
-        """Return a register's value."""
+        """Return the value of the system register that is called `name`, through the engine's API
+        or by executing an instruction.
+
+        Raises:
+            UnknownRegister: there is no such register.
+        """
         row = self._row(name)
         if isinstance(row, ByCode):
             return int(self._run(row.register, None, row.get))

@@ -18,15 +18,15 @@ _WORDS = (1 << 64) - 1
 
 
 class RegisterView:
-    """The words of one CPU (struct view). They must live as long as the registers object that reads
-    by them.
+    """The words by which the host's library finds the registers of one CPU (struct view). They must
+    live as long as the registers object that reads by them.
 
     Attributes:
         address: of the words.
     """
 
     def __init__(self, arch: Arch, places: dict[str, Cell | Windowed], blocks: int) -> None:
-        """Describe a CPU.
+        """Make the words for a CPU.
 
         Args:
             arch: of the guest.
@@ -63,6 +63,7 @@ class RegisterView:
             self._set(arguments=_ARGUMENTS, on_stack=1, first=arch.abi.stack_args)
 
     def _set(self, **values: int) -> None:
+        """Set words: name -> value, which is cut to 64 bits."""
         for name, value in values.items():
             self._words[self._names[name]] = value & _WORDS
 

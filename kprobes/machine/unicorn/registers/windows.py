@@ -30,13 +30,13 @@ SHARED = 16  # registers of a window that are no other's: those behind them are 
 
 @frozen
 class WindowLayout:
-    """Of an engine's windows.
+    """Where the register windows are in an engine's CPU structure.
 
     Attributes:
-        pointer: bytes from the first general register to the pointer.
-        indexes: of each register behind it.
+        pointer: bytes from the first general register to the pointer to the present window.
+        indexes: name of a register -> index of its word behind where that points.
         first: bytes from the first general register to the first window.
-        count: of windows.
+        count: of windows; 0: it is not known.
     """
 
     pointer: int = 0
@@ -51,8 +51,12 @@ _layouts: dict[tuple[str, str], WindowLayout] = {}
 
 @frozen(kw_only=True)
 class Windowed:
-    """A register of a window. window[index] is its value; address: where the pointer lies in this
-    process.
+    """A register of a window: window[index] is its value.
+
+    Attributes:
+        window: a ctypes pointer to words, which is read anew at each access.
+        index: which word.
+        address: where the pointer lies in this process.
     """
 
     window: Any  #: a ctypes pointer, which is read anew at each access
@@ -77,8 +81,7 @@ def find_windowed(
     windowed: Numbers,
     bits: int,
 ) -> dict[str, Windowed]:
-    """Find where the registers of a window are in the engine: name -> place; {} where that is not
-    found.
+    """Find where the registers of a window are in the engine.
 
     Args:
         engine: the engine.
@@ -88,6 +91,9 @@ def find_windowed(
         general: name -> engine's number, of registers that are in no window.
         windowed: name -> engine's number, of the registers to find.
         bits: width of a register.
+
+    Returns:
+        Name -> place; {} where they are not found.
     """
     key, first = (engine.version, layout), next(iter(general))
     if not windowed or first not in cells:
@@ -108,7 +114,7 @@ def find_windowed(
 def callers(
     engine: Engine, layout: str, anchor: Cell, bits: int
 ) -> Callable[[int], tuple[int, ...] | None] | None:
-    """Return a function that reads the windows of callers (Regs.callers_window).
+    """Make a function that reads the register windows of callers (Regs.callers_window).
 
     A window's callers are behind it, and behind the last window the first. What a window has in
     common with the next one is written there; the present window's is where its pointer shows it,
@@ -121,8 +127,8 @@ def callers(
         bits: width of a register.
 
     Returns:
-        (n) -> the local and in registers of the n-th caller, or None where it is in no window; None
-        where the windows of this engine do not move.
+        (n) -> the local and in registers of the n-th caller, or None where it is in no window. None
+        in place of the function where the windows of this engine do not move.
     """
     found = _layouts.get((engine.version, layout), WindowLayout())
     if found.count < 2:
@@ -217,7 +223,8 @@ def _follow(
         bits: width of a register.
 
     Returns:
-        What the pointer was in all of the windows; nothing where a register is not found in one.
+        The addresses to which the pointer has pointed; empty where a register is not found in a
+        window.
     """
     places, before, seen = _places(pointer, indexes, bits), 0, set()
     for move in ("", *guest.checks.moves):
@@ -234,4 +241,5 @@ def _follow(
 
 
 def _word(address: int) -> int:
+    """Return the word of 64 bits at an address of this process; 0 where it is not mapped."""
     return int.from_bytes(peek(address, 8), "little")
