@@ -26,11 +26,11 @@ SIGNS: Final = 0.25
 
 @frozen
 class Sign:
-    """A worker's way to announce the item of a batch that it works at.
+    """What a dask worker needs to tell the campaign which item of a batch it works at.
 
     Attributes:
-        topic: of dask's events, one for each campaign.
-        number: of the batch.
+        topic: topic of dask's events, one for each campaign.
+        number: number of the batch.
     """
 
     topic: str
@@ -38,9 +38,10 @@ class Sign:
 
     @contextmanager
     def sent(self) -> Iterator[Callable[[int], None]]:
-        """Send signs from a thread of the worker while the body runs, the first at once.
+        """Send signs from a thread of the worker while a with block runs, the first at once.
 
-        Yields a function to call before each item, with the item's index in the batch.
+        Yields:
+            A function to call before each item, with the item's index in the batch.
         """
         from distributed import get_worker
 
@@ -64,17 +65,20 @@ class Sign:
 
 
 class DaskStates(Executor):
-    """Tasks of a dask client. Futures are resolved by `look()` alone, in the thread that calls it.
+    """An Executor over a dask client, which knows the state of each task.
+
+    Futures are resolved by look() alone, in the thread that calls it.
 
     Attributes:
         happened: when a worker was heard of last, by time.monotonic().
     """
 
     def __init__(self, client: Any, options: dict[str, Any]) -> None:
-        """
+        """Subscribe to the signs of the client's workers.
+
         Args:
             client: a `distributed.Client`.
-            options: of its submit(), as get_executor() was given them.
+            options: keyword arguments for its submit(), as get_executor() was given them.
         """
         self._client = client
         self._options = options
@@ -89,7 +93,7 @@ class DaskStates(Executor):
             client.subscribe_topic(self._topic, self._sign)
 
     def _sign(self, event: tuple[float, Any]) -> None:
-        """Note which item a worker is at, from a sign. Called in dask's thread.
+        """Take a worker's sign: note which item it works at. Called in dask's thread.
 
         Args:
             event: (time, (number of the batch, index of the item in it, the worker's address)).
@@ -101,18 +105,25 @@ class DaskStates(Executor):
         self._where[number] = address
 
     def sign_of(self, number: int) -> Sign:
-        """Return the values that the worker of batch `number` needs to send signs."""
+        """Return the Sign that is sent to the worker with batch `number`."""
         return Sign(self._topic, number)
 
     def begun(self, number: int) -> tuple[int, float] | None:
-        """Return (index in batch `number` of the item that is worked at, when it was first heard
-        of, by time.monotonic()); None: no worker has begun the batch.
+        """Return which item of a batch is worked at.
+
+        Args:
+            number: number of the batch.
+
+        Returns:
+            (index of the item in the batch, time.monotonic() of the first sign of it); None: no
+            sign of the batch has come.
         """
         return self._begun.get(number)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Begin a task. Its future says at once that it runs, since dask does not tell when it
-        does.
+        """Submit fn(*args, **kwargs) as a task.
+
+        The future says at once that it is running, since dask does not tell when it really is.
         """
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
@@ -120,14 +131,14 @@ class DaskStates(Executor):
         return future
 
     def give_up(self, future: Future[Any], number: int) -> None:
-        """Wait for a batch's task no more: cancel it, and have its worker's process restarted.
+        """Give up a batch's task: cancel it, and have its worker's process restarted.
 
         A worker without a nanny cannot be restarted: its task is not cancelled but kept, since the
         worker would be given other tasks, which had to wait behind it.
 
         Args:
-            future: what submit() returned for the batch; it is not resolved.
-            number: of the batch.
+            future: what submit() returned for the batch; it is not resolved any more.
+            number: number of the batch.
         """
         task = self._tasks.pop(future, None)
         if task is None:
@@ -142,14 +153,16 @@ class DaskStates(Executor):
         self._hung.append(task)
 
     def _restart(self, address: str) -> None:
-        """Have a worker's process killed and another one begun. In a thread of its own: it takes
-        seconds.
+        """Have dask restart a worker's process, which takes seconds; errors are ignored.
+
+        Args:
+            address: dask's address of the worker.
         """
         with suppress(Exception):  # the cluster may be closed meanwhile
             self._client.restart_workers([address], raise_for_error=False)
 
     def look(self) -> None:
-        """Resolve the futures of tasks that have ended since."""
+        """Ask dask for the state of all tasks, and resolve the futures of those that have ended."""
         for future, task in [*self._tasks.items()]:
             status = task.status
             if status in ("pending", "lost"):  # lost: another worker does it again
@@ -168,14 +181,14 @@ class DaskStates(Executor):
                 future.set_result(result)
 
     def _end(self, future: Future[Any], error: BaseException) -> None:
-        """Forget a task, and let its future raise an error."""
+        """Forget the task of a future, and resolve the future with an error."""
         del self._tasks[future]
         self.happened = time.monotonic()
         future.set_exception(error)
 
 
 def by_states(executor: Executor) -> Executor:
-    """Return a DaskStates over the client of a dask executor; any other executor as it is."""
+    """Replace dask's own executor by a DaskStates over its client; return any other as it is."""
     kind = type(executor)
     if kind.__module__ == "distributed.cfexecutor" and kind.__name__ == "ClientExecutor":
         given: Any = executor

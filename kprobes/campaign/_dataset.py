@@ -34,14 +34,25 @@ class DatasetError(KprobeError):
 
 
 class WorkerStream:
-    """A worker's stream. Rows are announced as items end, and written when a batch of items does.
+    """A worker's stream: a file of Arrow's that it appends records to.
+
+    Rows are announced as items end, and written when a batch of items does.
 
     Attributes:
-        name: of the stream, without its ending.
-        rows: announced so far.
+        name: name of the stream's file, without its ending.
+        rows: how many rows were announced so far.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Create a new stream's file.
+
+        Args:
+            folder: the folder for it, which is made where it does not exist.
+
+        Raises:
+            DatasetError: the file cannot be created.
+            Unsupported: pyarrow is not installed.
+        """
         need("pyarrow", "arrow")
         self.name = f"part-{uuid.uuid4().hex[:12]}"
         self.rows = 0
@@ -59,13 +70,15 @@ class WorkerStream:
 
     @property
     def there(self) -> bool:
-        """False where the stream has become a file meanwhile, or was removed: then another part
-        goes on.
+        """Whether the stream's file still exists.
+
+        It does not where gather() has made a file of it, or it was removed: then a new stream is to
+        be begun.
         """
         return self._path.exists()
 
     def announce(self, item: str, count: int) -> Rows:
-        """Return the rows of the stream that an item's records will be.
+        """Reserve the stream's next rows for the records of an item; write() writes them later.
 
         Args:
             item: the item's name.
@@ -79,7 +92,14 @@ class WorkerStream:
         return [self.rows - count, count]
 
     def write(self, table: pyarrow.Table) -> None:
-        """Write the announced records, each with the name of its item. Raises DatasetError."""
+        """Append the records of all items that were announced since the last call.
+
+        Args:
+            table: their records in order; a column with the items' names is added.
+
+        Raises:
+            DatasetError: the file cannot be written.
+        """
         import pyarrow
 
         items, self._items = self._items, []
@@ -104,13 +124,22 @@ class WorkerStream:
 
 
 class Recorded:
-    """Events of a worker's machine that are recorded into a data set, item by item.
+    """Events of a worker's machine that are recorded to a data set, item by item.
+
+    begin() and end() are called around each item, flush() after a batch of items.
 
     Attributes:
         counts: event's name -> (hits, missed) so far.
     """
 
     def __init__(self, k: Kprobes, events: tuple[str, ...], folder: str) -> None:
+        """Begin to trace the events, and create the worker's stream.
+
+        Args:
+            k: the Kprobes of the worker's machine.
+            events: the events' definitions.
+            folder: folder of the data set.
+        """
         self._folder = folder
         self._recording = k.trace(*events, records=RECORDS)
         self._trace = self._recording.__enter__()
@@ -121,7 +150,7 @@ class Recorded:
 
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
-        """Return the hits and misses of each event since it was armed."""
+        """The hits and misses of each event since it was armed: name -> (hits, missed)."""
         found: dict[str, tuple[int, int]] = {}
         for name, probe in self._recording.armed:
             hits, missed = found.get(name, (0, 0))
@@ -130,9 +159,9 @@ class Recorded:
         return found
 
     def begin(self) -> None:
-        """Prepare for an item's records: write what was announced, if that is much.
+        """Prepare for an item's records: write those before, if they are many.
 
-        If the stream is gone, a new one is begun.
+        If the stream's file is gone, a new one is begun.
         """
         if self._pending > RECORDS // 2:
             self._write()
@@ -140,14 +169,14 @@ class Recorded:
             self._start_anew()
 
     def end(self, item: str) -> dict[str, Any]:
-        """Announce the records that an item has made.
+        """Assign the records since begin() to an item.
 
         Args:
             item: the item's name.
 
         Returns:
-            For the item's outcome: {"part": name of the stream, "rows": [first row, number of
-            rows]}.
+            {"part": name of the stream, "rows": [first row, number of rows]}, which the item's
+            result has to have for gather().
         """
         rows = self._part.announce(item, len(self._trace) - self._pending)
         self._pending += rows[1]
@@ -157,8 +186,8 @@ class Recorded:
         """Write the records of all items that were announced since the last call.
 
         Raises:
-            DatasetError: the disk was full meanwhile, or records were lost; all these items are to
-                be done again.
+            DatasetError: the disk was full meanwhile, or records were lost; all items since the
+                last call are to be done again.
         """
         self._write()
         if self._failed is not None:
@@ -167,9 +196,9 @@ class Recorded:
             raise failed
 
     def _write(self) -> None:
-        """Write the announced records to the part, and drop them from the trace.
+        """Write the announced records to the stream, and drop them from the trace.
 
-        A failure is kept as `_failed`: too many records, or a part that cannot be written.
+        A failure is kept as `_failed`, for flush(): too many records, or a full disk.
         """
         if self._failed is None and (
             self._trace.lost != self._lost or len(self._trace) != self._pending
@@ -198,16 +227,16 @@ class Recorded:
 
 
 def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.dataset.Dataset:
-    """Make the streams of a campaign's workers files, and return these as a data set:
+    """Turn the streams of a campaign's workers into files of Arrow, and return them as a data set:
     `gather("out", (o.result for o in outcomes))`.
 
     Call it when the campaign has ended. The columns are `item` and those of Trace.to_arrow(); every
     reader of Arrow opens the folder. Rows that no result names are dropped.
 
     Args:
-        folder: the one that the jobs have recorded into.
-        results: of all items whose records count, those of a resumed campaign's first part
-            included; results that are no mapping with "part" and "rows" are passed over.
+        folder: the folder that the jobs have recorded to (Calls.dataset).
+        results: the results of all items whose records count, those of a resumed campaign's first
+            part included; results that are no mapping with "part" and "rows" are passed over.
 
     Raises:
         DatasetError: the folder cannot be read or written, or rows that results name are not there.
@@ -247,7 +276,7 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
 
     Args:
         stream: the worker's stream of record batches.
-        kept: (first row, number of rows), ascending.
+        kept: [first row, number of rows] of each item, ascending.
 
     Raises:
         DatasetError: rows that count are not there.
@@ -278,13 +307,14 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
 
 
 def _tables(source: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
-    """Yield the schema of a stream of Arrow and an iterator of its whole tables, once.
-
-    Nothing is yielded where not even the schema was written; the tables end where the stream was
-    cut.
+    """Read a stream of Arrow that may have been cut by a kill.
 
     Args:
         source: a binary file, open for reading.
+
+    Yields:
+        Once, (schema, iterator of the tables up to where the stream was cut); nothing where not
+        even the schema was written.
     """
     import pyarrow
 
@@ -306,14 +336,14 @@ def _tables(source: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
 
 
 def _within(kept: list[Rows], first: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the runs of rows in a table that count, as (first row in the table, number of rows).
+    """Yield which rows of a table count, as (first row in the table, number of rows).
 
-    Neighbouring runs are joined.
+    Neighbouring ranges are joined.
 
     Args:
-        kept: rows of the whole stream that count, as (first row, number of rows), in order.
+        kept: rows of the whole stream that count: [first row, number of rows], in order.
         first: number in the stream of the table's first row.
-        length: rows of the table.
+        length: how many rows the table has.
     """
     start = end = 0
     for row, count in kept:

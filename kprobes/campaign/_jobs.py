@@ -22,7 +22,11 @@ _MACHINES = 4  # that a process keeps
 
 
 def _texts(words: Iterable[str]) -> tuple[str, ...]:
-    """Return texts as a tuple. Raises BadArgument: they are no list, or not all are texts."""
+    """Check that an argument is a list of texts, and return it as a tuple.
+
+    Raises:
+        BadArgument: the argument is no list, or one of its items is no text.
+    """
     look("a list of texts", words, SORTS["Sequence"])
     if isinstance(words, str):
         raise BadArgument(f"{shown(words)} is no list of texts", hint="pass (text,)")
@@ -41,15 +45,15 @@ class Calls:
 
     Attributes:
         image: an ELF file.
-        call: as the command's --call; `@input` is the address of the item's bytes (a NUL follows),
-            `len` their number.
+        call: the call as text, as the command's --call has it: `f(@input, len)`. `@input` is the
+            guest address of the item's bytes (a NUL follows), `len` their number.
         events: definitions of events that are counted.
-        before: calls that make the state which every item starts from.
-        arch: where the file does not tell.
-        timeout, max_insns: bounds of the guest's run.
-        coverage: say which blocks are executed.
-        dataset: a folder that the events' hits are recorded to, where they are to be kept and not
-            only counted; see gather().
+        before: calls, as text, that make the state which every item starts from.
+        arch: name of the architecture; None: the file tells it.
+        timeout, max_insns: bounds of each run of the guest: seconds, instructions; None: no bound.
+        coverage: True to have results say which blocks are executed.
+        dataset: a folder that the events' hits are recorded to, for gather(); None: hits are only
+            counted.
 
     Called: {"result": int, "hits": {event: n}, "missed": {event: n}}; with `coverage` also
     {"blocks": addresses, those that this process has not seen before}; with `dataset` also "part"
@@ -76,15 +80,20 @@ class Calls:
         return _bench(self).run(content, str(item))
 
     def flush(self) -> None:
-        """Write the records of the items so far; run() does so after each batch."""
+        """Write the records of the items so far to the data set; run() does so after each batch."""
         if self.dataset:
             _bench(self).flush()
 
 
 class _Bench:
-    """A process's machine for one Calls: loaded, probed, ready to be called again."""
+    """A worker process's machine for one Calls: loaded, probed, ready to be called again."""
 
     def __init__(self, job: Calls) -> None:
+        """Load the image, make the calls of `before`, arm the events, and take a snapshot.
+
+        Args:
+            job: what is to be called.
+        """
         from ..calltext import parse_call
         from ..kprobes import Kprobes
         from ..machine.unicorn.machine import UnicornMachine
@@ -115,13 +124,13 @@ class _Bench:
         """Call the function once with an input, from the machine's first state.
 
         Args:
-            content: the input.
-            name: of the item, which its records get.
+            content: bytes of the input.
+            name: name of the item, which its records in a data set get.
 
         Returns:
-            "result": what the call has returned; "hits" and "missed": event -> number; "blocks":
-            addresses of blocks that no call before has executed, with coverage; of a data set, the
-            item's rows.
+            {"result": what the call has returned, "hits" and "missed": event -> number}; with
+            coverage also "blocks": addresses of blocks that no call before has executed; with a
+            data set also "part" and "rows", as Recorded.end() returns them.
 
         Raises:
             KprobeError: the call has failed.
@@ -155,23 +164,35 @@ class _Bench:
 
 
 class _Counted:
-    """Events that are only counted."""
+    """Events of a worker's machine that are only counted; used in place of a Recorded.
+
+    Attributes:
+        counts: event's name -> (hits, missed) so far.
+    """
 
     def __init__(self, k: Kprobes, events: tuple[str, ...]) -> None:
+        """Arm the events.
+
+        Args:
+            k: the Kprobes of the worker's machine.
+            events: the events' definitions.
+        """
         self._events = [k.event(text) for text in events]
 
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
+        """The hits and misses of each event since it was armed: name -> (hits, missed)."""
         return {event.name: (event.hits, event.missed) for event in self._events}
 
     def begin(self) -> None:
-        pass
+        pass  # there are no records
 
     def end(self, item: str) -> dict[str, Any]:
+        """Return {}: the item has no rows in a data set."""
         return {}
 
     def flush(self) -> None:
-        pass
+        pass  # there are no records
 
 
 @lru_cache(_MACHINES)
@@ -189,7 +210,7 @@ class Checks:
     "simulate", "step+simulate", "refuse"; see Verdict), "boostable", "optimizable".
 
     Attributes:
-        arch: where files do not tell.
+        arch: name of the architecture; None: the files tell it.
 
     Raises, called: ImageError.
     """

@@ -23,8 +23,13 @@ class JournalError(KprobeError):
 
 @frozen
 class JournalEntry:
-    """A line of the journal. item: its name. result: as JSON gives it back, or None. error: a
-    sentence, or empty.
+    """An item's outcome, as a line of a journal has it.
+
+    Attributes:
+        item: the item as text.
+        result: the job's result, as JSON gives it back; None where there is an error.
+        error: "CLASS: MESSAGE"; "": there is no error.
+        seconds: how long the item took.
     """
 
     item: str
@@ -34,34 +39,37 @@ class JournalEntry:
 
 
 def _line(content: dict[str, Any]) -> bytes:
+    """Return the bytes of a line of the journal: an object in JSON."""
     return json.dumps(content).encode() + b"\n"
 
 
 def entry_of(outcome: Outcome[Any, Any]) -> JournalEntry:
-    """Return an outcome as the journal has it: the item as text, the error as "CLASS: MESSAGE", ""
-    without one, and the seconds rounded to microseconds.
-    """
+    """Return an outcome as a journal has it, with the seconds rounded to microseconds."""
     said = "" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
     return JournalEntry(str(outcome.item), outcome.result, said, round(outcome.seconds, 6))
 
 
 @checked()
 class Journal:
-    """A file of JSON lines: which campaign it is, then an outcome a line. What stands in it is not
-    done again.
+    """A file of a campaign's outcomes, so that a campaign which was killed goes on with the rest.
 
-    A line that a kill has cut is dropped. For use as a context manager.
+    The file has lines of JSON: which campaign it is, then a line for each outcome. A line that a
+    kill has cut is dropped. A context manager.
 
     Attributes:
-        entries: by item, those that were there and those noted since.
+        entries: item as text -> its entry: those that the file had, and those noted since.
 
     Raises:
         JournalError: the file is something else, or another campaign's.
     """
 
     def __init__(self, path: str | Path, campaign: str) -> None:
-        """path: made where it is not there. campaign: what is done, in words; a journal goes on
-        with the same only.
+        """Open the file, or create it, and read the outcomes that it has.
+
+        Args:
+            path: path of the file.
+            campaign: what the campaign does, in words of the caller's; they must be those that the
+                file was made with.
         """
         self._path = Path(path)
         self._campaign = campaign
@@ -77,7 +85,7 @@ class Journal:
         """Read the file's outcomes into `entries`.
 
         Returns:
-            The bytes of its whole lines; 0: there is no file, or its first line is not whole.
+            How many bytes its whole lines have; 0: there is no file, or its first line is cut.
 
         Raises:
             JournalError: the file is no journal, or another campaign's.
@@ -107,17 +115,26 @@ class Journal:
         return whole
 
     def _write(self, line: dict[str, Any]) -> None:
-        """Write a line at once."""
+        """Append a line to the file, and flush it."""
         self._file.write(_line(line))
         self._file.flush()
 
     def left(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Yield the items that the journal has not, by `str(item)`."""
+        """Yield those items that have no entry yet, by `str(item)`: what is left to do."""
         return (item for item in items if str(item) not in self.entries)
 
     def note(self, outcome: Outcome[Any, Any]) -> JournalEntry:
-        """Write an outcome down, before anything is made of it. Its result must be what JSON can
-        say. Raises JournalError, BadArgument.
+        """Append an outcome to the file, and add it to `entries`.
+
+        Args:
+            outcome: what run() gave; its result must be what JSON can say.
+
+        Returns:
+            The new entry.
+
+        Raises:
+            JournalError: JSON cannot say the result, or the journal is closed.
+            BadArgument: `outcome` is no Outcome.
         """
         if not isinstance(outcome, Outcome):
             raise BadArgument(f"outcome is {shown(outcome)}", hint="pass what run() gives")
@@ -141,6 +158,7 @@ class Journal:
         return entry
 
     def close(self) -> None:
+        """Close the file: nothing can be noted any more."""
         self._file.close()
 
     def __enter__(self) -> Journal:
@@ -163,10 +181,10 @@ def merged(results: Iterable[Any]) -> Any:
     nothing. A result that has a method `merged(other)` is merged by that.
 
     Args:
-        results: of the items.
+        results: the result of each item.
 
     Returns:
-        What they give together; None: there were none.
+        The merged result; None: there were none, or all are None.
 
     Raises:
         TypeError: two kinds that do not go together.

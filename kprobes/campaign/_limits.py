@@ -15,8 +15,11 @@ _MOST = (1 << 62) - 1
 def check_limit(memory: int | None) -> None:
     """Check that `limited(memory)` can work, without limiting this process.
 
+    Args:
+        memory: bytes; None: no limit.
+
     Raises:
-        BadArgument: not a positive number of bytes, or more than a process can have.
+        BadArgument: `memory` is not positive, or more than a process can have.
         Unsupported: this system has no such limit.
     """
     if memory is None:
@@ -31,12 +34,12 @@ def check_limit(memory: int | None) -> None:
 
 @contextmanager
 def limited(memory: int | None) -> Iterator[None]:
-    """Limit this process's memory while the context is entered.
+    """Limit the memory of this process inside a with block.
 
-    Only for a worker: what other threads allocate meanwhile fails, too.
+    What asks for more gets a MemoryError, in other threads, too: only for a worker process.
 
     Args:
-        memory: bytes beyond what the process has now, as check_limit() takes them. None: no limit.
+        memory: bytes beyond what the process has now; None: no limit.
     """
     if memory is None:
         yield

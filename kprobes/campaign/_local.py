@@ -18,14 +18,25 @@ START = "fork" if sys.platform == "linux" else None
 
 
 class Local(Executor):
-    """An Executor over processes that die alone: what crashes or exceeds its time costs one task.
+    """An Executor over processes of this machine, each of which may die alone.
+
+    A task that crashes its process, or takes too long, fails alone.
 
     Attributes:
-        workers: how many.
-        timeout: seconds a task may take, or None; its process is killed then.
+        workers: how many processes there are.
+        timeout: seconds that a task may take before its process is killed; None: no limit.
     """
 
     def __init__(self, workers: int, timeout: float | None) -> None:
+        """Make the pool of processes.
+
+        Args:
+            workers: how many processes.
+            timeout: seconds that a task may take; None: no limit.
+
+        Raises:
+            Unsupported: pebble is not installed.
+        """
         try:
             from pebble import ProcessPool
         except ImportError:
@@ -39,7 +50,10 @@ class Local(Executor):
         self._pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context(START))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run fn(*args, **kwargs) in a process. A future whose time is over raises TimeoutError."""
+        """Have fn(*args, **kwargs) called in a process, and return a future of its result.
+
+        The future raises TimeoutError where the task takes longer than `timeout`.
+        """
         future: Future[Any] = self._pool.schedule(
             fn, args=args, kwargs=kwargs, timeout=self.timeout
         )
@@ -49,7 +63,7 @@ class Local(Executor):
         """End the processes; no task can be submitted afterwards.
 
         Args:
-            wait: return when all processes have ended.
+            wait: True: return when all processes have ended; False: return at once.
             cancel_futures: True: processes that work are killed; False: they end their tasks first.
         """
         if cancel_futures:

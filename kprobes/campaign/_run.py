@@ -71,8 +71,9 @@ def run(
     jobs: int | None = None,
     memory: int | None = None,
 ) -> Iterator[Outcome[Item, Result]]:
-    """Do `job(item)` for every item; outcomes come as they are ready, one for each item, in no
-    order.
+    """Call `job(item)` for every item in worker processes; yield outcomes as they are ready.
+
+    Each item has one outcome; they come in no order.
 
     Items are taken from the iterable as workers become free: it may be endless. Short ones travel
     in batches; where a batch dies, each of its items is tried alone, so that a crash or a hang of
@@ -82,7 +83,7 @@ def run(
         job: a function or object that can be pickled; so must its results. What it raises is that
             item's `error`. Where it has a method flush(), that is called in the worker after each
             batch, before outcomes go home.
-        items: what can be pickled.
+        items: objects that can be pickled.
         executor: any `concurrent.futures.Executor`, for instance dask's `Client.get_executor()`; it
             is not shut down. None: processes of this machine, by pebble.
         timeout: seconds that an item may take. On this machine its process is killed then, and
@@ -118,7 +119,7 @@ def _outcomes(
     memory: int | None,
     left: int | None,
 ) -> Iterator[Outcome[Any, Any]]:
-    """Yield an outcome for each item as it is ready. The arguments are those of run(), checked.
+    """Yield an outcome for each item as it is ready: run() after its checks.
 
     Args:
         job: what is done for each item.
@@ -143,9 +144,9 @@ class _Batch:
 
     Attributes:
         items: the items.
-        alone: nothing else is under way, so that these items have ended a worker that dies.
-        since: when they began to run, by time.monotonic(), as far as can be told; None: not yet.
-        number: of the batch, from 1.
+        alone: True where nothing else is under way: if a worker dies, these items are the cause.
+        since: time.monotonic() when the items began to run, as far as can be told; None: not yet.
+        number: number of the batch, from 1.
     """
 
     items: list[Any]
@@ -159,10 +160,10 @@ class Work:
     """A batch as it is sent to a worker: one object, into which executors do not look.
 
     Attributes:
-        job: what is done for each item.
+        job: called with each item.
         items: the items.
         memory: bytes that an item may take beyond what the worker has; None: no limit.
-        sign: announces which item is worked at; None: nothing does.
+        sign: tells the campaign which item is worked at; None: it is not told.
     """
 
     job: Callable[[Any], Any]
@@ -171,15 +172,20 @@ class Work:
     sign: Sign | None = None
 
     def __dask_tokenize__(self) -> str:
-        """dask takes calls with the same arguments for one, and would read every item to see that
-        they are.
+        """Return a new text, by which dask takes this batch for unlike any other.
+
+        Otherwise dask reads every item, to do batches with the same items only once.
         """
         return uuid4().hex
 
 
 @frozen(eq=False)
 class Fates:
-    """The outcomes of a batch: (result, error, seconds) of each item; one object, as Work is."""
+    """The outcomes of a batch, as the worker sends them back: one object, as Work is.
+
+    Attributes:
+        of: (result or None, error or None, seconds) of each item, in their order.
+    """
 
     of: list[tuple[Any, BaseException | None, float]]
 
@@ -189,22 +195,22 @@ class _Run:
     """The loop that hands batches of items to an executor, and gathers their outcomes.
 
     Attributes:
-        job: what is done for each item.
-        items: those that were not handed over.
+        job: called with each item, in a worker.
+        items: the items that were not handed over yet.
         executor: runs batches.
         timeout: seconds that an item may take; None: no limit.
-        workers: how many.
+        workers: how many workers there are.
         left: number of items that were not handed over; None: it is not known.
         memory: bytes that an item may take beyond what its worker has; None: no limit.
-        batches: how many were handed over.
-        size: items in the next batch.
-        short: items that a batch has at least where few are left.
+        batches: how many batches were handed over.
+        size: how many items the next batch has.
+        short: how many items a batch has at least where few are left.
         singly: items to be tried alone, since their batch died.
         suspects: items that died alone while others waited for the same worker.
-        under_way: future -> its batch.
-        killed_in_time: the executor itself ends items that take too long.
-        batch_seconds: what a batch is to take.
-        largest: items of a batch at most.
+        under_way: future of a batch that was handed over -> the batch.
+        killed_in_time: True where the executor itself ends items that take too long.
+        batch_seconds: seconds that a batch is to take.
+        largest: how many items a batch has at most.
     """
 
     job: Callable[[Any], Any]
@@ -232,7 +238,7 @@ class _Run:
             self.largest = CLUSTER_BATCH
 
     def outcomes(self) -> Iterator[Outcome[Any, Any]]:
-        """Yield an outcome for each item as it is ready."""
+        """Run the loop: hand over batches, and yield an outcome for each item as it is ready."""
         while True:
             while len(self.under_way) < WINDOW * self.workers and (batch := self._next()):
                 self._hand_over(batch)
@@ -243,7 +249,7 @@ class _Run:
             yield from self._overdue()
 
     def _hand_over(self, batch: _Batch) -> None:
-        """Submit a batch to the executor; number it."""
+        """Give a batch its number, submit it to the executor, and add it to `under_way`."""
         batch.number = self.batches = self.batches + 1
         by_signs = isinstance(self.executor, DaskStates) and self.timeout is not None
         sign = (
@@ -256,8 +262,10 @@ class _Run:
         ] = batch
 
     def _ended(self) -> set[Future[Any]]:
-        """Wait until batches have ended, or it is time to call _overdue(); return the ended
-        ones.
+        """Wait until a batch has ended, or it is time to call _overdue().
+
+        Returns:
+            The futures of batches that have ended; perhaps none.
         """
         if not isinstance(self.executor, DaskStates):
             patience = _TICK if self.timeout and not self.killed_in_time else None
@@ -269,7 +277,7 @@ class _Run:
         return done
 
     def _next(self) -> _Batch | None:
-        """Return the next batch; None: there is none now.
+        """Choose the items of the next batch; None: none can be handed over now.
 
         Items whose batch died come first, each alone. Items that died alone are tried again when
         nothing else is under way.
@@ -290,12 +298,12 @@ class _Run:
     def _finished(self, future: Future[Any], batch: _Batch) -> Iterator[Outcome[Any, Any]]:
         """Yield the outcomes of a batch that has ended, and adapt the size of further batches.
 
-        Where the batch has died its items are put aside, to be tried alone. An item that was alone
-        fails.
+        Where the batch has died, its items are put aside, to be tried alone. An item that was alone
+        has failed: its outcome is the error.
 
         Args:
-            future: of the batch.
-            batch: its items.
+            future: the batch's future, which is done.
+            batch: the batch.
         """
         try:
             fates = future.result().of
@@ -316,7 +324,9 @@ class _Run:
             yield Outcome(item, *fate)
 
     def _overdue(self) -> Iterator[Outcome[Any, Any]]:
-        """Give up items that another executor has not brought back in time; yield their outcomes.
+        """Give up items that take longer than `timeout`, and yield their outcomes.
+
+        Nothing is done where the executor itself ends such items.
 
         Other items of their batches are put aside, to be tried alone.
         """
@@ -350,7 +360,7 @@ class _Run:
 
 
 def attempt(work: Work) -> Fates:
-    """Do a batch of work, in a worker: call the job for each item, then its flush().
+    """Do a batch of work: call the job with each item, then its flush(). Runs in a worker.
 
     Args:
         work: the batch.
@@ -383,7 +393,10 @@ def _silent(index: int) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """Return the error in a form that survives the way back, without the frames it came through."""
+    """Return an error that can be pickled: the same, or a RuntimeError with its class and message.
+
+    Traceback, cause and context are taken from the error.
+    """
     import pickle
 
     error.__traceback__ = None

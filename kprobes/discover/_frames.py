@@ -28,8 +28,8 @@ class _Encoding:
 
     Attributes:
         size: bytes of a pointer.
-        relative: True where it counts from its own address.
-        signed: True for a signed number.
+        relative: True where a pointer is a distance from its own address.
+        signed: True where a pointer is a signed number.
     """
 
     size: int
@@ -38,13 +38,13 @@ class _Encoding:
 
 
 def frame_ranges(table: bytes, address: int, bits: int, order: str) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the code that each entry of an `.eh_frame` is for.
+    """Yield (start, end) addresses of the code that each entry of an `.eh_frame` is for.
 
     Args:
         table: the section's bytes.
-        address: the section's address.
-        bits: bits of a pointer.
-        order: "little" or "big".
+        address: guest address of the section.
+        bits: bits of a pointer of the guest's.
+        order: the guest's byte order, "little" or "big".
     """
     encodings: dict[int, _Encoding | None] = {}
     mask, at = (1 << bits) - 1, 0
@@ -117,11 +117,11 @@ def _encoding(common: bytes, bits: int) -> _Encoding | None:
 
 
 def _leb128(data: bytes, at: int) -> int:
-    """Return the offset behind a LEB128 number.
+    """Pass over a LEB128 number: return the offset of the byte behind it.
 
     Args:
-        data: the bytes.
-        at: offset of the number.
+        data: the bytes that have the number.
+        at: offset of the number's first byte.
     """
     while at < len(data) and data[at] & 0x80:
         at += 1
@@ -135,8 +135,8 @@ def index_starts(table: bytes, address: int, order: str) -> Iterator[int]:
 
     Args:
         table: the section's bytes.
-        address: the section's address.
-        order: "little" or "big".
+        address: guest address of the section.
+        order: the guest's byte order, "little" or "big".
     """
     for at in range(0, len(table) - 7, 8):
         word = int.from_bytes(table[at : at + 4], order)  # type: ignore[arg-type]

@@ -44,10 +44,10 @@ class Found:
     Attributes:
         address: address of its first instruction, without mode bits.
         size: bytes up to its end as far as is known, or to the next function.
-        mode: mode bits of its code.
+        mode: mode bits of its code, such as Thumb's 1.
         why: what told of it: "symbol", "unwind table", "section" (it begins there), "header",
             "pointer", "call", "jump", "gap", "opening".
-        name: its symbol's name.
+        name: its symbol's name; `fn_ADDRESS` where it had none.
     """
 
     address: int
@@ -101,6 +101,12 @@ class _Search:
     """The search through one image. Its steps add to `_known`, address -> (mode bits, why)."""
 
     def __init__(self, machine: Any, layout: CodeLayout) -> None:
+        """Read the image's text from guest memory; nothing is searched yet.
+
+        Args:
+            machine: the guest's machine.
+            layout: where the image has text, unwind tables and words of data.
+        """
         self._machine = machine
         self._layout = layout
         self._arch: Arch = machine.arch
@@ -206,9 +212,10 @@ class _Search:
         return self._mode_at(self._machine.regs.pc)
 
     def _usual_mode(self) -> int:
-        """Return the mode bits of most known functions.
+        """Return the mode bits that most known functions have.
 
-        Without any, those of the image's entry; without that, the architecture's lowest.
+        Where no function is known, those of the image's entry; without an entry, the architecture's
+        lowest.
         """
         modes = [mode for mode, _ in self._known.values()]
         for address in self._layout.starts[: 0 if modes else 1]:
@@ -266,7 +273,7 @@ class _Search:
     # --- whole text
 
     def _sweep(self) -> None:
-        """Decode all text, and add what it tells (calls, jumps, ends) to the sweeper's findings."""
+        """Decode all text from end to end; calls, jumps and ends go into the sweeper's findings."""
         for stretch in self._text:
             inside = {
                 address: mode
@@ -337,10 +344,13 @@ class _Search:
                 return
 
     def _before_local(self, address: int) -> int:
-        """Return the address of the function's global entry, of an address that is called.
+        """Return the address where a function begins that is called at an address.
 
-        On PowerPC64 a call may go to a function's local entry, 4 or 8 bytes behind the global one;
-        other addresses are returned as they are.
+        On PowerPC64 a call may go to a function's local entry, 4 or 8 bytes behind the global one,
+        which is returned. Other addresses are returned as they are.
+
+        Args:
+            address: the address that is called, without mode bits.
         """
         entry = self._arch.pointers.code_address
         for before in (8, 4):
@@ -413,9 +423,7 @@ class _Search:
                 self._add(address, mode or self._mode_at(address), POINTER)
 
     def _jumps(self) -> None:
-        """Add the functions that unconditional jumps out of other functions lead to (tail
-        calls).
-        """
+        """Add the functions that unconditional jumps out of a function lead to (tail calls)."""
         sweep, known = self._sweeper.sweep, sorted(self._known)
         new = []
         for at, target in sweep.jumps:
@@ -524,7 +532,9 @@ class _Search:
         return None, blank
 
     def _behind_end(self, address: int) -> bool:
-        """Return True where the code in front of an address (and of padding) never reaches it.
+        """Return True where an address is the first behind an end of code and its padding.
+
+        So the code in front of it never falls through to it.
 
         Args:
             address: where a function is thought to begin.
@@ -575,7 +585,7 @@ class _Search:
 
         Args:
             queue: addresses of known functions; emptied.
-            covered: (start, end) of each function that was decoded, sorted; added to.
+            covered: (start, end) of each function that was decoded, sorted; filled.
         """
         sweep = self._sweeper.sweep
         while queue:
@@ -612,7 +622,11 @@ class _Search:
     # --- helpers
 
     def _opens(self, address: int) -> bool:
-        """Return True where the code at an address begins as functions usually do."""
+        """Return True where code begins as functions of the architecture usually do.
+
+        Args:
+            address: an address in text.
+        """
         stretch, opens = (
             self._stretch(address),
             self._arch.walking.opens.get(self._mode_at(address)),
@@ -629,8 +643,8 @@ class _Search:
             why: what told of it, one of Found.why.
 
         Returns:
-            False, with nothing added: it is known, it is in no text, or it is a linker's stub and
-            `why` is CALL, JUMP, GAP or OPENING.
+            True: it was added. False: it is known already, it is in no text, or it is a linker's
+            stub and `why` is CALL, JUMP, GAP or OPENING.
         """
         if address in self._known or self._stretch(address) is None:
             return False
@@ -640,8 +654,11 @@ class _Search:
         return True
 
     def _is_stub(self, address: int) -> bool:
-        """Return True where the code at an address is a linker's stub, which calls another
+        """Return True where the code at an address is a linker's stub (PLT), which calls another
         module.
+
+        Args:
+            address: an address in text.
         """
         stretch, stubs = self._stretch(address), self._arch.walking.stubs
         assert stretch is not None
@@ -653,9 +670,7 @@ class _Search:
         return self._text[n] if n >= 0 and address < self._text[n].end else None
 
     def _inside_frame(self, address: int) -> bool:
-        """Return True where an address is within a function of an unwind table, behind its
-        start.
-        """
+        """Return True where an address is in the midst of a function that has an unwind entry."""
         n = bisect.bisect_left(self._frames, (address, 0)) - 1
         return n >= 0 and self._frames[n][0] < address < self._frames[n][1]
 
@@ -694,12 +709,14 @@ class _Search:
 
 
 def _behind(starts: list[int]) -> Iterable[int]:
-    """Return, for each of sorted addresses, the address that follows it; for the last, 1 << 64."""
+    """Return for each of sorted addresses the next one in the list; for the last 1 << 64."""
     return [*starts[1:], 1 << 64] if starts else []
 
 
 def _covers(ranges: list[tuple[int, int]], address: int) -> bool:
-    """Return True where an address lies in one of the last nine ranges that begin up to it.
+    """Return True where an address lies in one of the ranges of functions.
+
+    Ranges may overlap: the nine that begin last at or before the address are looked at.
 
     Args:
         ranges: (start, end) of each, sorted.

@@ -14,7 +14,7 @@ _DECIDING = 8  # bytes at most by which instructions are remembered
 
 @define
 class Sweep:
-    """The findings of a sweep, by address.
+    """What decoding has found out about code, by addresses.
 
     Attributes:
         calls: target -> how many direct calls lead there. Targets have their mode bits.
@@ -23,7 +23,7 @@ class Sweep:
         backward: target of a conditional branch that leads back -> address of the last such branch.
         ends: addresses behind instructions that never fall through, and behind their delay slots.
         returns: addresses behind calls: where calls return to, unless they never do.
-        computed: addresses of computed jumps within functions.
+        computed: addresses of indirect jumps.
         starts: addresses of instructions.
         data: address of data amid code that an instruction reads -> where the data end.
         passed: the same, for data in front of the instruction: they were decoded by then.
@@ -46,10 +46,10 @@ class _Kind:
     """A kind of instructions, whose first bytes are the same and decide all that a sweep asks.
 
     Attributes:
-        size: bytes.
-        name: their row's name.
-        distance: how many of their bytes are in front of the distance from behind them to their
-            target; 0: they have none.
+        size: bytes of such an instruction.
+        name: name of its row in the architecture's table.
+        distance: offset in the instruction of the distance to its target, which counts from behind
+            the instruction; 0: it has no target.
         links: True for calls.
         falls_through: True where they may go on to the next instruction.
     """
@@ -65,6 +65,12 @@ class Sweeper:
     """Decodes stretches of code of one architecture, and adds what they tell to `sweep`."""
 
     def __init__(self, arch: Arch, sweep: Sweep) -> None:
+        """Prepare; nothing is decoded yet.
+
+        Args:
+            arch: the architecture.
+            sweep: the findings, which are added to.
+        """
         self._arch = arch
         self.sweep = sweep
         self._falls = True  # the last instruction goes on to the next one, as far as is known
@@ -91,11 +97,12 @@ class Sweeper:
         """Decode a stretch of code, and add what it tells to the findings.
 
         Args:
-            code: its bytes, and some behind it.
+            code: bytes of the stretch, and some behind it.
             start: address of the first byte.
-            end: address behind the last.
-            known: where instructions are known to begin in it -> the mode bits there, in order.
-            data_end: (address) -> where the data amid code end that lie there; 0 where there are
+            end: address behind the stretch's last byte.
+            known: address in the stretch where an instruction is known to begin -> its mode bits;
+                in order.
+            data_end: (address) -> end of the data amid code that lie at that address; 0: there are
                 none.
             mode: mode bits of the code at the stretch's start.
         """
@@ -119,12 +126,12 @@ class Sweeper:
             start: address of its first instruction.
             end: address where it ends at the latest.
             mode: mode bits of its code.
-            data_end: (address) -> where the data amid code end that lie there; 0 where there are
+            data_end: (address) -> end of the data amid code that lie at that address; 0: there are
                 none.
 
         Returns:
-            The address behind it, at most `end`. Where data or bytes that are no instruction were
-            met before its end, their address.
+            The address behind the function, at most `end`. Where data or bytes that are no
+            instruction were met before, their address.
         """
         at, far = start, start
         while at < end:
@@ -289,11 +296,11 @@ class Sweeper:
 
 
 def fills(raw: bytes, name: str) -> bool:
-    """Return True for an instruction with which compilers pad code.
+    """Return True for an instruction with which compilers pad code, such as a nop.
 
     Args:
-        raw: its bytes.
-        name: its name.
+        raw: the instruction's bytes.
+        name: the instruction's name.
     """
     return (
         "nop" in name.lower()

@@ -18,7 +18,12 @@ from .target import Target
 
 
 def _number(name: str, of_linux: int) -> int:
-    """Return a signal's number here, or Linux's where the operating system has no such signal."""
+    """Return the number of a signal on this computer.
+
+    Args:
+        name: the signal's name: "SIGSEGV".
+        of_linux: Linux's number, returned where the operating system has no such signal.
+    """
     found = getattr(signal, name, of_linux)
     return int(found)
 
@@ -43,12 +48,13 @@ Map = ctypes.Array[ctypes.c_uint8]
 
 @frozen
 class Fate:
-    """The end of a run.
+    """How a run has ended.
 
     Attributes:
         signal: number of the signal that a process would have died of; 0: the run returned.
         error: what the run raised; None: it returned.
-        timeout: True where the run has reached a bound of its own.
+        timeout: True where the run was ended by a bound: the caller's seconds, or one of the
+            target's own, such as a number of instructions.
     """
 
     signal: int = 0
@@ -60,7 +66,7 @@ FINE = Fate()
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal that a Fate has."""
+    """Return the name of a signal, given by its number, which must be one that a Fate can have."""
     return next(name for name, known in _NUMBERS.items() if known == number)
 
 
@@ -70,11 +76,13 @@ class OutOfTime(Exception):
 
 @contextmanager
 def within(seconds: float | None) -> Iterator[None]:
-    """Raise OutOfTime in the body after so many seconds; the guest is stopped for it.
+    """Limit the time of a with block: OutOfTime is raised in it after so many seconds.
+
+    A guest that runs in the block is stopped. Works by a signal, so in the main thread only: in
+    others there is no limit.
 
     Args:
-        seconds: None: never. In other threads than the main one there is no limit, either: they get
-            no signals.
+        seconds: the limit; None: there is none.
     """
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
@@ -93,7 +101,7 @@ def within(seconds: float | None) -> Iterator[None]:
 
 
 def _signalled_after(seconds: float) -> Callable[[], object]:
-    """Have Python's handler of _LATE called after so many seconds.
+    """Have Python's handler of the signal _LATE called after so many seconds, by a timer.
 
     Returns:
         A function without arguments that cancels the call.
@@ -109,7 +117,7 @@ def _signalled_after(seconds: float) -> Callable[[], object]:
 
 
 class InputRunner:
-    """Runs inputs. The guest goes back to its first state before each run.
+    """Runs inputs in a target, each from the guest's state of when this object was made.
 
     Attributes:
         target: what is run.
@@ -122,13 +130,14 @@ class InputRunner:
         spans: Spans = (),
         comparisons: bool = False,
     ) -> None:
-        """
+        """Take a snapshot of the target's guest, and have its edges counted from now on.
+
         Args:
-            target: in the state that every run begins from.
-            counters: the map that edges are counted into, which the caller clears; None: they are
-                not counted.
-            spans: (start, end) of guest code that is counted; empty: all.
-            comparisons: True where equal bytes of comparisons are counted as well.
+            target: the target, in the state that every run begins from.
+            counters: AFL's map of edges: a byte for each, counted up; the caller clears it. None:
+                edges are not counted.
+            spans: (start, end) of guest code whose edges are counted; empty: all.
+            comparisons: True where equal bytes of comparisons are counted in the map as well.
 
         Raises:
             Unsupported: the engine does not report comparisons of this architecture.
@@ -143,15 +152,17 @@ class InputRunner:
         self._start = machine.snapshot()
 
     def run(self, data: bytes, seconds: float | None = None) -> Fate:
-        """Run an input from the guest's first state. Nothing that the run raises is raised.
+        """Run an input from the guest's first state, and say how the run has ended.
+
+        Errors of the run are not raised.
 
         Args:
             data: the input.
-            seconds: what the run may take; None: as long as it likes.
+            seconds: what the run may take; None: there is no limit.
 
         Returns:
-            FINE, or the signal that stands for the failure, with the error; of a run that has taken
-            too long, SIGKILL with an OutOfTime.
+            FINE, or a Fate with the error and the signal that stands for it: SIGKILL for a run that
+            has taken too long.
         """
         if seconds is None:
             return self._run(data)
@@ -162,7 +173,7 @@ class InputRunner:
             return Fate(_NUMBERS["SIGKILL"], error, timeout=True)
 
     def _run(self, data: bytes) -> Fate:
-        """Restore the guest's first state, run one input, and say what came of it.
+        """Restore the guest's first state, run one input, and say how the run has ended.
 
         Args:
             data: the input.

@@ -22,17 +22,18 @@ _OUTSIDE = "?"
 
 
 class Crash(KprobeError):
-    """An oracle has found an error of the guest's. Raise it in a handler, or in a target's
-    fuzz().
+    """An error of the guest's, found by a check of the user's own (an oracle).
+
+    Raise it in a probe's handler, or in a target's fuzz(): the run counts as a crash.
     """
 
 
 @frozen
 class CodePlace:
-    """An address of guest code, in words.
+    """An address of guest code, with its names for people.
 
     Attributes:
-        address: of the guest.
+        address: the guest address.
         name: "function+0xOFFSET", or the address.
         line: "FILE:LINE" of the source; "" where that is not known.
     """
@@ -44,20 +45,20 @@ class CodePlace:
 
 @frozen
 class Finding:
-    """A crash, as it is kept and reported.
+    """A crash of a run, as it is kept and reported.
 
     Attributes:
         hash: the same for crashes that have the same signal, kind and innermost functions.
         signal: name of the signal that a process would have died of.
         kind: class of the error: "GuestFault", or an oracle's, behind a slash what that has found.
         reason: what the error says.
-        access: of a fault: "read", "write", "fetch" ...; "" of others.
-        address: that a fault's access was to; None: not known.
-        registers: name -> value, where the guest stopped.
-        stack: innermost first.
+        access: the access that has faulted: "read", "write", "fetch" ...; "" of other errors.
+        address: guest address of that access; None: not known, or no fault.
+        registers: name of a register -> value, where the guest stopped.
+        stack: where the guest stopped, then its callers, innermost first.
         incomplete: True where the stack's outermost caller was not reached.
         path: the blocks that the guest executed last, the latest last.
-        details: what an oracle says beyond that, a line each.
+        details: what an oracle says beyond `reason`, a line each.
     """
 
     hash: str
@@ -78,7 +79,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Finding:
-        """Make a finding of what to_json() gave."""
+        """Make a finding of a value that to_json() gave."""
         known = dict(value)
         known["stack"] = [CodePlace(**place) for place in known["stack"]]
         known["path"] = [CodePlace(**place) for place in known["path"]]
@@ -88,16 +89,18 @@ class Finding:
 def examine(
     bench: InputRunner, data: bytes, seconds: float | None = None
 ) -> tuple[Fate, Finding | None]:
-    """Run an input, and find out what goes wrong. It takes many times as long as a plain run.
+    """Run an input again, and describe the crash that it leads to.
+
+    The run's last blocks are recorded, so it takes many times as long as a plain one.
 
     Args:
-        bench: runs it.
+        bench: runs the input.
         data: the input.
-        seconds: what the run may take; None: as long as it likes.
+        seconds: what the run may take; None: there is no limit.
 
     Returns:
-        The run's fate, and the finding; None: nothing went wrong this time, or the run reached a
-        bound.
+        (how the run has ended, the finding). The finding is None where nothing went wrong this
+        time, or the run was ended by a bound.
     """
     machine = bench.target.machine
     blocks = machine.last_blocks(PATH)
@@ -136,10 +139,13 @@ def examine(
 
 
 def _told(error: Exception) -> tuple[str, list[str]]:
-    """Return the kind of an error for a Finding, and the lines that it has beyond its message.
+    """Return the kind of an error for Finding.kind, and its lines for Finding.details.
 
-    An oracle's error may have a `finding`, as those of a heap check have: an object with a `kind`,
-    whose text has more lines than the message, other stacks for instance.
+    An oracle's error may have an attribute `finding`, as those of a heap check have: an object with
+    a `kind`, whose text has more lines than the message, other stacks for instance.
+
+    Args:
+        error: what the run raised.
 
     Returns:
         ("CLASS/KIND", the lines of the finding's text but the first); ("CLASS", []) without a
@@ -153,7 +159,7 @@ def _told(error: Exception) -> tuple[str, list[str]]:
 
 
 def _registers(machine: UnicornMachine) -> dict[str, int]:
-    """Return the values of the registers that can be read, by name."""
+    """Return name -> value of the registers that can be read."""
     found = {}
     for name in machine.regs.names:
         with suppress(KprobeError):
@@ -162,7 +168,15 @@ def _registers(machine: UnicornMachine) -> dict[str, int]:
 
 
 def _stack(bench: InputRunner) -> tuple[list[CodePlace], bool]:
-    """Return the stack where the guest stopped, and True if callers are missing."""
+    """Walk the stack of the guest, which has stopped.
+
+    Args:
+        bench: has the target, whose Kprobes, if it has one, walks the stack.
+
+    Returns:
+        (places, innermost first; True if outer callers are missing). Where the stack cannot be
+        walked, only the place where the guest stopped.
+    """
     machine = bench.target.machine
     try:
         if bench.target.kprobes is not None:
@@ -178,10 +192,10 @@ def _stack(bench: InputRunner) -> tuple[list[CodePlace], bool]:
 
 
 def _place(machine: UnicornMachine, address: int, returns: bool = False) -> CodePlace:
-    """Describe a code address.
+    """Return a code address with its symbol and its source line.
 
     Args:
-        machine: the guest's.
+        machine: the guest's machine.
         address: the address.
         returns: True for a return address: the line is that of the call before it.
     """
@@ -202,8 +216,8 @@ def _hash(
     there stands for it.
 
     Args:
-        machine: names functions.
-        kind: words for the kind of crash.
+        machine: the guest's machine, whose symbols name functions.
+        kind: words for the kind of crash, which are hashed, too.
         stack: code addresses, innermost first, at least one; FRAMES of them count.
         path: addresses of the last executed blocks, the oldest first.
     """
@@ -223,10 +237,10 @@ def _hash(
 
 
 def _function(machine: UnicornMachine, address: int) -> str:
-    """Return the name of the function at an address, as hashes have it.
+    """Return the name of the function at an address, as _hash() uses it.
 
     Args:
-        machine: has symbols and images.
+        machine: the guest's machine, which has symbols and images.
         address: a code address.
 
     Returns:

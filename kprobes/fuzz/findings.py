@@ -21,7 +21,14 @@ _INPUT: Final = "input"
 
 @define
 class _KnownFinding:
-    """A finding so far. bytes: of its input."""
+    """A finding, and the smallest of the inputs that have led to it so far.
+
+    Attributes:
+        finding: the finding of that input.
+        input: path of that input.
+        bytes: size of that input.
+        count: how many inputs have led to the finding.
+    """
 
     finding: Finding
     input: str
@@ -31,11 +38,11 @@ class _KnownFinding:
 
 @define
 class Findings:
-    """Findings by their hash. Of several inputs that lead to one the smallest is kept.
+    """Collects the findings of a replay, one for each hash, with the smallest input for each.
 
     Attributes:
-        words: words of the command that repeats a finding, all but the input.
-        folder: where they are written as they come; None: nowhere.
+        words: words of the command that repeats a finding; the input's path is added to them.
+        folder: folder that findings are written to as they come; None: they are not written.
     """
 
     words: Sequence[str]
@@ -43,14 +50,14 @@ class Findings:
     _known: dict[str, _KnownFinding] = field(factory=dict, init=False)
 
     def note(self, item: str, result: Any) -> None:
-        """Note what a run has found, and write it down.
+        """Add the finding of a run, if it has one; write it to the folder if it is new or smaller.
 
         Args:
-            item: the input's path.
-            result: what Replay said of it; None: nothing.
+            item: path of the run's input.
+            result: the value that Replay returned for it; None: the item has failed.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the finding cannot be written, or the input cannot be read.
             KeyError, TypeError, ValueError: the result is none of Replay's.
         """
         if not isinstance(result, dict) or result["finding"] is None:
@@ -69,7 +76,7 @@ class Findings:
         self._write(known)
 
     def _write(self, known: _KnownFinding) -> None:
-        """Write a finding's input and reports into the folder, if there is one."""
+        """Write a finding's input and reports to folder/crashes/HASH; nothing without a folder."""
         if self.folder is None:
             return
         place = self.folder / CRASHES / known.finding.hash
@@ -80,7 +87,7 @@ class Findings:
         write(place / "report.json", json_of([kept], self.words).encode())
 
     def _kept(self, known: _KnownFinding) -> Kept:
-        """Return a finding with its number of inputs, and with the command that repeats it."""
+        """Return a finding for reports, with its number of inputs and the command to repeat it."""
         path = (
             known.input
             if self.folder is None
@@ -98,8 +105,13 @@ class Findings:
         return [self._kept(one) for one in known]
 
     def report(self) -> None:
-        """Write what was found altogether: report.txt, report.json and report.sarif. Raises
-        OSError.
+        """Write report.txt, report.json and report.sarif of all findings to the folder.
+
+        Nothing is written without a folder. The reports of single findings are written again, as
+        their numbers of inputs have grown.
+
+        Raises:
+            OSError: a file cannot be written.
         """
         if self.folder is None:
             return
@@ -112,9 +124,7 @@ class Findings:
 
 
 def encoded(text: str) -> bytes:
-    """Return a text as a file has it. Paths in it may hold bytes that are no text, which stay as
-    they are.
-    """
+    """Return a text as UTF-8 for a file; bytes of paths that are no UTF-8 stay as they are."""
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError:  # a name of the guest's, which is no path
@@ -122,20 +132,20 @@ def encoded(text: str) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file that is there when it is complete. Raises OSError."""
+    """Write a file under another name, and rename it when it is complete. Raises OSError."""
     with NewFile(path, binary=True) as new:
         new.file.write(content)
 
 
 def check_folder(folder: Path, inputs: Path) -> None:
-    """Refuse a folder for findings that has something else in it, or lies amid the inputs.
+    """Check that findings may be written to a folder.
 
     Args:
-        folder: for findings.
-        inputs: where inputs come from.
+        folder: the folder for findings; it need not exist.
+        inputs: the folder, or file, that inputs come from.
 
     Raises:
-        BadArgument: it is refused.
+        BadArgument: `folder` lies in `inputs`, or has a corpus that no replay has made.
     """
     real, source = os.path.realpath(folder), os.path.realpath(inputs)
     if os.path.commonpath([real, source]) == source:
@@ -149,14 +159,14 @@ def check_folder(folder: Path, inputs: Path) -> None:
 
 
 def write_corpus(folder: Path, items: Sequence[str]) -> None:
-    """Copy inputs into the folder's corpus, which has no others then.
+    """Copy inputs to folder/corpus, and delete all other files there.
 
     Args:
-        folder: for findings.
+        folder: the folder for findings.
         items: the inputs' paths.
 
     Raises:
-        OSError: one cannot be read or written.
+        OSError: an input cannot be read or written.
     """
     place = folder / CORPUS
     place.mkdir(parents=True, exist_ok=True)

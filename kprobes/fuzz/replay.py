@@ -50,14 +50,14 @@ _CLASSES: Final = bytes([0, 1, 2, 3, *[4] * 4, *[5] * 8, *[6] * 16, *[7] * 96, *
 
 
 def inputs_of(folder: Path) -> list[Path]:
-    """Return the inputs in a folder: those of a fuzzer's output, or all files.
+    """Return the paths of the inputs in a folder: those of a fuzzer's output, or all files.
 
     Args:
         folder: AFL++'s output, one of its instances, its queue, or any folder of inputs; or one
             input.
 
     Raises:
-        BadArgument: there is none.
+        BadArgument: the folder has no input.
         OSError: the folder cannot be read.
     """
     if folder.is_file():
@@ -72,7 +72,7 @@ def inputs_of(folder: Path) -> list[Path]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder that are inputs, by name.
+    """Yield the paths of inputs below a folder, in order of their names.
 
     Files that AFL++ writes beside its inputs, and hidden ones, are left out.
     """
@@ -89,7 +89,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Return True if an entry leads to a regular file; links that lead to each other do not."""
+    """Return True if an entry is, or links to, a regular file; False for links in a circle."""
     try:
         return entry.is_file()
     except OSError:
@@ -97,15 +97,15 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def input_at(path: str, most: int = LARGEST) -> bytes:
-    """Read an input.
+    """Read an input, and return its bytes.
 
     Args:
-        path: of a file, or a pipe.
-        most: bytes that it may have.
+        path: path of a file, or of a pipe.
+        most: the most bytes that the input may have.
 
     Raises:
-        BadArgument: it has more.
-        OSError: it cannot be read.
+        BadArgument: the input has more bytes.
+        OSError: the input cannot be read, or `path` is a folder.
     """
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path} is a folder; --replay FOLDER runs all inputs of one")
@@ -123,17 +123,19 @@ def input_at(path: str, most: int = LARGEST) -> bytes:
 
 @frozen
 class Replay:
-    """Run one input. Called with its path: {"bytes": its size, "edges": what it covers, "finding":
-    or None}.
+    """The job of a replay: called with an input's path, it runs the input in the target.
+
+    The call returns {"bytes": size of the input, "edges": what packed() gives of the edges that it
+    covers, "finding": Finding.to_json(), or None}.
 
     Attributes:
         target: what is run.
         stamp: hash of the target's file; a journal goes on only where it is the same.
-        seconds: what a run may take; None: as long as it likes.
+        seconds: what a run may take; None: there is no limit.
         memory: bytes that a run may take beyond what its process has when the target is loaded;
             None: as many as there are.
-        size: bytes of the map, a power of two.
-        most: bytes that an input may have.
+        size: bytes of the map of edges, a power of two.
+        most: the most bytes that an input may have.
 
     Raises, called:
         BadArgument: the target fails to load, or the input is too large.
@@ -156,15 +158,15 @@ class Replay:
             return self._run(bench, counters, data)
 
     def _run(self, bench: InputRunner, counters: Map, data: bytes) -> dict[str, Any]:
-        """Run one input in the process's bench.
+        """Run one input, and once more, to describe the crash, where it fails.
 
         Args:
             bench: runs inputs.
-            counters: the map of edges; is cleared first.
+            counters: the map of edges, which is cleared first.
             data: the input.
 
         Returns:
-            What a call of a Replay returns.
+            The result of a call, as the class says.
 
         Raises:
             OutOfTime: the run has taken longer than it may.
@@ -186,14 +188,20 @@ class Replay:
 
 @lru_cache(_MACHINES)
 def _bench(job: Replay) -> tuple[InputRunner, Map]:
-    """Load a job's target; return (what runs inputs, the map of edges)."""
+    """Load a job's target, once in a process; return (runner of inputs, its map of edges)."""
     counters = (ctypes.c_uint8 * job.size)()
     return InputRunner(job.target.load(), counters), counters
 
 
 def edges_of(counters: Map) -> array[int]:
-    """Return what a run has covered: for each edge whose counter is not 0 its index in the map
-    times 16, plus AFL's class of the counter, 1 to 8.
+    """Return what a run has covered, of its map of edges.
+
+    Args:
+        counters: the map: a counter for each edge.
+
+    Returns:
+        For each edge whose counter is not 0: its index in the map * 16 + AFL's class of the
+        counter, 1 to 8.
     """
     classes = bytes(counters).translate(_TABLE)
     return array("I", [number << 4 | kind for number, kind in enumerate(classes) if kind])
@@ -203,12 +211,16 @@ _TABLE: Final = _CLASSES[:256]
 
 
 def packed(edges: array[int]) -> str:
-    """Return edges as text, as a journal keeps them."""
+    """Return edges, as edges_of() gives them, as a short text for a journal: zlib in base64."""
     return base64.b64encode(zlib.compress(edges.tobytes(), 1)).decode()
 
 
 def unpacked(text: str) -> array[int]:
-    """Return what packed() was given. Raises ValueError: something else."""
+    """Return the edges of a text that packed() gave.
+
+    Raises:
+        ValueError: the text is something else.
+    """
     edges = array("I")
     try:
         edges.frombytes(zlib.decompress(base64.b64decode(text, validate=True)))
@@ -218,13 +230,13 @@ def unpacked(text: str) -> array[int]:
 
 
 def smallest(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Choose few and small inputs that together cover all that was covered, as afl-cmin does.
+    """Choose few and small inputs that together cover all edges, as afl-cmin does.
 
     Each edge's smallest input is looked for, the rarest edges first; an input that was chosen
-    covers all of its edges.
+    covers all of its edges. Different counts of an edge are different edges here.
 
     Args:
-        results: input -> what Replay said of it.
+        results: path of an input -> the value that Replay returned for it.
 
     Returns:
         The chosen inputs, in the order of `results`.
@@ -252,7 +264,11 @@ def smallest(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def edges_in(results: Iterable[Mapping[str, Any]]) -> int:
-    """Return the number of edges that all inputs together have covered."""
+    """Return the number of different edges that inputs have covered together.
+
+    Args:
+        results: the value that Replay returned for each input.
+    """
     found: set[int] = set()
     for result in results:
         found.update(edge >> 4 for edge in unpacked(result["edges"]))
@@ -261,14 +277,16 @@ def edges_in(results: Iterable[Mapping[str, Any]]) -> int:
 
 @frozen
 class Cover:
-    """Run inputs, and write which code they have executed. Called with their paths: how many blocks
-    these are.
+    """A job that writes coverage: called with the paths of inputs, it runs them in the target.
+
+    The call writes to a file which code all of them have executed, and returns how many blocks
+    that are.
 
     Attributes:
         target: what is run.
-        path: of the file to write; its ending says which format.
-        seconds: what a run may take; None: as long as it likes.
-        most: bytes that an input may have.
+        path: path of the file to write; its ending says which format.
+        seconds: what a run may take; None: there is no limit.
+        most: the most bytes that an input may have.
     """
 
     target: PythonTarget | CallTarget

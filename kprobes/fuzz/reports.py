@@ -21,12 +21,12 @@ _IN_A_LINE: Final = 4  # registers
 
 @frozen
 class Kept:
-    """A finding, and the inputs that lead to it.
+    """A finding for reports, with what is known of the inputs that lead to it.
 
     Attributes:
-        finding: of the input that is kept.
+        finding: the finding of the smallest of these inputs.
         input: path of that input.
-        count: inputs that led to the same finding.
+        count: how many inputs led to the same finding.
         again: words of the command that repeats it.
     """
 
@@ -46,15 +46,15 @@ class Kept:
 
 
 def typed(words: Sequence[str]) -> str:
-    """Return the words of a command as one types them.
+    """Return a command line for a shell, with words quoted where they need it.
 
-    A word that is no text, or is not on one line, is quoted as $'...'.
+    A word with bytes that cannot be printed is quoted as $'...'.
     """
     return " ".join(shlex.quote(word) if word.isprintable() else _escaped(word) for word in words)
 
 
 def _escaped(word: str) -> str:
-    """Return a word as the shell's $'...', whose escapes stand for all but plain ASCII."""
+    """Return a word quoted as the shell's $'...': all but plain ASCII as octal escapes."""
     shown = [
         chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\{byte:03o}"
         for byte in word.encode(errors="surrogateescape")
@@ -63,14 +63,14 @@ def _escaped(word: str) -> str:
 
 
 def headline(finding: Finding) -> str:
-    """Return what happened, and where, in a line."""
+    """Return a finding in one line: signal, place, reason."""
     top = finding.stack[0]
     where = f"{top.name}{f' ({top.line})' if top.line else ''}"
     return f"{finding.signal} in {where}: {finding.reason}".translate(CONTROLS)
 
 
 def text_of(kept: Kept) -> str:
-    """Return a finding as text, for people."""
+    """Return a finding as lines of text, for people: stack, last blocks, registers, command."""
     finding = kept.finding
     lines = [f"{finding.hash}  {headline(finding)}", f"  input: {kept.input}"]
     if kept.count > 1:
@@ -92,6 +92,7 @@ def text_of(kept: Kept) -> str:
 
 
 def _places(places: Iterable[CodePlace]) -> list[str]:
+    """Return a line of text for each place: address, symbol, source line."""
     return [
         f"    {place.address:#x} {place.name}{f' ({place.line})' if place.line else ''}"
         for place in places
@@ -99,7 +100,7 @@ def _places(places: Iterable[CodePlace]) -> list[str]:
 
 
 def json_of(kept: Iterable[Kept], target: Sequence[str]) -> str:
-    """Return findings as the text of one JSON object.
+    """Return findings as the text of one JSON object: {"kprobes", "target", "findings"}.
 
     Args:
         kept: the findings.
@@ -134,6 +135,7 @@ def _rule(finding: Finding) -> str:
 
 
 def _described(finding: Finding) -> str:
+    """Return the short description of the rule that a finding breaks."""
     return (
         f"{finding.signal}: {finding.access} fault"
         if finding.access
@@ -157,7 +159,7 @@ def _result(kept: Kept) -> dict[str, Any]:
 
 
 def _location(place: CodePlace) -> dict[str, Any]:
-    """Return a place as SARIF has it: the source line where that is known, the address always."""
+    """Return a place as SARIF's `location` object: its address, and its source line if known."""
     found: dict[str, Any] = {
         "logicalLocations": [{"fullyQualifiedName": place.name}],
         "message": {"text": f"{place.address:#x} {place.name}"},

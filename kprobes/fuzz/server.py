@@ -44,12 +44,12 @@ _WORD: Final = struct.Struct("<I")
 
 
 def called_by_afl() -> bool:
-    """Tell whether AFL has started this process."""
+    """Return True if AFL has started this process: the environment has its map of edges."""
     return MAP in os.environ
 
 
 def has_server() -> bool:
-    """Tell whether AFL has opened the fork server's pipes: not with AFL_NO_FORKSRV."""
+    """Return True if AFL has opened the fork server's pipes; with AFL_NO_FORKSRV it has not."""
     try:
         os.fstat(CONTROL), os.fstat(STATUS)
     except OSError:
@@ -58,10 +58,11 @@ def has_server() -> bool:
 
 
 def wanted_size(size: int | None) -> int:
-    """Return the size of the map of edges: a power of two, at most what AFL has.
+    """Return how many bytes the map of edges is to have, and check that AFL's map has as many.
 
     Args:
-        size: bytes that the user wants; None: as many as AFL's environment says.
+        size: bytes that the user wants, returned as they are; None: as many as AFL's map has,
+            rounded down to a power of two.
 
     Raises:
         BadArgument: the user wants more than AFL has.
@@ -79,13 +80,13 @@ def wanted_size(size: int | None) -> int:
 
 
 def map_of_afl(size: int) -> Map:
-    """Attach the map of edges that AFL shares, and return it.
+    """Attach the map of edges that AFL shares with this process, and return it.
 
     Args:
-        size: bytes, as wanted_size() gives them.
+        size: bytes of it to use, as wanted_size() gives them.
 
     Raises:
-        BadArgument: it cannot be attached, or is smaller.
+        BadArgument: the map cannot be attached, or has fewer bytes.
     """
     address, there = attached(MAP)
     if there < size:
@@ -100,16 +101,16 @@ class Inputs:
     """The source of test cases.
 
     Attributes:
-        path: of the file that AFL writes; None: it is standard input.
-        shared: address and bytes of shared memory with a test case, its length first; None: there
-            is none.
+        path: path of the file that AFL writes each test case to; None: it is standard input.
+        shared: (host address, bytes) of memory that AFL shares: the length of the test case in 4
+            bytes, then the test case; None: there is no such memory.
     """
 
     path: str | None
     shared: tuple[int, int] | None
 
     def read(self) -> bytes:
-        """Return the test case of this run."""
+        """Return the bytes of the present run's test case."""
         if self.shared is not None:
             address, size = self.shared
             length = min(ctypes.c_uint32.from_address(address).value, size - 4)
@@ -127,9 +128,9 @@ def serve(bench: Callable[[], InputRunner], path: str | None, size: int, new: bo
     """Serve AFL++ until it has no more runs.
 
     Args:
-        bench: makes the bench. Called once, before AFL++ is told that the server is up.
-        path: of the file that AFL++ writes; None: it is standard input.
-        size: bytes of the map.
+        bench: makes what runs inputs. Called once, before AFL++ is told that the server is up.
+        path: path of the file that AFL++ writes each test case to; None: it is standard input.
+        size: bytes of the map of edges.
         new: True for the handshake of AFL++ 4.20 and newer.
 
     Returns:
@@ -148,7 +149,7 @@ def serve(bench: Callable[[], InputRunner], path: str | None, size: int, new: bo
 
 
 def _die_with_parent() -> None:
-    """Have this process killed when the one that started it ends."""
+    """Have Linux kill this process when the process that started it ends."""
     ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
@@ -160,7 +161,7 @@ def _greet(size: int, shared: bool) -> bool:
         shared: True: inputs may come by shared memory.
 
     Returns:
-        False: AFL++ is gone.
+        True: AFL++ may ask for runs now; False: AFL++ is gone.
     """
     said = _ENABLED | _SIZED | size - 1 << 1 | (_SHARED if shared else 0)
     os.write(STATUS, _WORD.pack(said))
@@ -175,7 +176,7 @@ def _greet_new(size: int, shared: bool) -> bool:
         shared: True: inputs come by shared memory.
 
     Returns:
-        False: AFL++ is gone, or does not know this handshake.
+        True: AFL++ may ask for runs now; False: AFL++ is gone, or does not know this handshake.
     """
     os.write(STATUS, _WORD.pack(_VERSION))
     if os.read(CONTROL, 4) != _WORD.pack(_VERSION ^ 0xFFFFFFFF):
@@ -187,15 +188,25 @@ def _greet_new(size: int, shared: bool) -> bool:
 
 
 class _Server:
-    """Waits for workers' deaths."""
+    """The process that AFL++ has started: forks workers, and waits for their deaths."""
 
     def __init__(self, bench: InputRunner, inputs: Inputs) -> None:
+        """Prepare; no worker is forked yet.
+
+        Args:
+            bench: runs inputs; each worker gets a copy of it by fork().
+            inputs: where test cases come from.
+        """
         self._bench = bench
         self._inputs = inputs
         self._phase = mmap.mmap(-1, mmap.PAGESIZE)  # its first byte; shared with workers
 
     def run(self) -> int:
-        """Have workers serve AFL++ until that is gone. Returns the exit status."""
+        """Have one worker after the other serve AFL++ until AFL++ is gone.
+
+        Returns:
+            The exit status for this process.
+        """
         parent = os.getpid()
         asked = False
         while True:
@@ -228,19 +239,27 @@ class _Server:
 
 
 class _Worker:
-    """Runs inputs, in a process of its own."""
+    """A process that the server has forked: runs inputs until AFL++ is gone or kills it."""
 
     def __init__(self, bench: InputRunner, inputs: Inputs, phase: mmap.mmap) -> None:
+        """Prepare.
+
+        Args:
+            bench: runs inputs.
+            inputs: where test cases come from.
+            phase: memory that the server sees, too: its first byte says what the worker does.
+        """
         self._bench = bench
         self._inputs = inputs
         self._phase = phase
 
     def run(self, parent: int, asked: bool) -> NoReturn:
-        """Run what AFL++ asks for, and end when that is gone.
+        """Run inputs as AFL++ asks for them, and end this process when AFL++ is gone.
 
         Args:
-            parent: the server's process.
-            asked: AFL++ has asked for the first run already, from a worker that died of it.
+            parent: number of the server's process.
+            asked: True: AFL++ has asked for the first run already: the worker before was killed
+                when it had taken that request.
         """
         _die_with_parent()
         if os.getppid() != parent:
@@ -284,10 +303,13 @@ class _Worker:
             phase[0] = _IDLE
 
     def _is_asked(self, control: select.poll) -> bool:
-        """Wait until AFL++ asks for a run. False: it is gone.
+        """Wait until AFL++ asks for a run, and take the request; return False where AFL++ is gone.
 
-        A process that waits in read() when it is killed may still take the word, which nobody would
-        know of: so it waits elsewhere, and says before it reads.
+        A process that waits in read() when it is killed may still take the request, and the server
+        would not know: so the worker waits in poll(), and sets its phase before it reads.
+
+        Args:
+            control: polls the pipe that AFL++ writes to.
         """
         control.poll()
         self._phase[0] = _TAKES
@@ -298,7 +320,7 @@ def die(number: int) -> NoReturn:
     """End this process by a signal: what AFL sees where there is no fork server.
 
     Args:
-        number: of the signal; 0: end as one that is done.
+        number: number of the signal; 0: end with exit status 0.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -24,13 +24,13 @@ def _libc() -> Any:
 
 
 def attached(variable: str) -> tuple[int, int]:
-    """Attach a segment, for as long as the process lives.
+    """Attach a segment of shared memory to this process, for as long as the process lives.
 
     Args:
         variable: name of the environment's variable that has the segment's number.
 
     Returns:
-        Host address, and bytes.
+        (host address of the segment, its size in bytes).
 
     Raises:
         BadArgument: the variable has no number of a segment that can be attached.

@@ -34,8 +34,8 @@ class Target:
 
     Attributes:
         machine: the guest, in the state that every run begins from.
-        fuzz: runs the guest with an input.
-        kprobes: of the machine, where the target has probes; None: it has none.
+        fuzz: (bytes of an input) runs the guest with it; its result is not used.
+        kprobes: the Kprobes of the machine, where the target has probes; None: it has none.
     """
 
     machine: UnicornMachine
@@ -48,22 +48,24 @@ class PythonTarget:
     """A file of Python that defines `machine`, and a function `fuzz(data)`.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
     """
 
     path: str
 
     @property
     def words(self) -> list[str]:
-        """The words of a command line that name it."""
+        """The words of a command line that name this target."""
         return [self.path]
 
     def load(self) -> Target:
-        """Execute the file.
+        """Execute the file, and return the target that it defines.
+
+        The file's folder is added to sys.path.
 
         Raises:
-            BadArgument: it fails, or does not define what a target has to.
-            OSError: it cannot be read.
+            BadArgument: the file's code fails, or it does not define `machine` and `fuzz`.
+            OSError: the file cannot be read.
         """
         folder = os.path.dirname(os.path.abspath(self.path))
         if folder not in sys.path:
@@ -98,7 +100,7 @@ class PythonTarget:
 
 
 def _line(error: BaseException, path: str) -> str:
-    """Return where in a file an exception comes from, as `:LINE`; "" where that is not known."""
+    """Return the line of a file that an exception comes from, as `:LINE`; "": not known."""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         return f":{error.lineno}"
     lines = [
@@ -115,10 +117,10 @@ class CallTarget:
 
     Attributes:
         image: an ELF file, or with `base` a raw image.
-        call: as campaigns have it: `@input` is the address of the input's bytes (a NUL follows),
-            `len` their number.
-        before: calls that make the state which every run begins from.
-        arch: where the file does not tell.
+        call: the call as text, `f(@input, len)`: `@input` is the guest address of the input's bytes
+            (a NUL follows), `len` their number.
+        before: calls, as text, that make the state which every run begins from.
+        arch: name of the architecture; None: the file tells it.
         base: guest address of a raw image; None: the file is an ELF file.
         symbols: a file of names; None: those of the image.
         max_insns: instructions after which a run is given up; None: no limit.
@@ -140,7 +142,7 @@ class CallTarget:
 
     @property
     def words(self) -> list[str]:
-        """The words of a command line that name it."""
+        """The words of a command line that name this target."""
         words = [self.image, "--call", self.call]
         for text in self.before:
             words += ["--before", text]
@@ -155,7 +157,7 @@ class CallTarget:
         return words
 
     def load(self) -> Target:
-        """Load the image, and make the calls of `before`.
+        """Load the image, make the calls of `before`, and return the target.
 
         Raises:
             EventError: a call does not parse, or there is no such function.
@@ -204,7 +206,7 @@ class CallTarget:
         return Target(machine, fuzz, kprobes)
 
     def _machine(self) -> UnicornMachine:
-        """Load the image and its names into a machine.
+        """Load the image and its symbols into a new machine, and return the machine.
 
         Raises:
             BadArgument: a raw image has no `arch`.
@@ -224,11 +226,13 @@ class CallTarget:
 
 
 def _room(machine: UnicornMachine) -> tuple[int, int]:
-    """Map guest memory for inputs, with nothing mapped behind it: reading far beyond an input is a
-    fault.
+    """Map guest memory for inputs; nothing is mapped behind it, so that reading far on faults.
+
+    Args:
+        machine: the guest's machine.
 
     Returns:
-        Bytes, and the address behind them. (0, 0) where this machine has no such room.
+        (bytes of that memory, guest address behind it); (0, 0): there is no room for it.
     """
     regions = machine.regions()
     for start in range(_ROOMS.start, _ROOMS.stop, _ROOMS.step):
@@ -240,14 +244,14 @@ def _room(machine: UnicornMachine) -> tuple[int, int]:
 
 
 def call_of(text: str) -> tuple[str, str | None]:
-    """Translate a call as one types it for AFL into the words of campaigns.
+    """Translate a call as one types it for AFL into the text that CallTarget.call has.
 
     Args:
-        text: with `@@` or `@input` for the input's address, `@len` or `len` for its length. AFL has
-            put the path of its file in place of `@@`.
+        text: the call, with `@@` or `@input` for the input's address, `@len` or `len` for its
+            length. AFL has put the path of its file in place of `@@`.
 
     Returns:
-        The call with `@input` and `len`; the path of AFL's file, or None.
+        (the call with `@input` and `len`; the path of AFL's file, or None).
     """
     path: str | None = None
     pieces = _STRINGS.split(text)

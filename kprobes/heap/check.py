@@ -88,8 +88,10 @@ class Probing(Protocol):
 
 @define(eq=False, kw_only=True, repr=False)
 class AllocatorProbe(Kprobe):
-    """A probe whose handler runs after those of all other probes at its address: it returns from
-    the function, which is not executed.
+    """A probe at the entry of an allocator function, whose handler does the function's work.
+
+    The handler returns from the function, which is not executed: so it runs after the handlers of
+    all other probes at that address.
     """
 
     _late: int = field(default=2, init=False)
@@ -106,9 +108,11 @@ class HeapCheck:
 
     Attributes:
         findings: what was found, in that order; the same mistake at the same place is one.
-        functions: the guest's functions that are stood in for: place -> name of what it does.
+        functions: the guest's functions that the check replaces: symbol or address -> name of the
+            C function that each is like.
         watching: whether accesses are seen as they happen. Where they are not (`why_not_watching`),
             writes are noticed when a block is freed, by check(), and at the end.
+        why_not_watching: why accesses are not seen, as one clause; "": they are.
         busy: the machine's lock.
     """
 
@@ -128,23 +132,26 @@ class HeapCheck:
         depth: int = 8,
         reads_lines: Sequence[str] = READS_LINES,
     ) -> None:
-        """
+        """Begin the check: replace the guest's allocator functions from now on.
+
         Args:
-            k: the probes of the guest's machine.
+            k: the Kprobes of the guest's machine.
             functions: allocator functions besides those that have their usual names: a symbol or an
                 address -> the C function that it is like ("malloc", "calloc", "realloc", "free",
-                ...).
-            defaults: False: `functions` are all there are.
+                ...); None: none.
+            defaults: True to replace functions that have their usual names, too; False: only
+                `functions`.
             zone: bytes of the red zone in front of a block and behind it, at least.
             quarantine: bytes of freed blocks that are kept back before they are used again.
-            limit: bytes that the guest may have at a time; more are refused, as by an allocator
-                that has no more memory.
-            uninitialized: tell of reads of bytes that were never written. Copying is reading.
-            leaks: close() looks for leaks; not where an error has ended the body of the check's
-                `with`.
-            accesses: watch accesses to memory; None: where the engine can.
-            raising: a finding is raised as HeapError, out of the guest's run.
-            depth: return addresses that are kept with each block.
+            limit: bytes that the guest may have allocated at a time; more are refused, as by an
+                allocator that has no more memory.
+            uninitialized: True to report reads of bytes that were never written. Copying is
+                reading.
+            leaks: True to have close() look for leaks; it does not where an error has ended the
+                body of the check's `with`.
+            accesses: True to watch accesses to memory, False not to; None: where the engine can.
+            raising: True to raise a finding as HeapError, out of the guest's run.
+            depth: how many return addresses are kept with each block.
             reads_lines: globs of modules, and of "module:function", that may read words and vectors
                 of which some bytes are a block's, or lie within 64 bytes behind it.
 
@@ -200,11 +207,12 @@ class HeapCheck:
     def _begin(
         self, memory: MarkedMemory, zone: int, quarantine: int, limit: int, uninitialized: bool
     ) -> None:
-        """Make the memory that blocks come from, and register the probes; undo the first where the
-        second fails.
+        """Make the memory that blocks come from, and register the probes.
+
+        Where a probe cannot be registered, accesses are not watched any more.
 
         Args:
-            memory: the machine's memory with marks.
+            memory: the machine's memory with marks: it reports accesses to marked bytes.
             zone: bytes of a red zone, at least.
             quarantine: bytes of freed blocks that are kept back.
             limit: bytes that may be allocated at a time.
@@ -230,12 +238,14 @@ class HeapCheck:
 
     @staticmethod
     def _why_not(memory: MarkedMemory, accesses: bool | None) -> str:
-        """Return why accesses are not watched; "" where they are.
+        """Return why accesses to memory are not to be watched, as one clause; "": they are.
 
         Args:
             memory: the machine's memory with marks.
-            accesses: True: raise Unsupported where they cannot be watched; False: do not watch;
-                None: watch where that is possible.
+            accesses: True: they have to be watched; False: they are not; None: where possible.
+
+        Raises:
+            Unsupported: `accesses` is True, and the engine cannot report them.
         """
         if accesses is None:
             return memory.unwatchable
@@ -249,12 +259,14 @@ class HeapCheck:
     # --- functions
 
     def _made(self, functions: Mapping[str | int, str], defaults: bool) -> list[tuple[Probe, str]]:
-        """Make a probe for each allocator function, not registered yet; return (probe, name of the
-        C function it is like).
+        """Make a probe for each allocator function; none is registered yet.
 
         Args:
             functions: symbol or address -> name of the C function.
             defaults: True: add the functions that are known by their names.
+
+        Returns:
+            (probe, name of the C function that the function is like) of each.
 
         Raises:
             UnknownSymbol: the guest has no such symbol.
@@ -290,14 +302,15 @@ class HeapCheck:
         return made
 
     def _hit(self, allocator: Allocator, function: str, probe: Any, regs: Regs) -> int | None:
-        """Do the work of an allocator function at its entry, and return from it: the probe's
-        pre_handler.
+        """Do the work of an allocator function at its entry, and return from it.
+
+        The pre_handler of its probe, with the first two arguments bound.
 
         Args:
             allocator: what the function does, and where its arguments are.
-            function: the guest's name for it.
+            function: the function's name in the guest.
             probe: the probe; not used.
-            regs: registers at the entry.
+            regs: registers at the function's entry.
 
         Returns:
             DIVERTED where the function is not executed; None where the guest's own function runs:
@@ -314,16 +327,13 @@ class HeapCheck:
         """Do the work of malloc(), calloc(), memalign() and the like: allocate a block and set the
         result.
 
-        The handlers `_allocating`, `_resizing`, `_freeing` and `_asking` take the same arguments.
-
         Args:
             allocator: what the function does, and where its arguments are.
-            function: the guest's name for it.
+            function: the function's name in the guest.
             regs: registers at the function's entry; the result is put there.
 
         Returns:
-            True, always: the guest's function is not executed. False from the other handlers: it
-            is, as the block is its own allocator's.
+            True, always: the guest's function is not to be executed.
         """
         assert allocator.size is not None
         size = self._size(allocator, regs)
@@ -347,12 +357,14 @@ class HeapCheck:
         return True
 
     def _size(self, allocator: Allocator, regs: Regs) -> int | None:
-        """Return the bytes that an allocating function is asked for; None where they are more than
-        half the address space.
+        """Return how many bytes an allocating function is asked for.
 
         Args:
             allocator: which arguments have the size and the count.
             regs: registers at the function's entry.
+
+        Returns:
+            None: more than half the address space.
         """
         assert allocator.size is not None
         size = regs.arg(allocator.size)
@@ -363,15 +375,17 @@ class HeapCheck:
     def _new(
         self, size: int, alignment: int, allocator: Allocator, function: str, regs: Regs
     ) -> int:
-        """Allocate a block, zeroed where the function does so, and return its address; 0 where
-        there is no room.
+        """Allocate a block for an allocator function, zeroed if the function does so.
 
         Args:
-            size: bytes.
-            alignment: of the block, a power of two.
+            size: bytes of the block.
+            alignment: alignment of the block in bytes, a power of two.
             allocator: what the function does.
-            function: the guest's name for it.
-            regs: registers at the function's entry, for the block's stack.
+            function: the function's name in the guest.
+            regs: registers at the function's entry, of which the block's stack is made.
+
+        Returns:
+            The block's address; 0: there is no room, or the limit is reached.
         """
         block = self._memory.allocate(
             size, alignment, function, allocator.family, self._callers(regs)
@@ -391,12 +405,12 @@ class HeapCheck:
 
         Args:
             allocator: what the function does, and where its arguments are.
-            function: the guest's name for it.
+            function: the function's name in the guest.
             regs: registers at the function's entry; the result is put there.
 
         Returns:
-            True: the guest's function is not executed. False: it is, as the block is its own
-            allocator's.
+            True: the guest's function is not to be executed. False: it is, as the block is from the
+            guest's own allocator.
         """
         assert allocator.block is not None
         address = regs.arg(allocator.block)
@@ -428,17 +442,18 @@ class HeapCheck:
         return True
 
     def _freeing(self, allocator: Allocator, function: str, regs: Regs) -> bool:
-        """Do the work of free() and delete: free the block, or report why it cannot be; 0 is
-        ignored.
+        """Do the work of free() and delete: free the block, or report why it cannot be freed.
+
+        A null pointer is ignored.
 
         Args:
             allocator: what the function does, and where its arguments are.
-            function: the guest's name for it.
+            function: the function's name in the guest.
             regs: registers at the function's entry.
 
         Returns:
-            True: the guest's function is not executed. False: it is, as the block is its own
-            allocator's.
+            True: the guest's function is not to be executed. False: it is, as the block is from the
+            guest's own allocator.
         """
         assert allocator.block is not None
         address = regs.arg(allocator.block)
@@ -450,17 +465,16 @@ class HeapCheck:
         return True
 
     def _asking(self, allocator: Allocator, function: str, regs: Regs) -> bool:
-        """Do the work of malloc_usable_size(): the result is the block's size, and 0 for a null
-        pointer.
+        """Do the work of malloc_usable_size(): the result is the block's size; 0 for NULL.
 
         Args:
             allocator: where the argument is.
-            function: the guest's name for it; not used.
+            function: the function's name in the guest; not used.
             regs: registers at the function's entry; the result is put there.
 
         Returns:
-            True: the guest's function is not executed. False: it is, as the check has no such
-            block.
+            True: the guest's function is not to be executed. False: it is, as the check has no
+            such block.
         """
         assert allocator.block is not None
         address = regs.arg(allocator.block)
@@ -471,11 +485,10 @@ class HeapCheck:
         return True
 
     def _is_foreign(self, address: int) -> bool:
-        """Return True where a pointer may belong to the guest's own allocator, which gave it out
-        before the check began.
+        """Return True where a pointer may be one that the guest's own allocator gave out before.
 
-        False for addresses of the check's own blocks, of the stack and of images, and wherever the
-        guest has no allocator of its own.
+        False for addresses of the check's own blocks, of the stack, of images and of no mapped
+        memory, and wherever the guest has no allocator of its own.
         """
         machine, regs = self._machine, self._machine.regs
         if self._memory.has(address) or not self._has_own:
@@ -489,7 +502,7 @@ class HeapCheck:
 
     @cached_property
     def _has_own(self) -> bool:
-        """True where the guest has allocator functions of its own."""
+        """True where the guest has allocator functions of its own, not only imports of them."""
         return any(not str(probe.symbol_name).endswith(IMPORTS) for probe, _ in self._probes)
 
     # --- freeing
@@ -502,14 +515,15 @@ class HeapCheck:
         regs: Regs,
         sized: int | None = None,
     ) -> None:
-        """Free a block, and look at its red zones and at blocks that are kept back no longer; or
-        report why it cannot be freed.
+        """Free a block, or report why it cannot be freed.
+
+        Its red zones, and freed blocks that are kept back no longer, are checked for writes.
 
         Args:
-            address: what the guest frees.
+            address: the pointer that the guest frees; not 0.
             allocator: what the freeing function does; its family must be the block's.
-            function: the guest's name for it.
-            regs: registers at its entry, for the stack.
+            function: the function's name in the guest.
+            regs: registers at the function's entry, of which the stack is made.
             sized: bytes that the guest says the block has; None: it does not say.
         """
         memory, stack = self._memory, self._callers(regs)
@@ -547,8 +561,9 @@ class HeapCheck:
             self._compare_freed(gone.block, stack)
 
     def _compare(self, block: HeapBlock, stack: Kept) -> None:
-        """Look at a block's red zones, and report a write there that was not seen when it happened;
-        once for each block.
+        """Check a block's red zones, and report a write there that was not seen as it happened.
+
+        Such writes are reported once for each block.
 
         Args:
             block: the block, not freed.
@@ -571,11 +586,12 @@ class HeapCheck:
             )
 
     def _compare_freed(self, block: HeapBlock, stack: Kept) -> None:
-        """Look at a freed block, and report a write to it that was not seen when it happened; once
-        for each block.
+        """Check a freed block, and report a write to it that was not seen as it happened.
+
+        Such writes are reported once for each block.
 
         Args:
-            block: the block, kept back.
+            block: the freed block, which is kept back, or was until now.
             stack: return addresses of the call at which this is noticed; () in check().
         """
         if block.number in self._damaged:
@@ -588,8 +604,7 @@ class HeapCheck:
             )
 
     def check(self) -> list[HeapFinding]:
-        """Look at the red zones of all blocks, and at the freed blocks that are kept back, now;
-        report what was written there.
+        """Check the red zones of all blocks, and all freed blocks that are kept back, for writes.
 
         Returns:
             The findings that are new.
@@ -609,8 +624,14 @@ class HeapCheck:
         return sorted(self._memory.alive.values(), key=lambda block: block.number)
 
     def allocate(self, size: int, function: str = "malloc") -> int:
-        """Allocate a block for a function in Python that the guest calls (bind()), and return its
-        address; 0 where there is no room.
+        """Allocate a block, as malloc() does, for a Python function that the guest calls (bind()).
+
+        Args:
+            size: bytes of the block.
+            function: name of the function that findings show as having allocated it.
+
+        Returns:
+            The block's address; 0: there is no room, or the limit is reached.
         """
         block = self._memory.allocate(size, 1, function, "malloc", ())
         return block.address if block is not None else 0
@@ -618,14 +639,14 @@ class HeapCheck:
     # --- accesses
 
     def _accessed(self, regs: Regs, address: int, size: int, data: bytes | None) -> None:
-        """Report an access to marked bytes, unless it is allowed. Called as the guest accesses
-        them.
+        """Report an access to marked bytes, unless it is allowed.
 
-        Writing a byte that was never written takes that mark away and is no finding.
+        Called by the machine as the guest accesses them. Writing to bytes that were never written
+        only takes that mark from them.
 
         Args:
             regs: registers at the instruction.
-            address: of the first byte.
+            address: guest address of the first byte.
             size: bytes of the access; at least one of them is marked.
             data: the bytes to be written; None: it is a read.
         """
@@ -657,12 +678,14 @@ class HeapCheck:
             memory.written(address, size)
 
     def _kind(self, mark: int, address: int) -> tuple[str, HeapBlock | None]:
-        """Return (kind of finding, block) of an access to a marked byte; the block is None where
-        none is concerned.
+        """Tell what kind of finding an access to a marked byte is.
 
         Args:
-            mark: the byte's mark, a combination of bits.
-            address: of the byte.
+            mark: the byte's mark: RED, FREED, FRESH, UNWRITTEN, or several.
+            address: guest address of the byte.
+
+        Returns:
+            (kind, as HeapFinding.kind; the block concerned, or None).
         """
         block = self._memory.nearest(address)
         if mark & FREED:
@@ -676,15 +699,15 @@ class HeapCheck:
         return "overflow" if address >= block.end else "underflow", block
 
     def _may_read_lines(self, regs: Regs, address: int, size: int) -> bool:
-        """Return True where a read goes on behind a block, within its page and line, by a function
-        that may.
+        """Return True where a read of bytes behind a block is allowed, as its function is one of
+        `reads_lines`.
 
-        Such functions read words and vectors from where a text begins, aligned or not, as nothing
-        but the end of a page can be without memory behind it. What was freed they may not read.
+        Such functions, as strlen(), read whole words and vectors, within the page and within
+        64 bytes of the block. What was freed they may not read.
 
         Args:
             regs: registers at the instruction; pc tells the function.
-            address: of the first byte.
+            address: guest address of the first byte.
             size: bytes of the read.
         """
         if size < SHORTEST:
@@ -703,7 +726,7 @@ class HeapCheck:
         return may
 
     def _is_line_reader(self, pc: int) -> bool:
-        """Return True where the function at an address is one of `reads_lines`."""
+        """Return True where the function, or module, at a code address is one of `reads_lines`."""
         symbols = self._machine.symbols
         symbol = symbols.covering(pc)
         name = symbol.name if symbol is not None else ""
@@ -726,9 +749,9 @@ class HeapCheck:
         return self._stack(regs)[1:]
 
     def _stack(self, regs: Regs) -> Kept:
-        """Return code addresses, innermost first: that of the instruction and `depth` more at most.
+        """Return the pc and up to `depth` return addresses, innermost first.
 
-        The instruction's alone where the stack cannot be read.
+        The pc alone where the stack cannot be read.
         """
         try:
             wanted = self._depth + 1
@@ -761,11 +784,11 @@ class HeapCheck:
         return [self._frame(address, called or n > 0) for n, address in enumerate(stack)]
 
     def _frame(self, address: int, called: bool) -> str:
-        """Return an address as text: symbol, and source line where it is known.
+        """Return a code address as text: symbol, and source line where it is known.
 
         Args:
-            address: of code.
-            called: True: a return address; the line is that of the call in front of it.
+            address: the code address.
+            called: True for a return address: the line is that of the call in front of it.
         """
         line = self._debug.line(address - 1 if called else address)
         where = self._machine.symbols.describe(address)
@@ -785,19 +808,23 @@ class HeapCheck:
         note: str = "",
         noticed: bool = False,
     ) -> HeapFinding:
-        """Add a finding, or count it where there is one like it; return it.
-
-        With `raising` HeapError is raised instead of returning, except for leaks.
+        """Report a mistake: add it to `findings`, or count it where the same is there already.
 
         Args:
-            kind: as HeapFinding.kind.
-            address: what was accessed or freed.
-            stack: code addresses, innermost first; () where they are not known.
+            kind: the kind, as HeapFinding.kind.
+            address: guest address that was accessed or freed.
+            stack: code addresses, innermost first; (): they are not known.
             size: bytes that were accessed; of a leak, all its bytes.
             access: "r", "w", or "" where nothing was accessed.
-            block: the block concerned, or None.
-            note: ends the finding's text.
-            noticed: True where not the access was seen but what it has left.
+            block: the block concerned; None: there is none.
+            note: more words for the finding's headline; "": none.
+            noticed: True where the access was not seen, only what it has left.
+
+        Returns:
+            The finding, new or counted.
+
+        Raises:
+            HeapError: the check was made with `raising`, and the finding is no leak.
         """
         allocated = block.stack if block is not None else None
         number = 0  # findings of one place are one, unless nothing else tells them apart
@@ -838,7 +865,7 @@ class HeapCheck:
         return finding
 
     def new(self) -> list[HeapFinding]:
-        """Return what was found since this was called last."""
+        """Return the findings that were added since the last call of this method."""
         told, self._told = self._told, len(self.findings)
         return self.findings[told:]
 
@@ -857,15 +884,15 @@ class HeapCheck:
     # --- leaks
 
     def leaks(self, reachable: bool = False) -> list[HeapFinding]:
-        """Find blocks that nothing can free any more, and report them: no register, no word of
-        memory outside of the heap and no block that can be reached has a pointer to them, be it
-        to their midst.
+        """Find blocks that the guest has lost, so that nothing can free them, and report them.
 
-        A block that only a lost block leads to is not reported by itself. Each call that has
-        allocated lost blocks is one finding; blocks that were reported are left out of later ones.
+        A block is lost where no register, no word of memory outside of the heap, and no block that
+        is not lost, has a pointer to it or into it. A block that only a lost block points to is not
+        reported by itself. Each call that has allocated lost blocks is one finding; blocks that
+        were reported are left out of later ones.
 
         Args:
-            reachable: True: report all blocks that are allocated.
+            reachable: True: report all blocks that are allocated, lost or not.
 
         Returns:
             The findings that are new.
@@ -894,8 +921,11 @@ class HeapCheck:
         return found
 
     def _words(self, block: HeapBlock | None) -> Iterator[int]:
-        """Yield the words of a block; of None those of registers, and of all memory that may have
-        pointers to blocks.
+        """Yield words of the guest that may be pointers to blocks, as unsigned numbers.
+
+        Args:
+            block: yield the words of this block; None: those of registers, and of all memory
+                outside of the heap, of the stack only what is in use.
         """
         machine = self._machine
         if block is not None:
@@ -917,11 +947,11 @@ class HeapCheck:
                 yield from self._words_of(first, end - first)
 
     def _words_of(self, start: int, size: int) -> Iterator[int]:
-        """Yield the aligned words of guest memory, as unsigned numbers.
+        """Yield the aligned words in a range of guest memory, as unsigned numbers.
 
         Args:
             start: address of the first byte; a word that begins in front of it is left out.
-            size: bytes.
+            size: bytes of the range.
         """
         arch = self._machine.arch
         width = arch.bits // 8
@@ -940,8 +970,9 @@ class HeapCheck:
 
     @alone
     def close(self) -> None:
-        """End the check: look at all blocks once more, look for leaks, give the guest its allocator
-        back.
+        """End the check: check all blocks once more, look for leaks, unregister the probes.
+
+        From then on the guest's own allocator functions run again.
 
         Blocks that the guest still has must not be freed afterwards: its own allocator does not
         know them.
@@ -985,26 +1016,28 @@ class HeapCheck:
 
 
 class _Pointers:
-    """The blocks that words lead to, be it to their midst or to the byte behind their last one.
+    """Finds which blocks words of the guest point to: into them, or just behind their last byte.
 
     Attributes:
-        blocks: those that are allocated, sorted by address; there is at least one.
+        blocks: the allocated blocks, sorted by address; at least one.
     """
 
     def __init__(
         self, blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]
     ) -> None:
-        """
+        """Prepare; no word is read yet.
+
         Args:
-            blocks: those that are allocated.
-            words: the words of a block; of None: those outside of the heap.
+            blocks: the allocated blocks, at least one.
+            words: (block) -> the words in it; (None) -> those of registers and of memory outside of
+                the heap.
         """
         self.blocks = sorted(blocks, key=lambda block: block.address)
         self._starts = [block.address for block in self.blocks]
         self._words = words
 
     def targets(self, block: HeapBlock | None) -> set[int]:
-        """Return indices in `blocks` of those that a word of a block points to, itself included.
+        """Return which blocks the words of a block point to, perhaps itself: indices in `blocks`.
 
         Args:
             block: the block; None: the words of registers and of memory outside of the heap.
@@ -1019,12 +1052,12 @@ class _Pointers:
         return found
 
     def follow(self, first: set[int], reached: set[int]) -> None:
-        """Add blocks, and all blocks that they lead to by any number of steps, to `reached`.
+        """Add blocks, and all blocks that they point to directly or through others, to `reached`.
 
         Args:
-            first: indices in `blocks` of those to begin with. What one that is in `reached` already
-                leads to is not looked at again.
-            reached: indices in `blocks` of the blocks reached so far; it is changed.
+            first: indices in `blocks` of the blocks to begin with. Those that are in `reached`
+                already are not followed again.
+            reached: indices in `blocks` of the blocks reached so far; filled.
         """
         todo = list(first - reached)
         reached |= first
@@ -1037,12 +1070,12 @@ class _Pointers:
 def _lost(
     blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]
 ) -> list[HeapBlock]:
-    """Return the blocks that nothing leads to; of blocks that only lead to each other, one.
+    """Return the lost blocks that no other lost block points to; of a lost circle, one block.
 
     Args:
-        blocks: those that are allocated.
-        words: gives the words in a block; for None those of registers and memory outside of the
-            heap.
+        blocks: the allocated blocks.
+        words: (block) -> the words in it; (None) -> those of registers and of memory outside of
+            the heap.
     """
     if not blocks:
         return []

@@ -31,11 +31,11 @@ class HeapFinding:
     Attributes:
         kind: one of "overflow", "underflow", "use-after-free", "wild-access", "uninitialized-read",
             "double-free", "invalid-free", "mismatched-free" and "leak".
-        address: what was accessed or freed.
-        size: bytes that were accessed; of a leak, the block's.
+        address: guest address that was accessed or freed; of a leak, the first block's.
+        size: bytes that were accessed; of a leak, the bytes of all its blocks.
         access: "r", "w", or "" where nothing was accessed.
-        pc: of the instruction that accessed it; of a call, where it returns to; 0 where it is not
-            known.
+        pc: address of the instruction that accessed it; of a call, the address that it returns to;
+            0: not known.
         stack: code addresses, innermost first, the first being `pc`.
         block: the block concerned, or the closest one; None: there is none.
         freed: how the block was freed; None: it was not.
@@ -43,8 +43,8 @@ class HeapFinding:
         noticed: True where the access was not seen, but what it has left: `pc` and `stack` are then
             of the call at which it was noticed.
         count: how often it happened at this place.
-        frames: `stack` as text: symbol, source line.
-        allocated, released: the same of `block.stack` and `freed.stack`.
+        frames: `stack` as text: symbol, source line, for each address.
+        allocated, released: `block.stack` and `freed.stack` as text likewise.
     """
 
     kind: str
@@ -79,8 +79,9 @@ class HeapFinding:
         return f"{what}{where}{note}{times}"
 
     def _where(self) -> str:
-        """Return the address in words, such as ", 4 bytes behind a block of 16 bytes"; "" without a
-        block.
+        """Return where the address is, as the end of a sentence; "" without a block.
+
+        Such as ", 4 bytes behind a block of 16 bytes".
         """
         block = self.block
         if block is None:
@@ -115,6 +116,7 @@ class HeapFinding:
 
     @staticmethod
     def _lines(frames: list[str]) -> list[str]:
+        """Return the frames of a stack as indented lines; "(unknown)" where there are none."""
         return [f"    {frame}" for frame in frames] or ["    (unknown)"]
 
     def as_dict(self) -> dict[str, Any]:
@@ -150,6 +152,12 @@ class HeapFinding:
 
 
 def _stack(stack: tuple[int, ...], frames: list[str]) -> list[dict[str, Any]]:
+    """Return a stack for JSON, a dict for each frame.
+
+    Args:
+        stack: code addresses.
+        frames: text of each address.
+    """
     return [
         {"address": address, "text": text} for address, text in zip(stack, frames, strict=False)
     ]

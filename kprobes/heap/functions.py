@@ -24,8 +24,8 @@ class Allocator:
         block: number of the argument that is the block's address; None: it has none.
         result: number of the argument that says where the address goes, the result being 0 or an
             error number; None: the address is the result.
-        zeroed: the new block is full of zeros.
-        page: the alignment is a page.
+        zeroed: True where the new block is full of zeros.
+        page: True where the new block is aligned to a page.
     """
 
     does: str
@@ -72,8 +72,9 @@ C_FUNCTIONS: Final = {
 
 
 def _operators() -> Iterator[tuple[str, Allocator]]:
-    """Yield (name, what it does) of C++'s operators, by their names in the Itanium ABI: size_t is
-    m, j or y there.
+    """Yield (symbol, what it does) of C++'s operators new and delete.
+
+    Symbols are those of the Itanium ABI, where size_t is m, j or y.
     """
     quiet, aligned = "RKSt9nothrow_t", "St11align_val_t"
     for letters, family in (("nw", "new"), ("na", "new[]")):
@@ -111,13 +112,13 @@ def shown(name: str) -> str:
 
 
 def named(role: str | Allocator) -> Allocator:
-    """Return what a function does, by the name of one that does the same.
+    """Return what an allocator function does, given by the name of a C function that does the same.
 
     Args:
         role: a key of FUNCTIONS, such as "malloc"; an Allocator is returned as it is.
 
     Raises:
-        BadArgument: there is no such function.
+        BadArgument: `role` is no key of FUNCTIONS.
     """
     if isinstance(role, Allocator):
         return role
@@ -131,12 +132,15 @@ def named(role: str | Allocator) -> Allocator:
 
 
 def known(symbols: Symbols) -> Iterator[tuple[Symbol, str, Allocator]]:
-    """Find the allocator functions that have their usual names.
+    """Find the guest's allocator functions that have their usual names.
 
-    An import that no module serves is found as well.
+    Imports that no module of the guest defines are found as well.
+
+    Args:
+        symbols: the guest's symbols.
 
     Yields:
-        The symbol, the function's name, and what it does; one for each address.
+        (symbol, the function's usual name, what it does) for each address.
     """
     found = dict[int, tuple[Symbol, str, Allocator]]()
     defined = set[str]()

@@ -43,13 +43,13 @@ class HeapBlock:
     """A block of guest memory that was allocated.
 
     Attributes:
-        address: of its first byte.
+        address: address of its first byte.
         size: bytes that were asked for.
         function: the name of the guest's function that allocated it.
         family: "malloc", "new" or "new[]".
         stack: return addresses of that call, innermost first.
         number: how many blocks were allocated before.
-        start: where its red zone begins.
+        start: address where the red zone in front of it begins.
         room: bytes from there to the end of the red zone behind it.
     """
 
@@ -73,7 +73,7 @@ class FreedBlock:
     """A block that was freed, and is kept back.
 
     Attributes:
-        block: as it was allocated.
+        block: the block as it was allocated.
         function: the name of the guest's function that freed it.
         stack: return addresses of that call, innermost first.
     """
@@ -85,13 +85,13 @@ class FreedBlock:
 
 @frozen
 class Shape:
-    """The room of a small block of the usual alignment.
+    """What the memory of a new small block and its red zones is filled with, for one size.
 
     Attributes:
-        room: bytes, red zones included.
-        contents: of a new block's room; the block itself is all zeros.
-        marks: of these bytes.
-        front, behind: contents of the red zones.
+        room: bytes of the block and its red zones.
+        contents: these bytes as they are written for a new block, which itself is all zeros.
+        marks: the mark of each of these bytes.
+        front, behind: contents of both red zones.
     """
 
     room: int
@@ -103,13 +103,13 @@ class Shape:
 
 @define(eq=False)
 class HeapSegment:
-    """Memory that blocks come from.
+    """A piece of guest memory that blocks come from.
 
     Attributes:
-        start: address of the first byte.
+        start: address of its first byte.
         size: bytes.
-        marks: one for each byte.
-        used: bytes from the start that have been handed out.
+        marks: a mark for each byte, which the machine looks at when the guest accesses it.
+        used: how many bytes from the start on have been handed out.
     """
 
     start: int
@@ -123,10 +123,10 @@ class HeapState:
     """The heap at a snapshot (HeapMemory.books).
 
     Attributes:
-        segments: (start, bytes of the segment, marks of the bytes that were handed out).
+        segments: (start, size in bytes, marks of the bytes that were handed out) of each segment.
         alive: address -> block that is allocated.
         freed: address -> block that is kept back, the oldest first.
-        free: bytes of a room -> starts of the rooms of this size that may be handed out again.
+        free: size of a room in bytes -> addresses of rooms of that size that may be used again.
         number: how many blocks were allocated so far.
         in_use: bytes of the blocks that are allocated.
         kept_back: bytes of the blocks that are kept back, red zones included.
@@ -145,7 +145,7 @@ Access = Callable[[int, int], bytes]
 
 
 class HeapMemory:
-    """Allocates and frees blocks.
+    """Allocates and frees blocks, with red zones around them, and keeps freed ones back.
 
     Attributes:
         alive: blocks that are allocated, by address.
@@ -165,16 +165,17 @@ class HeapMemory:
         limit: int,
         uninitialized: bool,
     ) -> None:
-        """
+        """Map the first segment of guest memory.
+
         Args:
-            memory: gives segments, and watches them.
-            read: reads guest memory.
-            write: writes guest memory.
-            report: told of accesses to marked bytes; None: accesses are not watched.
-            zone: bytes of a red zone, at least.
+            memory: the machine's memory with marks, which maps segments and watches them.
+            read: (address, size) -> guest memory.
+            write: (address, bytes) writes guest memory.
+            report: called at accesses to marked bytes; None: accesses are not watched.
+            zone: bytes of a red zone, at least; rounded up to 16.
             quarantine: bytes of freed blocks that are kept back, red zones included.
-            limit: bytes that may be allocated at a time.
-            uninitialized: new blocks are marked as unwritten.
+            limit: bytes of blocks that may be allocated at a time.
+            uninitialized: True to mark the bytes of new blocks as unwritten.
         """
         self._memory = memory
         self._read = read
@@ -209,11 +210,11 @@ class HeapMemory:
     def allocate(
         self, size: int, alignment: int, function: str, family: str, stack: Stack
     ) -> HeapBlock | None:
-        """Allocate a block.
+        """Allocate a block: fill its red zones, and mark all bytes of its room.
 
         Args:
-            size: bytes.
-            alignment: a power of two.
+            size: bytes of the block.
+            alignment: alignment of the block in bytes, a power of two; 16 at least is used.
             function: the name of the guest's function that allocates it.
             family: "malloc", "new" or "new[]".
             stack: return addresses of that call, innermost first.
@@ -250,14 +251,17 @@ class HeapMemory:
         return block
 
     def _room(self, size: int, alignment: int) -> int:
-        """Return the bytes that a block of `size` bytes takes with its red zones, rounded up;
-        `alignment` is a power of two.
+        """Return how many bytes a block takes together with its red zones, rounded up.
+
+        Args:
+            size: bytes of the block.
+            alignment: alignment of the block in bytes, a power of two, 16 or more.
         """
         behind = self._zone + min(size // 8, WIDEST_ZONE)
         return _rounded(self._zone + alignment - ALIGNMENT + size + behind)
 
     def _shape(self, size: int) -> Shape:
-        """Make the room of small blocks of `size` bytes, and keep it for the next ones."""
+        """Make the Shape of small blocks of `size` bytes, and keep it in `_shapes`; return it."""
         room = self._room(size, ALIGNMENT)
         front = _filled(RED_FILLS, self._zone)
         behind = _filled(RED_FILLS, room - self._zone - size)
@@ -275,7 +279,7 @@ class HeapMemory:
 
         Returns:
             The blocks that are kept back no longer, and may be handed out again, the oldest first.
-            They still hold what they held: the caller looks whether they were written to.
+            Their bytes are as the guest left them: the caller checks whether they were written to.
         """
         del self.alive[block.address]
         self.in_use -= block.size
@@ -288,8 +292,9 @@ class HeapMemory:
         return self._let_go()
 
     def _let_go(self) -> list[FreedBlock]:
-        """Stop keeping back the oldest freed blocks until the rest fits the quarantine, and return
-        them; their room may be handed out again.
+        """Take the oldest freed blocks out of the quarantine until the rest fits; return them.
+
+        Their room may be used for new blocks from now on.
         """
         gone = []
         while self._kept_back > self._quarantine:
@@ -301,8 +306,11 @@ class HeapMemory:
         return gone
 
     def written(self, address: int, size: int) -> None:
-        """Take the mark "unwritten" from bytes of a block, which others than the guest have
-        written.
+        """Take the mark "unwritten" from bytes of a block, as they have been written.
+
+        Args:
+            address: address of the first byte.
+            size: how many bytes.
         """
         if self._new_mark[0]:
             marks, at = self._marks(address)
@@ -336,15 +344,19 @@ class HeapMemory:
         return n >= 0 and address < self._segments[n].start + self._segments[n].size
 
     def nearest(self, address: int) -> HeapBlock | None:
-        """Return the block, allocated or kept back, that an address is in or closest to; None:
-        there is none.
+        """Return the block, allocated or kept back, that an address is in or closest to.
+
+        Returns:
+            None: there is no block at all.
         """
         blocks = [*self.alive.values(), *(freed.block for freed in self.freed.values())]
         return min(blocks, key=lambda block: _distance(block, address), default=None)
 
     def containing(self, address: int) -> HeapBlock | None:
-        """Return the allocated block that has an address, be it that behind its last byte; None:
-        there is none.
+        """Return the allocated block that an address points into, or just behind.
+
+        Returns:
+            None: there is no such block.
         """
         return next(
             (block for block in self.alive.values() if block.address <= address <= block.end), None
@@ -352,11 +364,14 @@ class HeapMemory:
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
-        """(start, end) of the memory that blocks come from."""
+        """The (start, end) addresses of each segment of memory that blocks come from."""
         return [(segment.start, segment.start + segment.size) for segment in self._segments]
 
     def damage(self, block: HeapBlock) -> tuple[int, bool] | None:
-        """Look at a block's red zones for bytes that were written.
+        """Check a block's red zones for bytes that were written.
+
+        Args:
+            block: the block, allocated.
 
         Returns:
             (address of a byte that was written, True where it lies behind the block): of the bytes
@@ -381,9 +396,15 @@ class HeapMemory:
         return None
 
     def changed(self, block: HeapBlock) -> int | None:
-        """Return the address of the first byte of a freed block that was written since.
+        """Check whether a freed block was written to since.
 
-        Only the first KEPT bytes are looked at. None: none of them was written.
+        Only its first KEPT bytes are looked at.
+
+        Args:
+            block: the freed block, whose room has not been used again.
+
+        Returns:
+            The address of the first byte that was written; None: none was.
         """
         now = self._read(block.address, min(block.size, KEPT))
         if now == FREED_FILLS[: len(now)]:
@@ -396,13 +417,13 @@ class HeapMemory:
     # --- room
 
     def _take(self, room: int) -> int | None:
-        """Return the address of free bytes; None: there is no memory.
+        """Take memory for a block and its red zones; return its address; None: there is none.
 
-        They are those of a block that is kept back no more and had as many, or else new ones, in a
-        new segment where this one is full.
+        It is the room of an earlier block that had as many bytes, or else memory that was never
+        used, in a new segment where the present one is full.
 
         Args:
-            room: bytes, red zones included.
+            room: how many bytes, red zones included, as _room() gives them.
         """
         if free := self._free.get(room):
             return free.pop()
@@ -429,14 +450,14 @@ class HeapMemory:
         return segment
 
     def _marks_of(self, start: int, size: int) -> memoryview:
-        """Return the marks of a segment, one byte for each of its bytes, and watch its memory.
+        """Return the marks of a segment, a byte for each of its bytes; begin to watch the segment.
 
-        A segment that was there before (snapshots take segments away and bring them back) has the
-        marks it had.
+        A segment that existed before gets the same marks again, and is watched already: snapshots
+        take segments away and bring them back.
 
         Args:
-            start: address of the first byte.
-            size: bytes.
+            start: address of the segment's first byte.
+            size: bytes of the segment.
         """
         if (start, size) not in self._known:
             marks = memoryview(zeroed(size))
@@ -446,7 +467,7 @@ class HeapMemory:
         return self._known[start, size]
 
     def _marks(self, address: int) -> tuple[memoryview, int]:
-        """Return (marks of the segment, index in them) of an address in a segment."""
+        """Return (marks of its segment, index of its mark) of an address, which is in a segment."""
         segment = self._segments[bisect_right(self._starts, address) - 1]
         return segment.marks, address - segment.start
 
@@ -454,8 +475,9 @@ class HeapMemory:
 
     @property
     def books(self) -> HeapState:
-        """The heap as it is now; the same is there again when it is set. None: nothing was
-        allocated.
+        """A copy of the heap's state as it is now, for a snapshot.
+
+        Setting it brings the heap back to that state; None: to one without segments and blocks.
         """
         segments = [(one.start, one.size, bytes(one.marks[: one.used])) for one in self._segments]
         return HeapState(
@@ -498,25 +520,28 @@ class HeapMemory:
 
 
 def _filled(fills: bytes, size: int) -> bytes:
-    """Return bytes that are all the same.
+    """Return `size` bytes that are all the same.
 
     Args:
-        fills: some of them.
+        fills: some of these bytes, at least one.
         size: how many are wanted.
     """
     return fills[:size] if size <= len(fills) else fills[:1] * size
 
 
 def _rounded(room: int) -> int:
-    """Return the bytes of a room, rounded up so that few sizes differ: to a sixteenth of its power
-    of two.
+    """Return the size of a block's room rounded up, so that few sizes differ and rooms fit again.
+
+    Args:
+        room: bytes that are needed; rounded up to a multiple of 16, or of a sixteenth of the
+            power of two that is not above it.
     """
     step = max(ALIGNMENT, 1 << max(room.bit_length() - 5, 0))
     return -(-room // step) * step
 
 
 def _distance(block: HeapBlock, address: int) -> int:
-    """Return the bytes from an address to the block; 0 inside of it."""
+    """Return the distance in bytes from an address to the nearest byte of a block; 0 inside it."""
     if address < block.address:
         return block.address - address
     return max(address - block.end + 1, 0)

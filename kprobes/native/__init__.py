@@ -28,14 +28,14 @@ Class = TypeVar("Class", bound=type)
 
 
 class SlowHost(RuntimeWarning):
-    """No host code exists for this host: all works, but hits cost eight to thirty times as much."""
+    """A warning: this host has no host code. All works, but hits cost 8 to 30 times as much."""
 
 
 @cache
 def available() -> bool:
-    """Tell whether this process has the library.
+    """Return True if this process can use the library of host code; found out once.
 
-    Where it cannot have it, a warning says so once (SlowHost), unless KPROBES_HOST_CODE is "0".
+    Where it cannot, the warning SlowHost is given, unless KPROBES_HOST_CODE is "0".
     """
     if os.environ.get(SWITCH) == "0":
         return False
@@ -55,7 +55,7 @@ def available() -> bool:
 
 
 def _why_not() -> str:
-    """Return why there can be no host code here; "": there can."""
+    """Return why this process can have no host code, as a clause; "": it can."""
     host, system = platform.machine(), platform.system()
     if system != "Linux" or host not in _HOSTS:
         return f"there is none for {host} under {system}"
@@ -68,7 +68,7 @@ def _why_not() -> str:
 
 @cache
 def _library() -> ctypes.PyDLL:
-    """Load the library of this host.
+    """Load the library of this host, once, and return it.
 
     Raises:
         OSError: the system refuses to load it.
@@ -77,15 +77,19 @@ def _library() -> ctypes.PyDLL:
 
 
 def library_path(host: str) -> Path:
-    """Return the file of the library for a host, as platform.machine() calls it."""
+    """Return the path of the library for a host.
+
+    Args:
+        host: the host's architecture, as platform.machine() calls it.
+    """
     return HERE / f"{host}.so"
 
 
 def support_path(bits: int, guest: bool, swapped: bool) -> Path:
-    """Return the file of support.c's functions for a target.
+    """Return the path of the LLVM IR of support.c's functions for a kind of target.
 
     Args:
-        bits: width of a pointer, 32 or 64.
+        bits: width of a pointer in bits, 32 or 64.
         guest: True where the code runs in a guest, False where it runs in this process.
         swapped: True where the program's byte order is not that of the memory that it runs in.
     """
@@ -95,14 +99,20 @@ def support_path(bits: int, guest: bool, swapped: bool) -> Path:
 
 @cache
 def address(name: str) -> int:
-    """Return the address of a function or an object of the library. Only where available()."""
+    """Return the address in this process of a function or variable of the library.
+
+    To be called only where available().
+
+    Args:
+        name: its name in C.
+    """
     return ctypes.addressof(ctypes.c_char.in_dll(_library(), name))
 
 
 def function(name: str, result: Any, *arguments: Any) -> Any:
-    """Return a function of the library, which is called with the interpreter's lock held.
+    """Return a function of the library for Python to call; calls keep the interpreter's lock.
 
-    Only where available().
+    To be called only where available().
 
     Args:
         name: its name in C.
@@ -113,20 +123,26 @@ def function(name: str, result: Any, *arguments: Any) -> Any:
 
 
 def words(name: str) -> dict[str, int]:
-    """Return the members of one of the library's structures: name -> index, in 64-bit words."""
+    """Return the layout of one of the library's structures: member -> its index in 64-bit words.
+
+    To be called only where available().
+
+    Args:
+        name: the structure's name in C.
+    """
     text = ctypes.c_char_p(address(f"{name}_words")).value or b""
     return {word: n for n, word in enumerate(text.decode().split())}
 
 
 def quick(base: Class, kind: str) -> Class:
-    """Return a quicker subclass of a class whose objects are used on every hit.
+    """Return a quicker subclass, made in C, of a class whose objects are used on every hit.
 
-    Attributes that the C code uses are members of a C structure in it.
+    Attributes that the C code uses are members of a C structure in the objects.
 
     Args:
         base: the class in Python, complete by itself.
-        kind: its structure: "regs" (for Regs), "instance" (for KretprobeInstance) or "block" (for
-            ControlBlock).
+        kind: name of that structure: "regs" (for Regs), "instance" (for KretprobeInstance) or
+            "block" (for ControlBlock).
 
     Returns:
         A class of the same name; `base` itself where there is no host code.
@@ -155,10 +171,11 @@ _names: list[bytes] = []  # names of classes: before Python 3.11 a class keeps a
 
 
 def see(regs: Any, view: int) -> None:
-    """Have a quick() Regs read its registers from the engine's memory.
+    """Have a Regs object read its registers from the engine's memory from now on.
 
     Args:
-        regs: the object.
-        view: address of a `struct view`, which says where they are; the caller keeps it.
+        regs: an object of the class that quick() made of Regs.
+        view: host address of a `struct view`, which says where registers are; the caller keeps it
+            alive.
     """
     _library().see(ctypes.py_object(regs), ctypes.c_void_p(view))

@@ -29,14 +29,14 @@ from . import HERE, library_path, support_path
 
 @frozen
 class Output:
-    """A file to make.
+    """A file that is compiled and checked in.
 
     Attributes:
-        path: where it goes, from this folder.
-        sources: the C files, from this folder.
-        target: what clang compiles for, as zig names it.
-        options: clang's, beside those that say where things are.
-        finish: makes the file's bytes of what clang has written.
+        path: path of the file, from this folder.
+        sources: paths of the C files, from this folder.
+        target: what clang compiles for, as zig names it: "x86_64-linux-gnu".
+        options: clang's options, but for the target and the output.
+        finish: (bytes that clang has written) -> bytes of the file.
     """
 
     path: str
@@ -92,17 +92,20 @@ _NUMBERS: Final = {"": 0, "alwaysinline": 1, "noinline": 2}
 
 
 def normalised(written: bytes) -> bytes:
-    """Return the functions of clang's LLVM IR, in the form that kprobes/programs/support.py reads.
+    """Reduce clang's LLVM IR to the form that kprobes/programs/support.py reads. An Output.finish.
 
     The first paragraph has types and declarations; then comes a paragraph for each function.
-    Functions are internal, of the attributes #0; #1 where they are always to be inlined.
+    Functions are internal, of the attributes #0; #1 where they are always to be inlined, #2 never.
+
+    Args:
+        written: the IR, in UTF-8.
     """
     ir = written.decode()
     return ("\n\n".join(["\n".join(_head(ir)), *_functions(ir)]) + "\n").encode()
 
 
 def _head(ir: str) -> Iterator[str]:
-    """Yield types, and declarations of LLVM's own functions, from LLVM IR."""
+    """Yield the lines of LLVM IR that define types or declare LLVM's own functions."""
     for line in ir.splitlines():
         if line.startswith("%struct."):
             yield line
@@ -130,12 +133,12 @@ def _functions(ir: str) -> Iterator[str]:
 
 
 def _support(bits: int, guest: bool, swapped: bool) -> Output:
-    """Return how to make a file of support.c's functions, as LLVM IR.
+    """Describe how to make a file of support.c's functions, as LLVM IR; nothing is compiled yet.
 
-    The IR depends on the size of a pointer only, not on the target's byte order or CPU.
+    Of a target the IR depends on the size of a pointer only, not on byte order or CPU.
 
     Args:
-        bits: width of a pointer, 32 or 64.
+        bits: width of a pointer in bits, 32 or 64.
         guest: True where the code runs in a guest, False where it runs in this process.
         swapped: True where the program's byte order is not that of the memory that it runs in.
     """
@@ -200,15 +203,15 @@ _OF_ELF: Final = "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s", "-Wl,-z,undefs"
 
 
 def _as_it_is(written: bytes) -> bytes:
-    """Return what clang has written."""
+    """Return the bytes that clang has written, unchanged. An Output.finish."""
     return written
 
 
 def _library(host: str, checked: bool = False) -> Output:
-    """Return how to make the library of a host: what serves call sites, and usual hits.
+    """Describe how to make the host code's library for Linux; nothing is compiled yet.
 
     Args:
-        host: as platform.machine() calls it.
+        host: the host's architecture, as platform.machine() calls it.
         checked: True for one that traps where C's behaviour is undefined.
     """
     options: tuple[str, ...] = _LIBRARY_OPTIONS
@@ -219,7 +222,11 @@ def _library(host: str, checked: bool = False) -> Output:
 
 
 def for_macos(host: str) -> Output:
-    """Return how to make the library for macOS; nothing has been run there."""
+    """Describe how to make the library for macOS, where it was never run; nothing is compiled yet.
+
+    Args:
+        host: the host's architecture: "x86_64" or "aarch64".
+    """
     options = [option for option in _LIBRARY_OPTIONS if option not in _OF_ELF]
     linking = (*options, "-undefined", "dynamic_lookup")
     return Output(f"{host}.dylib", _LIBRARY_SOURCES, f"{host}-macos", linking, _as_it_is)
@@ -241,10 +248,10 @@ OUTPUTS: Final = (
 
 
 def compiler() -> list[str]:
-    """Return the command that is clang.
+    """Return the words of the command that runs clang.
 
     Raises:
-        SystemExit: ziglang is not installed, or of another version.
+        SystemExit: ziglang is not installed, or has another version than pinned() says.
     """
     try:
         version = metadata.version("ziglang")
@@ -260,8 +267,10 @@ def compiler() -> list[str]:
 
 
 def pinned() -> str:
-    """Return the version of ziglang that the extra `jit` names; "" where kprobes is not
-    installed.
+    """Return the version of ziglang that the extra `jit` of kprobes names.
+
+    Returns:
+        "": kprobes is not installed, or the extra names no version.
     """
     try:
         lines = metadata.requires("kprobes") or []
@@ -274,11 +283,11 @@ def pinned() -> str:
 
 
 def made(output: Output, target: str = "") -> bytes:
-    """Compile an output, and return its bytes.
+    """Compile an output, and return the bytes that its file should have; the file is not written.
 
     Args:
         output: what to make.
-        target: what to compile for instead of the output's own target.
+        target: what to compile for instead of the output's own target; "": that target.
 
     Raises:
         SystemExit: there is no compiler, or it refuses the source.

@@ -88,13 +88,17 @@ class Picture:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file. Raises OSError."""
+        """Write the page to a file as HTML. Raises OSError."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.html)
 
 
 def escaped(text: object) -> str:
-    """Return a text of a guest or a file as HTML, its control characters visible."""
+    """Return a text of a guest or a file escaped for HTML, its control characters made visible.
+
+    Args:
+        text: the text; another object is turned into one by str().
+    """
     return escape(str(text).translate(_TEXT))
 
 
@@ -106,14 +110,14 @@ def page(
     warnings: Sequence[str] = (),
     style: str = "",
 ) -> str:
-    """Return the HTML of a page with several views.
+    """Return the HTML of a page, which needs no other file.
 
     Args:
-        title: of the page: what was recorded.
-        views: its tabs; a single one has none.
-        facts: what stands below the title: numbers of records, clocks.
-        warnings: what was lost or left out.
-        style: trusted CSS of one's own.
+        title: title of the page: what was recorded.
+        views: what the page shows, a tab for each; a single view has no tab.
+        facts: short texts that stand below the title: numbers of records, clocks.
+        warnings: texts about what was lost or left out, which stand out.
+        style: CSS that is added; it is trusted.
     """
     charts = list(dict.fromkeys(view.chart for view in views if view.chart))
     libraries = list(dict.fromkeys(name for chart in charts for name in CHARTS[chart]))
@@ -205,4 +209,5 @@ def _json(data: Any) -> str:
 
 
 def _file(name: str) -> str:
+    """Return the text of a file of this package, given by its path from here."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8").strip()
