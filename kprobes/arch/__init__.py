@@ -1,4 +1,4 @@
-"""Architectures by name.
+"""Architectures (instruction sets) by name: get("arm64") gives an `Arch`.
 
 A package here is a family: it says in NAMES what its architectures are called, in MACHINES which
 files may be for them, in DESCRIBED what GDB's target descriptions call them, and its module `isa`
@@ -65,7 +65,7 @@ def _installed() -> dict[str, EntryPoint]:
 
 @cache
 def _load(name: str) -> Arch | None:
-    """Return the architecture of this name; None where there is none."""
+    """Return the architecture of this name, imported if need be; None where there is none."""
     family = _family_of().get(name)
     if family is not None:
         return _members(family)[name]
@@ -74,7 +74,7 @@ def _load(name: str) -> Arch | None:
 
 
 def described(description: str) -> str | None:
-    """Name the architecture that a target description of GDB's protocol says.
+    """Return the name of the architecture that a GDB target description is of.
 
     Args:
         description: the text of its `architecture` element. Where byte orders share one, the
@@ -89,19 +89,25 @@ def described(description: str) -> str | None:
 
 
 def refresh() -> None:
-    """Look again for what is installed: a distribution has come or gone since this process began.
+    """Forget which architectures other distributions bring; the next call looks for them again.
+
+    Call it where a distribution has been installed or removed since this process began.
     """
     _installed.cache_clear()
     _load.cache_clear()
 
 
 def names() -> tuple[str, ...]:
-    """Names of every architecture there is, sorted."""
+    """Return the names of all architectures, those of other distributions included, sorted."""
     return tuple(sorted({*_family_of(), *_installed()}))
 
 
 def get(name: str) -> Arch:
-    """Return the architecture of this name; Unsupported (listing the names) where there is none."""
+    """Return the architecture of this name.
+
+    Raises:
+        Unsupported: there is none; the error lists the names.
+    """
     arch = _load(name)
     if arch is None:
         raise Unsupported(f"no architecture {name!r}", hint=f"there are: {' '.join(names())}")
@@ -109,13 +115,15 @@ def get(name: str) -> Arch:
 
 
 def _running(machine: int, bits: int, order: str) -> list[Arch]:
-    """Return the architectures of this package that run ELF files with a header; where there are
-    none, those that other distributions bring.
+    """Return the architectures that run ELF files with a header: this package's, else others'.
 
     Args:
         machine: e_machine.
         bits: 32 or 64, the ELF class.
         order: "little" or "big".
+
+    Returns:
+        The usual one first; [] where no architecture runs them.
     """
     ours = [
         arch

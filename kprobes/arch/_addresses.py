@@ -1,6 +1,4 @@
-"""`Walking.follow` of instruction sets that work out an address in several instructions: what their
-families share.
-"""
+"""Builds `Walking.follow` for instruction sets that compute an address in several instructions."""
 
 from __future__ import annotations
 
@@ -17,13 +15,16 @@ HALF, WHOLE = -1, -2
 
 @frozen
 class Use:
-    """The effect of an instruction on a base register.
+    """What one instruction does with a register that may hold an address.
 
     Attributes:
-        base: the number of the register, HALF or WHOLE; None: nothing that can be followed.
-        offset: what is added to the register; of HALF and WHOLE the value itself.
-        size: bytes that are read or written at base + offset; 0: the sum goes to `into`.
-        into: registers that get a new value.
+        base: number of the register that it adds to, or accesses memory through; HALF or WHOLE: it
+            makes an address of its own (a constant, or from pc); None: nothing that can be
+            followed.
+        offset: bytes added to the register; of HALF and WHOLE the value itself.
+        size: bytes that are read or written at base + offset; 0: no memory is, and the sum goes
+            into `into`.
+        into: numbers of the registers that get a new value.
     """
 
     base: int | None = None
@@ -37,23 +38,29 @@ Follow = Callable[[Insn, dict[int, int]], tuple[int, int] | None]
 
 def following(use_of: Callable[[Insn], Use], bits: int,
               begins: Callable[[Insn], bool] = lambda _insn: True) -> Follow:
-    """`Walking.follow` from what each instruction does with a base register.
+    """Build a `Walking.follow` from a function that says what each instruction does.
 
     Args:
-        use_of: (instruction) -> its Use.
+        use_of: instruction -> its Use.
         bits: width of an address.
-        begins: (instruction) -> False where its Use is neither HALF nor WHOLE: a quick answer, for
-            most instructions.
+        begins: instruction -> False where its Use is surely neither HALF nor WHOLE; a quick test
+            that most instructions fail.
+
+    Returns:
+        (instruction, register -> address, which it changes) -> (address, bytes accessed) or None.
     """
     mask = (1 << bits) - 1
 
     def follow(insn: Insn, known: dict[int, int]) -> tuple[int, int] | None:
-        """Return (address, bytes read or written there; 0: the instruction completes it), or None;
-        bring `known` up to date.
+        """Follow one instruction: update the addresses that registers hold.
 
         Args:
             insn: the instruction.
-            known: register -> the address that it holds.
+            known: number of a register -> the address that it holds; is changed.
+
+        Returns:
+            (address, bytes read or written there; 0: the instruction completes the address); None:
+            the instruction completes or uses no known address.
         """
         if not known and not begins(insn):
             return None

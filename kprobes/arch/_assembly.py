@@ -28,12 +28,14 @@ class CapstoneMode:
 
 
 def no_register(operand: str) -> bool:
-    """Default `is_register`: operands that name registers begin with %, or are names."""
+    """Return False: the default of `is_register`, where a plain number never names a register."""
     return False
 
 
 def same_name(name: str, bits: int) -> tuple[str, int]:
-    """Default `register`: assemblers call registers as `Registers` does."""
+    """Return (name, 0): the default of `register`, where assemblers name registers as `Registers`
+    does.
+    """
     return name, 0
 
 

@@ -1,4 +1,4 @@
-"""The contract between the core and an architecture: values and nothing else.
+"""The contract between the core and an architecture: `Arch` and its parts.
 
 An architecture is one frozen `Arch`: tables, and a few functions that only answer. The core drives.
 Optional powers are None when absent. Addresses that it receives are stripped of mode bits, unless
@@ -36,7 +36,7 @@ class Order(enum.Enum):
 
 @frozen(kw_only=True)
 class Registers:
-    """The guest's register names."""
+    """The guest's register names: which there are, which have a role, and other names for them."""
 
     names: tuple[str, ...]  #: every register the guest shows, in order
     pc: str
@@ -47,8 +47,9 @@ class Registers:
     sp_bias: int = 0  #: added to the stack pointer register to get the address (sparc64: 2047)
 
     def unknown(self, name: str) -> UnknownRegister:
-        """Return the error for a name that this machine has no register of: near names first, then
-        the list.
+        """Make the error for a name that is no register of this machine; the caller raises it.
+
+        Its hint has similar names, then the list.
         """
         known = [*self.names, *self.aliases]
         if name in known:
@@ -63,7 +64,7 @@ class Registers:
 
 @frozen(kw_only=True)
 class Traps:
-    """Breakpoint bytes, patched over an instruction's start."""
+    """The bytes of breakpoint instructions, which are written over an instruction's start."""
 
     #: at a probepoint: by the instruction's length; the shortest one for lengths that are not there
     probe: Mapping[int, bytes]
@@ -72,7 +73,7 @@ class Traps:
     modes: Mapping[int, Mapping[int, bytes]] = field(factory=dict)
 
     def of(self, insn: Insn) -> bytes:
-        """Return the breakpoint bytes for an instruction, by its mode and its length."""
+        """Return the breakpoint bytes to write over an instruction, by its mode and length."""
         probe = self.modes.get(insn.mode, self.probe)
         return probe.get(insn.size) or probe[min(probe)]
 
@@ -84,10 +85,12 @@ class Traps:
 
 @frozen(kw_only=True)
 class Bundles:
-    """Instructions that share their bytes: an address is the bundle's, plus the number of the
-    instruction in it.
+    """Instructions that share their bytes (Itanium): several in one bundle.
 
-    Arch.decode gets the text from the bundle's start on. Branches lead there only. `Insn.span` says
+    The address of an instruction is the bundle's plus the number of the instruction in it.
+    Arch.decode
+    gets the text from the bundle's start on. Branches lead to bundles' starts only. `Insn.span`
+    says
     where the next instruction is.
     """
 
@@ -103,13 +106,15 @@ class Bundles:
     no_jump: Callable[[Insn], str]  #: why there can be no such bundle; "": there is one
 
     def start(self, addr: int) -> int:
-        """Return the start of an instruction's bundle."""
+        """Return the address of the bundle that an instruction's address is in."""
         return addr & -self.size
 
 
 @frozen(kw_only=True)
 class Entry:
-    """The function entry that a code address (symbol value, function pointer) means."""
+    """What a code address (a symbol's value, a function pointer) means: where the function is
+    entered.
+    """
 
     addr: int  #: first instruction, mode bits stripped
     mode: int = 0  #: mode bits of targets there
@@ -119,13 +124,17 @@ class Entry:
     local: int = 0
 
     def place(self, offset: int) -> int:
-        """Address that `function+offset` means."""
+        """Return the address that `function+offset` means; of offset 0 the entry that every call
+        passes.
+        """
         return self.addr + (offset or self.local)
 
 
 @frozen(kw_only=True)
 class Jump:
-    """The unconditional jump used for boost and optimization; it must change nothing but pc."""
+    """How to encode an unconditional jump that changes nothing but pc, for boost and
+    optimization.
+    """
 
     size: int  #: bytes
     encode: Callable[[int, int], bytes]  #: (from, to) -> bytes; raises OutOfReach
@@ -133,15 +142,17 @@ class Jump:
     modes: Mapping[int, Jump] = field(factory=dict)
 
     def back(self, frm: int, insn: Insn) -> bytes:
-        """Return a jump from `frm`, behind a copy of an instruction, to what follows the original;
-        raise OutOfReach.
+        """Return code that goes from behind a copy of an instruction to what follows the original.
 
         What the instruction may skip may skip this jump: then a second jump follows, to behind what
         is skipped.
 
         Args:
-            frm: address behind the copy.
+            frm: address behind the copy, where the code will stand.
             insn: the instruction at its original address.
+
+        Raises:
+            OutOfReach: no jump reaches.
         """
         if insn.onward is not None:
             return insn.onward(frm)
@@ -150,23 +161,27 @@ class Jump:
 
 
 def verbatim(insn: Insn, to: int) -> bytes:
-    """Default `relocate`: the body runs anywhere as it is."""
+    """Return the instruction's body as it is: the default of `relocate`, where bodies run
+    anywhere.
+    """
     return insn.body
 
 
 def identity(regs: Regs, pc: int) -> int:
-    """Default `same_mode`: addresses have no mode bits."""
+    """Return pc itself: the default of `same_mode`, where addresses have no mode bits."""
     return pc
 
 
 def plain_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """Default `code_address`: a code address is the address of its first instruction."""
+    """Return the address as an Entry: the default of `code_address`, where it is the first
+    instruction's.
+    """
     return Entry(addr=addr)
 
 
 @frozen(kw_only=True)
 class OutOfLine:
-    """Instructions in another place than home."""
+    """How instructions are executed at another address than their own: in a slot, or displaced."""
 
     #: (insn, to) -> body that runs at `to`; raises OutOfReach
     relocate: Callable[[Insn, int], bytes] = verbatim
@@ -177,7 +192,9 @@ class OutOfLine:
 
 @frozen(kw_only=True)
 class Pointers:
-    """The meaning of code addresses, where they are not just that of an instruction."""
+    """What code addresses mean beyond the address of an instruction: mode bits, function
+    descriptors.
+    """
 
     #: bits of a target that select a mode and are not part of the address (ARM: 1)
     mode_bits: int = 0
@@ -192,7 +209,7 @@ class Pointers:
 
 @frozen(kw_only=True)
 class Walking:
-    """Facts by which a walk through a function learns of an instruction's neighbours."""
+    """Facts for a walk through a function's code: what instructions say of their neighbours."""
 
     #: not of fixed width, yet decoding is soon in step from any multiple of insn_align
     resyncs: bool = False
@@ -260,8 +277,9 @@ class Files:
 
 @frozen(kw_only=True)
 class Arch:
-    """An instruction set, as the core and the engines see it. Whatever has a default can be left
-    out: it is then not there, or usual.
+    """An instruction set, as the core and the engines see it.
+
+    What has a default may be left out: the architecture then lacks that power, or does as usual.
     """
 
     name: str
@@ -296,7 +314,8 @@ class Arch:
 
     @cached_property
     def in_step(self) -> bool:
-        """True where decoding may start at any multiple of insn_align and finds the instructions.
+        """Whether decoding may start at any multiple of insn_align and still finds the real
+        instructions.
         """
         return self.walking.resyncs or self.max_insn == self.insn_align
 
@@ -307,46 +326,53 @@ class Arch:
 
     @cached_property
     def mask(self) -> int:
-        """All address bits."""
+        """A number with all bits of an address set."""
         return (1 << self.bits) - 1
 
     @property
     def max_body(self) -> int:
-        """Longest body, bytes."""
+        """The longest code of one instruction in a slot, in bytes."""
         return self.out_of_line.max_body or self.max_insn
 
     def text_of(self, addr: int) -> int:
-        """Return the start of the text from which decode() tells the instruction at an address."""
+        """Return the address from which decode() needs the text to decode an instruction.
+
+        That is the instruction's own address, or its bundle's.
+        """
         return addr if self.bundles is None else self.bundles.start(addr)
 
     def last_of(self, addr: int) -> int:
-        """Return the last address whose bytes an instruction shares: in its bundle."""
+        """Return the last address of the bundle that an instruction is in; without bundles its own
+        address.
+        """
         return addr if self.bundles is None else self.bundles.start(addr) + self.bundles.size - 1
 
     def place_of(self, addr: int) -> int:
-        """Return the address of the bytes that change when a breakpoint comes to an address."""
+        """Return the address of the first byte that changes when a breakpoint is put at an
+        instruction.
+        """
         return addr if self.bundles is None else self.bundles.place(addr)
 
     def trap_for(self, insn: Insn) -> tuple[int, bytes, bytes]:
-        """Return how a breakpoint is put over an instruction.
+        """Return what to write to put a breakpoint over an instruction; nothing is written yet.
 
         Returns:
-            (address of the bytes that change, the bytes of the breakpoint, a mask of the bits that
-            are the
-            instruction's own; b"": all of them).
+            (address of the first byte that changes, the breakpoint's bytes, a mask of the bits that
+            are
+            the instruction's own and change; b"": all bits).
         """
         if self.bundles is None:
             return insn.addr, self.traps.of(insn), b""
         return (self.bundles.place(insn.addr), *self.bundles.trap(insn))
 
     def jump_for(self, insn: Insn, to: int, places: Sequence[tuple[int, Insn]]) -> bytes:
-        """Return the bytes from text_of() on while an instruction is a jump.
+        """Return the bytes to write from text_of() on so that an instruction becomes a jump.
 
         Args:
             insn: the instruction.
             to: target of the jump.
-            places: where the instruction, and what the jump covers besides, is executed: (address,
-                instruction).
+            places: (address, instruction) of each instruction that the jump overwrites: where it is
+                executed instead. The first is `insn` itself.
 
         Raises:
             OutOfReach: no jump reaches the target.
@@ -357,11 +383,13 @@ class Arch:
                 else self.bundles.jump(insn, to, [place for place, _ in places[1:]]))
 
     def jump_in(self, mode: int) -> Jump | None:
-        """Return the jump of a mode (mode bits); None: the architecture has no jump."""
+        """Return how jumps are encoded in a mode (mode bits); None: the architecture has no
+        jump.
+        """
         return None if self.jump is None else self.jump.modes.get(mode, self.jump)
 
     def end_bytes(self, mode: int) -> bytes:
-        """Return the trap that ends a slot of this mode."""
+        """Return the bytes of the trap that ends a slot whose code is in a mode (mode bits)."""
         return self.traps.end[mode]
 
 

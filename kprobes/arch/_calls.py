@@ -1,4 +1,4 @@
-"""How functions are called, and where they return to. Part of the contract in _base.py."""
+"""How functions are called and return: `Abi` and `Linkage`, parts of an `Arch`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from ..regs import Regs
 
 @frozen(kw_only=True)
 class Results:
-    """The places where functions return what is no word: in registers, or in memory whose address
-    the caller passes.
+    """Where functions return what is no word: in registers, or in memory whose address is passed.
 
     Attributes:
-        registers: bytes of a structure that surely comes in registers, at most.
-        memory: bytes of a structure beyond which it surely comes in memory; in between it depends
-            on its members.
-        apart: the address has a register of its own; else it is passed as an argument before the
-            first.
-        wide: numbers of more than 8 bytes come in registers.
-        floats: in between, what has no floating-point member comes in memory.
+        registers: a structure of at most so many bytes surely comes in registers.
+        memory: a structure of more bytes surely comes in memory; in between it depends on its
+            members.
+        apart: True: the address has a register of its own; False: it is passed as an argument
+            before the first.
+        wide: True: numbers of more than 8 bytes come in registers.
+        floats: True: in between, what has no floating-point member comes in memory.
     """
 
     registers: int
@@ -34,7 +33,7 @@ class Results:
 
 @frozen(kw_only=True)
 class Abi:
-    """Integer calling convention of ordinary C functions."""
+    """The calling convention of ordinary C functions, for integers and pointers."""
 
     args: tuple[str, ...]  #: argument registers in order
     returns: tuple[str, ...]  #: return register, then the one with the high half
@@ -73,8 +72,15 @@ class Abi:
         return regs.word(self._slot(regs, n))
 
     def set_argument(self, regs: Regs, n: int, value: int) -> None:
-        """Replace an integer argument, in a register or on the stack, as a function is entered; `n`
-        counts from 0.
+        """Replace an integer argument, in a register or on the stack.
+
+        Args:
+            regs: registers at a function's entry.
+            n: the argument's number, from 0 on.
+            value: the new one.
+
+        Raises:
+            GuestFault: it is on the stack, and memory is not mapped there.
         """
         if n < len(self.args):
             regs[self.args[n]] = value
@@ -82,14 +88,21 @@ class Abi:
             regs.set_word(self._slot(regs, n), value)
 
     def _slot(self, regs: Regs, n: int) -> int:
+        """Return the address of the n-th argument on the stack at a function's entry."""
         distance = self.stack_args + (n - len(self.args)) * int(regs.arch.bits // 8)
         return regs.sp - distance if self.upwards else regs.sp + distance
 
 
 @frozen(kw_only=True)
 class Frame:
-    """The return address in code that keeps frame pointers: byte offsets from the frame pointer
-    register.
+    """Where a function that keeps a frame pointer has its return address and its caller's frame.
+
+    Attributes:
+        register: the frame pointer.
+        address: bytes from it to the return address.
+        next: bytes from it to the caller's frame pointer, which is saved there.
+        above: True: `address` counts from the caller's frame pointer: functions save the return
+            address in their caller's frame.
     """
 
     register: str
@@ -106,7 +119,7 @@ Skips = Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]]
 
 @frozen(kw_only=True)
 class Returning:
-    """The effects of a return besides going where Linkage.get() says."""
+    """What a return does besides going where Linkage.get() says."""
 
     #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA
     #: still shows the trampoline
@@ -120,16 +133,17 @@ class Returning:
 
     @property
     def plain(self) -> bool:
-        """True where it leads by itself where the caller wants it, and leaves the link register
-        alone.
+        """Whether a return goes just where the caller wants it, and leaves the link
+        register alone.
         """
         return self.skips is None and not self.reloaded
 
 
 @frozen(kw_only=True)
 class Linkage:
-    """The place where a call leaves the return address: in_register(), on_stack(), or something
-    else.
+    """Where a call leaves the return address, and how to read and replace it there.
+
+    Made by in_register(), on_stack(), or with functions of its own.
     """
 
     get: Callable[[Regs], int]  #: at function entry: the target this function returns to
@@ -147,14 +161,14 @@ class Linkage:
 
     @classmethod
     def in_register(cls, name: str, **rest: Any) -> Linkage:
-        """Return the linkage of a link register.
+        """Make the linkage of calls that leave the return address in a register.
 
         At the trampoline the register may still hold the trampoline's address: the core puts the
         real one there, since a function may return by another register.
 
         Args:
             name: of the register.
-            rest: what else Linkage takes.
+            rest: further attributes of Linkage.
         """
         return cls(
             get=lambda regs: regs[name],
@@ -165,12 +179,13 @@ class Linkage:
 
     @classmethod
     def on_stack(cls, size: int, **rest: Any) -> Linkage:
-        """Return the linkage of calls that push the return address; at the trampoline it still
-        stands below the stack pointer.
+        """Make the linkage of calls that push the return address.
+
+        At the trampoline it still stands below the stack pointer.
 
         Args:
             size: bytes of the address on the stack.
-            rest: what else Linkage takes.
+            rest: further attributes of Linkage.
         """
         return cls(
             get=lambda regs: regs.stack(0),

@@ -1,6 +1,4 @@
-"""Branches that compare two general registers, and the target that they have from their row's
-`extra`.
-"""
+"""Simulations of branches that compare two general registers, shared by RISC architectures."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ Branch = Callable[..., int]
 
 
 def taken(insn: Insn) -> int:
-    """Return the target of a direct branch, which its row's `extra` has found."""
+    """Return the target of a direct branch, which the decoder has put into `insn.target`."""
     assert insn.target is not None
     return insn.target
 
@@ -23,8 +21,11 @@ def taken(insn: Insn) -> int:
 def comparing(
     unsigned: Read, signed: Read
 ) -> tuple[Branch, Branch, Branch, Branch, Branch, Branch]:
-    """Return the simulations of BEQ, BNE, BLT, BGE, BLTU and BGEU, which compare registers `s` and
-    `t`.
+    """Make the simulations of BEQ, BNE, BLT, BGE, BLTU and BGEU, in this order.
+
+    Each compares the registers of the fields `s` and `t`, and returns the branch's target or the
+    next
+    address.
 
     Args:
         unsigned: (regs, number of a register) -> its unsigned value.
@@ -32,8 +33,7 @@ def comparing(
     """
 
     def branch(holds: Callable[[int, int], bool], read: Read) -> Branch:
-        """Return the simulation of a branch that is taken where `holds`(first value, second value).
-        """
+        """Make the simulation of a branch that is taken where holds(value of s, value of t)."""
 
         def simulate(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
             return taken(insn) if holds(read(regs, s), read(regs, t)) else insn.next

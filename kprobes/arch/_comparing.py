@@ -34,12 +34,12 @@ class Value:
 
 
 def register(number: int) -> Value:
-    """Return a register's value."""
+    """Return the Value that is a register's, by its number in `Registers.names`."""
     return Value(number)
 
 
 def constant(value: int) -> Value:
-    """Return a number of the instruction's."""
+    """Return the Value that is a number in the instruction."""
     return Value(constant=value)
 
 

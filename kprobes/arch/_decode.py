@@ -1,4 +1,4 @@
-"""Bit pictures -> decode table.
+"""Decode tables, made of rows that picture encodings bit by bit.
 
 A row is the encoding as the manual prints it, most significant bit first: `0`/`1` fixed, `-`
 ignored, a letter one bit of the field of that name; blanks, `_` and `|` separate. Fields become
@@ -21,13 +21,18 @@ from ._base import Atomic, Insn
 class Row:
     """An encoding and how it is probed.
 
+    `mask`, `value` and `fields` are computed from the picture; attributes that are not listed are
+    those
+    of Insn.
+
     Attributes:
         picture: its bits, as the manual prints them.
-        simulate: (regs, insn, **fields) -> next target.
-        body: "self" (the instruction itself runs out of line), "slot" (its delay slot does) or ""
-            (nothing, the default where there is a simulation).
-        extra: (insn, **fields) -> Insn; refines what the row could not say as a fact (operand,
-            target, a reject that depends on a field).
+        name: the mnemonic.
+        simulate: (regs, insn, **fields) -> next target; None: it is not simulated.
+        reject: why it must not be probed; "": it may be.
+        body: what runs out of line: "self" (the instruction itself), "slot" (its delay slot) or ""
+            (nothing); None: nothing if it is simulated or refused, else the instruction.
+        extra: (insn, **fields) -> Insn; adds what depends on a field (operand, target, a reject).
     """
 
     picture: str
@@ -54,6 +59,7 @@ class Row:
     fields: Mapping[str, tuple[tuple[int, int], ...]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        """Compute mask, value and fields from the picture."""
         picture = "".join(c for c in self.picture if c not in " _|")
         mask = value = 0
         runs: dict[str, list[tuple[int, int]]] = {}
@@ -75,7 +81,7 @@ class Row:
         put("fields", {name: tuple(parts) for name, parts in runs.items()})
 
     def extract(self, word: int) -> dict[str, int]:
-        """Return the fields of an encoding: letter -> value."""
+        """Return the fields of an encoding that this row matches: letter -> value."""
         out = {}
         for name, parts in self.fields.items():
             value = 0
@@ -89,8 +95,8 @@ class Row:
 
         Args:
             insn: has the address, bytes, span and mode.
-            word: the encoding.
-            rest: the bytes after it, with its delay slot.
+            word: the encoding as a number.
+            rest: the bytes behind the instruction, which begin with its delay slot.
         """
         fields = self.extract(word)
         kind = self.body
@@ -119,39 +125,43 @@ class Row:
 
 
 def _simulate(simulate: Callable[..., int], insn: Insn, fields: dict[str, int], regs: Any) -> int:
+    """Call a row's simulation with the fields of one instruction: becomes `Insn.simulate`."""
     return simulate(regs, insn, **fields)
 
 
 def _displace(displace: Callable[..., bytes], insn: Insn, fields: dict[str, int], to: int) -> bytes:
+    """Call a row's `displace` with the fields of one instruction: becomes `Insn.displace`."""
     return displace(insn, to, **fields)
 
 
 def as_it_is(insn: Insn, to: int, **_: int) -> bytes:
-    """Return the jump's own bytes and its delay slot's: `Row.displace` of a jump that neither reads
-    nor keeps its own address.
+    """Return the jump's own bytes and its delay slot's, to stand at `to`.
+
+    For use as `Row.displace` of a jump that neither reads nor keeps its own address.
     """
     return insn.raw + insn.body
 
 
 class _Buckets(dict[int, list[tuple[int, int, Row]]]):
-    """The first byte of an encoding -> (mask, value, row) of each row that may match it, the most
-    specific first.
+    """First byte of an encoding -> [(mask, value, row)] of the rows that may match, most specific
+    first.
 
     A bucket is made when a byte is looked up for the first time: a guest's code has few of the 256,
     and a process makes tables of architectures whose code it never sees.
+
+    Args:
+        ordered: all rows, the most specific first.
+        top: number of bits below the first byte.
     """
 
     def __init__(self, ordered: list[Row], top: int) -> None:
-        """
-        Args:
-            ordered: all rows, the most specific first.
-            top: number of bits below the first byte.
-        """
+        """Begin without buckets."""
         super().__init__()
         self._ordered = ordered
         self._top = top
 
     def __missing__(self, byte: int) -> list[tuple[int, int, Row]]:
+        """Make the bucket of a byte, and keep it."""
         first = 0xFF << self._top
         self[byte] = [(row.mask, row.value, row) for row in self._ordered
                       if (byte << self._top ^ row.value) & row.mask & first == 0]
@@ -159,9 +169,13 @@ class _Buckets(dict[int, list[tuple[int, int, Row]]]):
 
 
 class DecodeTable:
-    """Rows of one instruction width. `find(word)` gives the row, or None.
+    """The rows of one instruction width, searched by find() and decode().
 
-    Raises ValueError at construction where two rows overlap and neither is more specific.
+    Args:
+        rows: at least one; all of one width.
+
+    Raises:
+        ValueError: two rows overlap, and neither is more specific.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -185,7 +199,7 @@ class DecodeTable:
                     )
 
     def find(self, word: int) -> Row | None:
-        """Return the most specific row that matches an encoding; None: none does."""
+        """Return the most specific row that matches an encoding (a number); None: none does."""
         for mask, value, row in self._buckets[word >> self._top]:
             if word & mask == value and (row.when is None or row.when(**row.extract(word))):
                 return row
@@ -195,9 +209,9 @@ class DecodeTable:
         """Return the Insn of an encoding; one without a row runs out of line as it is.
 
         Args:
-            word: the encoding.
+            word: the encoding as a number.
             insn: has the address, bytes, span and mode.
-            rest: the bytes after it, with its delay slot.
+            rest: the bytes behind the instruction, which begin with its delay slot.
         """
         row = self.find(word)
         if row is None:
@@ -206,7 +220,7 @@ class DecodeTable:
 
 
 def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
-    """Return `Arch.decode` for an ISA whose instructions all have the table's width.
+    """Make the `Arch.decode` of an ISA whose instructions all have the table's width.
 
     Args:
         table: its rows.
@@ -215,7 +229,7 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
     size = table.bits // 8
 
     def decode(code: bytes, addr: int) -> Insn:
-        """Return the instruction at the start of `code`; `addr` is its address."""
+        """Return the instruction at the start of `code`, which lies at `addr`."""
         raw = bytes(code[:size])
         if len(raw) < size:
             return Insn.truncated(addr, raw)
@@ -227,22 +241,23 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
 
 def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop: bytes,
                      may_stand: str = "") -> Callable[[bytes, int], Insn]:
-    """Return `Arch.decode` for an ISA with one instruction width and delay slots.
+    """Make the `Arch.decode` of an ISA with one instruction width and delay slots.
 
-    A branch is refused with what it has in its delay slot, unless that may run anywhere.
+    A branch is refused together with the instruction in its delay slot, unless that may run
+    anywhere.
 
     Args:
         table: its rows.
         order: byte order of code.
         nop: the instruction that does nothing; a delay slot with it has no body.
-        may_stand: row of an instruction that is allowed in a delay slot though its row refuses it;
-            it faults there, and the fault is reported at the original address.
+        may_stand: name of a row that is allowed in a delay slot though it refuses probes: its
+            instruction faults there, and the fault is reported at the original address.
     """
     alone = fixed_width(table, order)
 
     def decode(code: bytes, addr: int) -> Insn:
-        """Return the instruction at the start of `code`, at address `addr`; its delay slot follows
-        it.
+        """Return the instruction at the start of `code`, which lies at `addr`; its delay slot
+        follows it.
         """
         insn = alone(code, addr)
         if not insn.delay_slot or insn.reject:

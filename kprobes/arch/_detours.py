@@ -1,9 +1,9 @@
-"""How a guest's registers are saved before it runs code of the library's: the row that
-`arch/<family>/detours.py` has.
+"""Code that saves a guest's registers, calls compiled programs, and restores the registers.
 
-They go into a frame on the guest's stack, as Linux's optimized probes make one. Encodings are the
-architectures' manuals'; which registers a called function may change are their ABIs'. Compiled
-programs use general registers only. Nothing here changes a flag before it is saved.
+It is the row that `arch/<family>/detours.py` has. Registers go into a frame on the guest's stack,
+as Linux's optimized probes make one. Encodings are the architectures' manuals'; which registers a
+called function may change are their ABIs'. Compiled programs use general registers only. Nothing
+here changes a flag before it is saved.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _PAD: Final = 16
 
 @frozen(kw_only=True)
 class Saving:
-    """How a detour saves registers, and calls programs.
+    """How to write a detour: code that saves registers, calls programs, and restores the registers.
+
+    All functions here return code; nothing is executed.
 
     Attributes:
         numbers: name of a general register -> its number.
@@ -32,21 +34,22 @@ class Saving:
         area: bytes at the frame's start that are for the function that is called.
         scratch: number of a saved register that `special` code uses.
         move: (bytes) -> code that adds them to the stack pointer, and changes no flags.
-        store: (register's number, bytes from the stack pointer) -> code.
-        load: the same, of the other direction.
+        store: (register's number, bytes from the stack pointer) -> code that stores the register.
+        load: (register's number, bytes from the stack pointer) -> code that loads the register.
         special: other registers: name ("": no program reads it), code that brings it into
             `scratch`, and code that puts it back from there.
-        lock: (address of a word) -> code that takes a lock, and code that gives it back, by
+        lock: (address of a word) -> (code that takes a lock, code that gives it back), by
             registers that functions may change; None: no such code is written.
-        patient: (address of a word) -> code that takes it in a process, and leaves the processor to
-            others meanwhile (sched_yield of Linux): two to three times as many stops where threads
-            wait. None: `lock` does.
+        patient: (address of a word) -> code that takes the lock in a process, and while it waits
+            leaves the processor to others (sched_yield of Linux): two to three times as many stops
+            where threads wait. None: `lock` does.
         call: (environment, address of the code) -> a call with the environment and the stack
             pointer as arguments.
         begin: (environment) -> code that sets these arguments alone.
         returns: the instruction by which programs return; b"": they cannot stand in a detour.
         far: (target, with mode bits) -> code that goes there from anywhere; None: `Arch.jump` does.
         ahead: mode -> code in text of that mode before the jump of mode 0.
+        size: bytes of the frame.
     """
 
     numbers: Mapping[str, int]
@@ -71,15 +74,16 @@ class Saving:
 
     @size.default
     def _size(self) -> int:
+        """Compute the bytes of the frame: room for all registers, in multiples of _PAD."""
         return -(-(self.area + (self._first + len(self.special)) * self.word) // _PAD) * _PAD
 
     @property
     def above(self) -> int:
-        """How many bytes the stack pointer was above the frame."""
+        """Bytes from the frame to where the stack pointer was before."""
         return self.size + self.below
 
     def offset(self, name: str) -> int | None:
-        """Return the byte offset of a register in the frame, or None where it is not saved."""
+        """Return the byte offset of a register in the frame; None where it has no place there."""
         number = self.numbers.get(name)
         if number is None and name:
             number = next(
@@ -89,16 +93,20 @@ class Saving:
 
     @property
     def _first(self) -> int:
+        """Number of the first of the `special` registers, behind all general ones."""
         return max(self.numbers.values()) + 1
 
     def _room(self, number: int) -> int:
+        """Return the byte offset of a register in the frame by its number."""
         return self.area + self.word * number
 
     def code(self, calls: Iterable[Call], also: Iterable[str] = (), lock: int = 0) -> bytes:
-        """Make a detour: save registers, run programs, put registers back.
+        """Return a detour: code that saves registers, runs programs, and restores registers.
 
         Args:
-            calls: the programs, in order.
+            calls: (environment, address of the program, the program's code if it stands in the
+                detour
+                itself, else b"") of each, in order.
             also: names of registers to be saved besides, for programs that read them.
             lock: address of a word that is a lock, held while programs run; 0: there is none.
         """
@@ -108,8 +116,11 @@ class Saving:
         return self.around(b"".join([taking, *bodies, giving]), also)
 
     def turn(self, lock: int) -> tuple[bytes, bytes]:
-        """Return code that takes a lock, and code that gives it back; both empty where none is
+        """Return (code that takes a lock, code that gives it back); (b"", b"") where none can be
         written.
+
+        Args:
+            lock: address of the lock's word.
         """
         if self.lock is None:
             return b"", b""

@@ -35,7 +35,7 @@ class ExceptionCpu(Protocol):
         """The registers that programs use."""
 
     def system(self, name: str) -> int:
-        """Read a system register, by the architecture manual's name in lower case."""
+        """Read a system register; its name is the architecture manual's in lower case."""
 
     def set_system(self, name: str, value: int) -> None:
         """Write a system register."""
@@ -51,7 +51,7 @@ class InterruptController(Protocol):
     """The interrupts of one CPU: which are pending, and how they are taken.
 
     Attributes:
-        state: what a snapshot keeps, and puts back.
+        state: a value that a snapshot keeps; assigning one restores the controller.
     """
 
     state: Any
@@ -65,15 +65,17 @@ class InterruptController(Protocol):
         """Make an interrupt pending until the CPU takes it."""
 
     def set_level(self, line: int, on: bool) -> None:
-        """Say whether a device asks for an interrupt now, which is pending as long as it does."""
+        """Note whether a device asks for an interrupt now, which is pending as long as it does."""
 
     @property
     def pending(self) -> bool:
         """True while any interrupt is pending, masked or not."""
 
     def due(self) -> bool:
-        """Tell whether take() would take one. Asked in front of each instruction while one is
-        pending: only registers that the engine's API has may be read.
+        """Whether take() would take an interrupt now.
+
+        Asked in front of each instruction while one is pending: it may read only registers that the
+        engine's API has.
         """
 
     def take(self) -> int | None:
@@ -88,11 +90,23 @@ class InterruptController(Protocol):
         """Return True where a CPU that waits for an interrupt (WFI, HLT) goes on."""
 
     def call(self) -> int | None:
-        """Take the exception of a supervisor call, regs.pc being behind it. None: left to others.
+        """Take the exception of a supervisor call; regs.pc is behind the instruction.
+
+        Returns:
+            The handler's address, mode bits included; None: nothing is done, and the call is left
+            to
+            others.
         """
 
     def leave(self, value: int) -> int | None:
-        """Return from an exception by a branch to `value`. None: that is no exception return."""
+        """Return from an exception, where the guest has branched to `value` (M profile:
+        EXC_RETURN).
+
+        Returns:
+            Where the guest goes on, mode bits included; None: that is no exception return, and
+            nothing
+            has changed.
+        """
 
 
 @frozen(kw_only=True)
@@ -145,7 +159,7 @@ def line_number(name: int | str, numbers: range, names: Mapping[str, int]) -> in
 
 @define(eq=False)
 class InterruptLines:
-    """An InterruptController for a CPU with a few lines, by its architecture's rules."""
+    """An InterruptController for a CPU with a few lines, by its architecture's InterruptRules."""
 
     _rules: InterruptRules
     _cpu: ExceptionCpu
@@ -154,7 +168,9 @@ class InterruptLines:
 
     @property
     def state(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Everything that is pending, as a value for a snapshot; set to go back to one."""
+        """(lines pending until taken, lines that are on), a value for a snapshot; assigning one
+        restores it.
+        """
         return frozenset(self._edges), frozenset(self._levels)
 
     @state.setter
@@ -201,13 +217,16 @@ class InterruptLines:
         return any(self._rules.wakes(self._cpu, line) for line in self._edges | self._levels)
 
     def call(self) -> int | None:
-        """Take no supervisor call: they are the interrupt_handler's."""
+        """Return None: a supervisor call is left to the machine's interrupt_handler."""
         return None
 
     def leave(self, value: int) -> int | None:
-        """Return from no exception: these CPUs do that by an instruction."""
+        """Return None: these CPUs return from exceptions by an instruction, not by a branch."""
         return None
 
     def _show(self) -> None:
+        """Let the guest read which lines are pending, where its architecture has a register for
+        that.
+        """
         if self._rules.show is not None:
             self._rules.show(self._cpu, frozenset(self._edges | self._levels))

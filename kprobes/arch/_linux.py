@@ -84,12 +84,12 @@ class ThreadStorage:
 
 @frozen(kw_only=True)
 class KernelCode:
-    """The code of the kernel's that every process finds at fixed addresses.
+    """Code that the kernel maps into every process at fixed addresses (Arm's user helpers).
 
     Attributes:
         page: address of the memory that has it.
         size: bytes of that memory.
-        parts: address -> what is there.
+        parts: address -> the bytes there.
     """
 
     page: int

@@ -34,7 +34,7 @@ T = TypeVar("T", bound=RowKind)
 
 
 def row(arch: Arch, kind: type[T]) -> T | None:
-    """Find what is known of an architecture.
+    """Return the row of one kind that an architecture's package has; import its module if need be.
 
     Args:
         arch: the architecture; `Arch.package` says where its rows are.

@@ -1,5 +1,6 @@
-"""The view of an architecture that stubs of GDB's remote protocol give: the row that
-`arch/<family>/stub.py` has.
+"""How stubs of GDB's remote protocol show an architecture's registers and breakpoints.
+
+It is the row that `arch/<family>/stub.py` has.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ class Slot:
 
 @frozen
 class RegisterPart:
-    """The place of an architecture's register in a stub's.
+    """Where a stub has one of the architecture's registers: in which of its own, and in which bits.
 
     Attributes:
         name: the stub's register.
         low: its lowest bit that counts.
         width: how many of its bits count; 0: all above `low`.
-        place: bit of the architecture's register where they stand.
+        place: lowest bit of the architecture's register that they stand for.
     """
 
     name: str

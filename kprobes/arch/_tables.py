@@ -12,7 +12,7 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Table:
-    """A jump table of distances, or a value."""
+    """A jump table in text, or a value that an instruction reads there."""
 
     start: int  #: its address
     size: int  #: bytes of an entry
@@ -22,10 +22,11 @@ class Table:
     order: Literal["little", "big"] = "little"
 
     def targets(self, read: Callable[[int, int], bytes], start: int, end: int) -> list[int]:
-        """List the targets of a jump table's entries, up to the first that leads out of the
-        function or to an odd address.
+        """Read a jump table; return the addresses that its entries lead to.
 
-        No entry stands where another one leads. Of a value the only target is its own address.
+        It ends before the first entry that leads out of the function or to an odd address, and
+        where code
+        begins that another entry leads to. Of a value the only "target" is its own address.
 
         Args:
             read: (address, bytes) -> these bytes, fewer where memory ends.

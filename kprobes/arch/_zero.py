@@ -10,10 +10,13 @@ from ..regs import Regs
 def zero_first(
     names: Sequence[str],
 ) -> tuple[Callable[[Regs, int], int], Callable[[Regs, int, int], None]]:
-    """Return (read, write) of a general register by its number: register 0 reads as zero, and what
-    is written to it is dropped.
+    """Make functions that access general registers of which number 0 is always zero.
 
-    read(regs, number) returns a value; write(regs, number, value) returns nothing.
+    Args:
+        names: of the registers, by number.
+
+    Returns:
+        (read(regs, number) -> value, write(regs, number, value)); a write to number 0 is dropped.
     """
 
     def read(regs: Regs, n: int) -> int:

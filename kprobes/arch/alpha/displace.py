@@ -1,5 +1,4 @@
-"""Alpha's branches and jumps in another place: code that goes where they go, and links the
-addresses that they link.
+"""Writes code that does Alpha's branches and jumps at another address than their own.
 
 A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
 `to` what the instruction does at its original address, and raises OutOfReach where there is no such
@@ -17,16 +16,21 @@ BR, LDA, LDAH = 0x30, 0x08, 0x09
 
 
 def word(value: int) -> bytes:
+    """Return an instruction's four bytes, little-endian."""
     return value.to_bytes(4, "little")
 
 
 def _br(frm: int, to: int, a: int) -> bytes:
-    """BR: 4 MiB either way of the instruction behind it."""
+    """Return BR from `frm` to `to` that keeps its return address in register `a`; it
+    reaches 4 MiB.
+    """
     return word(BR << 26 | a << 21 | displacement(frm + 4, to, 21, 4, MASK))
 
 
 def jump(frm: int, to: int) -> bytes:
-    """BR R31. The only jump that changes no register; a far one needs its target in one."""
+    """Return BR R31 from `frm` to `to`: the only jump that changes no register. Raises
+    OutOfReach.
+    """
     return _br(frm, to, ZERO)
 
 
@@ -55,6 +59,9 @@ def set_address(to: int, a: int, value: int) -> bytes:
 
 
 def _link(insn: Insn, to: int, a: int) -> bytes:
+    """Return code that sets register `a` to the address behind `insn` at home; b"" where `a` is
+    zero.
+    """
     return b"" if a == ZERO else set_address(to, a, insn.next & MASK)
 
 
@@ -68,7 +75,7 @@ def br(insn: Insn, to: int, a: int, **_: int) -> bytes:
 
 
 def branch(insn: Insn, to: int, **_: int) -> bytes:
-    """Return the opposite branch, which skips a BR to the target: `insn`'s code at address `to`.
+    """Return code for `to`: the opposite branch, which skips a BR to the original target.
 
     Op bit 28 turns BEQ into BNE, BLT into BGE, BLE into BGT, BLBC into BLBS, FBEQ into FBNE ...
     """

@@ -56,20 +56,23 @@ REGISTERS = Registers(
 
 
 def x(regs: Regs, n: int) -> int:
+    """Return the value of general register number `n`; register 31 is zero."""
     return 0 if n == ZERO else regs[R[n]]
 
 
 def set_x(regs: Regs, n: int, value: int) -> None:
+    """Write general register number `n`; a write to register 31 is dropped."""
     if n != ZERO:
         regs[R[n]] = value & MASK
 
 
 def f(regs: Regs, n: int) -> int:
+    """Return the bits of floating-point register number `n`; register 31 is zero."""
     return 0 if n == ZERO else regs[F[n]]
 
 
 def taken(insn: Insn) -> int:
-    """Return the target of a branch whose row has `near` as its `extra`."""
+    """Return the target of a branch, which its row's `extra` (near) has put into `insn.target`."""
     assert insn.target is not None
     return insn.target
 
@@ -78,18 +81,25 @@ def taken(insn: Insn) -> int:
 
 
 def near(insn: Insn, i: int, **_: int) -> Insn:
-    """The branch format: a displacement in instructions, from the next one."""
+    """Return the branch with its target: a displacement of `i` instructions from the next one."""
     return evolve(insn, target=insn.addr + 4 + (signed(i, 21) << 2) & MASK)
 
 
 def unconditional(insn: Insn, a: int, i: int) -> Insn:
-    """BR and BSR: both link, if to a register. Neither goes on to what follows."""
+    """Return BR or BSR with its target; it links, and may go on behind itself, unless `a` is
+    register 31.
+    """
     return evolve(near(insn, i), links=a != ZERO, falls_through=a != ZERO)
 
 
 def computed(returns: bool, insn: Insn, a: int, b: int) -> Insn:
-    """Say of a jump through a register that it is a call where it links, and a return where its
-    hint says so (`returns`).
+    """Return a jump through a register with its facts: it is a call where it links (`a` is not 31).
+
+    Args:
+        returns: its hint says that it is a return.
+        insn: the instruction.
+        a: number of the register that gets the return address.
+        b: number of the register that has the target.
     """
     return evolve(
         insn, indirect=a == ZERO and not returns, links=a != ZERO, falls_through=a != ZERO
@@ -100,6 +110,7 @@ def computed(returns: bool, insn: Insn, a: int, b: int) -> Insn:
 
 
 def br(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate BR and BSR: put the next address into register `a`; return the target."""
     set_x(regs, a, insn.next)
     return taken(insn)
 
@@ -112,34 +123,46 @@ def jmp(regs: Regs, insn: Insn, a: int, b: int, **_: int) -> int:
 
 
 def blbc(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate BLBC: return the target where bit 0 of register `a` is 0, else the next address."""
     return insn.next if x(regs, a) & 1 else taken(insn)
 
 
 def blbs(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate BLBS: return the target where bit 0 of register `a` is 1, else the next address."""
     return taken(insn) if x(regs, a) & 1 else insn.next
 
 
 def beq(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate BEQ: return the target where register `a` is 0, else the next address."""
     return insn.next if x(regs, a) else taken(insn)
 
 
 def bne(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate BNE: return the target where register `a` is not 0, else the next address."""
     return taken(insn) if x(regs, a) else insn.next
 
 
 def blt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate BLT: return the target where register `a` is negative, else the next address."""
     return taken(insn) if x(regs, a) & SIGN else insn.next
 
 
 def bge(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate BGE: return the target where register `a` is not negative, else the next address."""
     return insn.next if x(regs, a) & SIGN else taken(insn)
 
 
 def ble(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate BLE: return the target where register `a` is negative or 0, else the next
+    address.
+    """
     return taken(insn) if signed(x(regs, a), 64) <= 0 else insn.next
 
 
 def bgt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate BGT: return the target where register `a` is greater than 0, else the next
+    address.
+    """
     return taken(insn) if signed(x(regs, a), 64) > 0 else insn.next
 
 
@@ -148,27 +171,39 @@ def bgt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
 
 
 def fbeq(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate FBEQ: return the target where floating-point register `a` is 0 or -0, else the next
+    address.
+    """
     return insn.next if f(regs, a) & ~SIGN else taken(insn)
 
 
 def fbne(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate FBNE: return the target where floating-point register `a` is not 0, else the next
+    address.
+    """
     return taken(insn) if f(regs, a) & ~SIGN else insn.next
 
 
 def fblt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate FBLT: return the target where floating-point register `a` is negative, not -0."""
     return taken(insn) if f(regs, a) > SIGN else insn.next
 
 
 def fbge(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate FBGE: return the target where floating-point register `a` is not negative, or -0."""
     return insn.next if f(regs, a) > SIGN else taken(insn)
 
 
 def fble(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate FBLE: return the target where floating-point register `a` is 0 or has its
+    sign set.
+    """
     value = f(regs, a)
     return taken(insn) if value & SIGN or not value else insn.next
 
 
 def fbgt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
+    """Simulate FBGT: return the target where floating-point register `a` is above 0."""
     value = f(regs, a)
     return insn.next if value & SIGN or not value else taken(insn)
 
@@ -217,10 +252,10 @@ LDAH_GP, LDA_GP = 0x27BB, 0x23BD  # upper halves of LDAH gp, n(pv) and LDA gp, n
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """Return the entry of a function: its address, and 8 bytes behind it as a second entry where
-    two instructions set gp there.
+    """Return the entry of a function; two entries where it begins with two instructions that set
+    gp.
 
-    Calls from code with the same gp enter behind them. Code that cannot be read has none.
+    Calls from code with the same gp enter behind these. Code that cannot be read has one entry.
 
     Args:
         addr: address of the function's first instruction.
@@ -238,7 +273,9 @@ def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
 
 
 def enter(regs: Regs, function: int) -> None:
-    """`Abi.enter`: a function finds its gp by its own address, in pv."""
+    """Set register pv (r27) to the function's address, by which the function finds its gp
+    (`Abi.enter`).
+    """
     regs["r27"] = function
 
 

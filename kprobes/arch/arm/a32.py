@@ -29,7 +29,9 @@ from .shared import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, n
 
 
 def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
-    """Return a simulation that does nothing where the condition `c` does not hold."""
+    """Wrap a simulation so that it does nothing where the instruction's condition `c` does not
+    hold.
+    """
 
     @wraps(simulate)
     def run(regs: Regs, insn: Insn, c: int, **fields: int) -> int:
@@ -42,7 +44,9 @@ def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
 
 
 def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **rest: Any) -> Row:
-    """Return a row of the conditional space."""
+    """Make a row of the conditional space: `cccc` goes before the picture, the simulation is
+    wrapped.
+    """
     return Row("cccc " + picture, name, simulate and conditional(simulate), **rest)
 
 
@@ -52,10 +56,19 @@ def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **r
 def transfer(
     regs: Regs, insn: Insn, p: int, u: int, b: int, w: int, f: int, n: int, t: int, offset: int
 ) -> int:
-    """Simulate LDR, STR and their byte forms.
+    """Simulate LDR, STR, LDRB and STRB: load or store, write the base back; return the next target.
 
     Args:
-        offset: bytes that are added to the base (`u` 1), or subtracted.
+        regs: the guest's registers.
+        insn: the instruction.
+        p: 1: the offset is added before the access; 0: after it.
+        u: 1: the offset is added; 0: subtracted.
+        b: 1: a byte; 0: a word.
+        w: 1: the base is written back.
+        f: 1: a load; 0: a store.
+        n: number of the base register.
+        t: number of the register that is transferred.
+        offset: bytes.
     """
     base, size = r(regs, insn, n), 1 if b else 4
     moved = base + (offset if u else -offset) & MASK
@@ -70,10 +83,12 @@ def transfer(
 
 
 def transfer_immediate(regs: Regs, insn: Insn, i: int, **fields: int) -> int:
+    """Simulate LDR, STR, LDRB and STRB with an immediate offset of `i` bytes."""
     return transfer(regs, insn, **fields, offset=i)
 
 
 def transfer_register(regs: Regs, insn: Insn, i: int, y: int, m: int, **fields: int) -> int:
+    """Simulate LDR, STR, LDRB and STRB whose offset is register `m`, shifted (kind `y`) by `i`."""
     return transfer(regs, insn, **fields, offset=shift(regs[R[m]], y, i, regs.flags >> 29 & 1)[0])
 
 
@@ -91,8 +106,9 @@ def transfer_rules(
     m: int | None = None,
     **_: int,
 ) -> Insn:
-    """Give a load or store its pc-relative operand, and its target facts where it loads PC; refuse
-    what is UNPREDICTABLE.
+    """Return a load or store with its facts: its pc-relative operand; where it goes if it loads PC.
+
+    What is UNPREDICTABLE is refused.
     """
     unprivileged = w and not p
     if m == PC or (n == PC and (w or not p)) or (t == PC and (b or unprivileged)):
@@ -105,8 +121,7 @@ def transfer_rules(
 
 
 def short(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, offset: int) -> int:
-    """Simulate LDRH, LDRSB, LDRSH, LDRD, STRH and STRD relative to PC, which `f` and `o` choose
-    among.
+    """Simulate LDRH, LDRSB, LDRSH, LDRD, STRH or STRD relative to PC, chosen by `f` and `o`.
 
     Args:
         offset: bytes that are added to PC (`u` 1), or subtracted.
@@ -134,11 +149,15 @@ def short_immediate(
 
 
 def short_register(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, m: int, **_: int) -> int:
+    """Simulate LDRH and its kin whose offset is register `m`."""
     return short(regs, insn, u, f, t, o, regs[R[m]])
 
 
 def short_uses_pc(f: int, n: int, t: int, o: int, m: int = 0, **_: int) -> bool:
-    """`when`: o = 0 is another group; LDRD and STRD take the register after Rt, too."""
+    """`when` of a row: LDRH or its kin names PC; LDRD and STRD have the register after Rt, too.
+
+    o = 0 is another group of instructions.
+    """
     return o > 0 and (PC in (n, t, m) or (t == LR and o > 1 and not f))
 
 
@@ -156,7 +175,7 @@ def short_rules(
     j: int = 0,
     **_: int,
 ) -> Insn:
-    """Give LDRH and its kin their pc-relative operand; refuse what is UNPREDICTABLE.
+    """Return LDRH or one of its kin with its pc-relative operand; refuse what is UNPREDICTABLE.
 
     Args:
         j: reserved bits, which must be 0.
@@ -176,7 +195,11 @@ def short_rules(
 
 
 def stm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
-    """Simulate STM with PC in the list; `r` is the list without PC."""
+    """Simulate STM with PC in the list: store the registers and PC, write the base back.
+
+    Args:
+        r: list of the registers, a bit each, without PC.
+    """
     base, length = regs[R[n]], 4 * r.bit_count() + 4
     values = [regs[R[k]] for k in range(15) if r >> k & 1] + [here(insn)]
     for k, value in enumerate(values):
@@ -187,31 +210,43 @@ def stm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
 
 
 def ldm_rules(insn: Insn, c: int, w: int, n: int, r: int, **_: int) -> Insn:
+    """Return LDM of PC with its facts; refuse it where the base is written back and loaded
+    as well.
+    """
     return refuse(insn, UNPREDICTABLE) if w and r >> n & 1 else arm.goes(insn, c)
 
 
 def stm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
+    """Return STM; refuse it where the base is written back and stored, and is not the lowest
+    register.
+    """
     return refuse(insn, UNPREDICTABLE) if w and r >> n & 1 and r & (1 << n) - 1 else insn
 
 
 def not_from_pc(n: int, **_: int) -> bool:
+    """`when` of a row: the base register is not PC."""
     return n != PC
 
 
 def label(i: int, **_: int) -> int:
+    """Return the bytes from PC to the target of B or BL."""
     return 4 * signed(i, 24)
 
 
 def blx_label(i: int, h: int, **_: int) -> int:
+    """Return the bytes from PC to the target of BLX; `h` is a halfword more."""
     return 4 * signed(i, 24) + 2 * h
 
 
 def bx_rules(insn: Insn, c: int, m: int, j: int) -> Insn:
-    """j: bits that should be one."""
+    """Return BX with its facts; refuse it where bits `j`, which should be one, are not."""
     return computed(insn, c=c, m=m) if j == 0xFFF else refuse(insn, arm.RESERVED)
 
 
 def blx_rules(insn: Insn, m: int, j: int, **_: int) -> Insn:
+    """Return BLX of a register; refuse it where bits `j`, which should be one, are not, or it names
+    PC.
+    """
     return not_pc(insn, m=m) if j == 0xFFF else refuse(insn, arm.RESERVED)
 
 

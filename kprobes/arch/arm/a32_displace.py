@@ -1,4 +1,4 @@
-"""A32's branches and PC readers in another place, each under its own condition.
+"""Writes code that does A32's branches and PC readers at another address, under their conditions.
 
 A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
 `to` what the instruction does at its original address, and raises OutOfReach where there is no such
@@ -17,18 +17,22 @@ ADD, COMPARES, MOVES = 4, (8, 9, 10, 11), (13, 15)
 
 
 def b(insn: Insn, to: int, c: int, **_: int) -> bytes:
+    """Return B from `to` to the original target, under the condition `c`."""
     assert insn.target is not None
     return jump(to, insn.target, c)
 
 
 def bl(insn: Insn, to: int, c: int, **_: int) -> bytes:
+    """Return code that sets LR to the original return address, then branches, under the condition
+    `c`.
+    """
     code = move(LR, insn.next, c)
     return code + b(insn, to + len(code), c)
 
 
 def blx(insn: Insn, to: int, **_: int) -> bytes:
-    """Return BLX to the code behind it, which is T32 (no other instruction changes to that without
-    a register); it sets LR and branches.
+    """Return code that changes to T32 by BLX (only that does so without a register), sets LR,
+    branches.
     """
     assert insn.target is not None
     code = a32(0xFAFFFFFF) + move_wide(LR, insn.next)  # BLX to the next word
@@ -62,8 +66,14 @@ def process(
     y: int = 0,
     **_: int,
 ) -> bytes:
-    """Return data processing that reads PC: code that puts PC's value into the destination first,
-    if that is not the other operand; an ADD of PC to its own destination, in pieces.
+    """Return code for data processing that reads PC.
+
+    It puts PC's original value into the destination first, if the other operand is not that; an ADD
+    of
+    PC to its own destination becomes additions of PC's parts.
+
+    Raises:
+        OutOfReach: the instruction would need another register.
     """
     operands = {m} if o in MOVES else {n, m}
     if PC not in operands:

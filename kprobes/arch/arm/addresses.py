@@ -1,8 +1,8 @@
-"""`Walking.follow` of ARM: ADR, MOVW and MOVT, additions of constants and of PC, and loads and
-stores through what these set. Sections as in shared.py.
+"""What ARM instructions do with addresses in registers, for `Walking.follow`.
 
-_a32, _t16 and _t32 take an instruction and its encoding as a number (in T32 the first halfword is
-the high one), and return what it does with a base register.
+ADR, MOVW and MOVT, additions of constants and of PC, and loads and stores through what these set.
+Sections as in shared.py. _a32, _t16 and _t32 take an instruction and its encoding as a number (in
+T32 the first halfword is the high one), and return what it does with a base register.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VECTORS = {0b0111: 1, 0b1010: 2, 0b0110: 3, 0b0010: 4}
 
 
 def use(insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register."""
+    """Return what an instruction does with a register that may hold an address."""
     if not insn.mode:
         return _a32(insn, int.from_bytes(insn.raw, "little"))
     if insn.size == 2:
@@ -155,7 +155,7 @@ def _t32(insn: Insn, word: int) -> Use:
 
 
 def begins(insn: Insn) -> bool:
-    """Return True for ADR, and perhaps for MOVW."""
+    """Whether an instruction may make an address of its own: ADR, and perhaps MOVW."""
     if insn.operand is not None:
         return not insn.data
     if not insn.mode:

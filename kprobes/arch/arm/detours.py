@@ -9,15 +9,13 @@ from .._detours import DetourCode, Saving, numbered, some, words
 
 
 def _a32_constant(register: int, value: int) -> list[int]:
-    """Return the instructions that put a value of 32 bits into a register by its number: MOVW,
-    MOVT.
-    """
+    """Return MOVW and MOVT, which put a value of 32 bits into a register by its number."""
     return [opcode | (half >> 12) << 16 | register << 12 | half & 0xFFF
             for opcode, half in ((0xE3000000, value & 0xFFFF), (0xE3400000, value >> 16))]
 
 
 def _a32_lock(at: int) -> tuple[bytes, bytes]:
-    """Return code that takes the lock in the word at `at`, and code that gives it back.
+    """Return (code that takes the lock in the word at `at`, code that gives it back).
 
     MOV r0, at; MOV r1, #1; LDREX r2, [r0]; CMP r2, #0; BNE -8; STREX r3, r1, [r0]; CMP r3, #0; BNE
     -20; DMB ISH, and MOV r1, #0; DMB ISH; STR r1, [r0]
@@ -56,7 +54,7 @@ _ARM = Saving(
 
 
 def _row(order: Order) -> DetourCode:
-    """Return how detours save registers, for a byte order."""
+    """Make the row of one architecture: how detours save registers; `order` is that of data."""
     return DetourCode(
         process=evolve(_ARM, far=lambda target: LOAD + target.to_bytes(4, order.value))
     )

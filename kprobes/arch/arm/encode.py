@@ -11,16 +11,17 @@ ALWAYS = 14
 
 
 def a32(word: int) -> bytes:
-    """Code is little endian, whatever data are."""
+    """Return an A32 instruction's bytes; code is little-endian, whatever data are."""
     return word.to_bytes(4, "little")
 
 
 def t32(*halfwords: int) -> bytes:
+    """Return the bytes of T32 halfwords, each little-endian."""
     return b"".join(halfword.to_bytes(2, "little") for halfword in halfwords)
 
 
 def b(frm: int, to: int, c: int = ALWAYS) -> bytes:
-    """A32, B (A1): 32 MiB either way."""
+    """Return A32's B (A1) from `frm` to `to` under a condition; raise OutOfReach beyond 32 MiB."""
     return a32(c << 28 | 0x0A000000 | displacement(frm + 8, to, 24, 4, MASK))
 
 
@@ -38,7 +39,7 @@ def b_wide(frm: int, to: int) -> bytes:
 
 
 def move(d: int, value: int, c: int = ALWAYS) -> bytes:
-    """Return A32's MOVW (A2) and MOVT (A1): `value`, of 32 bits, into register `d` under condition
+    """Return A32's MOVW and MOVT, which put `value` (32 bits) into register `d` under condition
     `c`.
     """
     return b"".join(a32(c << 28 | opcode | half >> 12 << 16 | d << 12 | half & 0xFFF)
@@ -46,8 +47,8 @@ def move(d: int, value: int, c: int = ALWAYS) -> bytes:
 
 
 def move_wide(d: int, value: int) -> bytes:
-    """Return T32's MOVW (T3) and MOVT (T1): `value`, of 32 bits, into register `d`, which is not
-    SP.
+    """Return T32's MOVW and MOVT, which put `value` (32 bits) into register `d`, which is
+    not SP.
     """
     assert d != SP
     return b"".join(t32(opcode | half >> 1 & 0x400 | half >> 12, half << 4 & 0x7000 | d << 8 | half & 0xFF)
@@ -64,8 +65,7 @@ def _halves(low: int, high: int, value: int) -> Iterator[tuple[int, int]]:
 
 
 def add(d: int, value: int, c: int = ALWAYS) -> bytes:
-    """Return A32's ADD (A1) of a value to a register, as many as it takes: eight bits at an even
-    place each.
+    """Return A32's ADDs of a value to a register: one for each eight bits, at an even place.
 
     Args:
         d: number of the register.
@@ -88,8 +88,7 @@ def add(d: int, value: int, c: int = ALWAYS) -> bytes:
 
 
 def add_wide(d: int, value: int) -> bytes:
-    """Return T32's ADD.W (T3) of a value to a register, as many as it takes: eight bits of which
-    the first is one, or the low eight.
+    """Return T32's ADD.Ws of a value to a register: one for each eight bits.
 
     Args:
         d: number of the register.

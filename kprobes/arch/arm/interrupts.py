@@ -18,17 +18,19 @@ ITSTATE_AND_J = 0x3 << 25 | 1 << 24 | 0x3F << 10
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Return True where CPSR masks an interrupt."""
+    """Whether CPSR masks an interrupt (IRQ or FIQ)."""
     return bool(cpu.regs["cpsr"] & MASK[line])
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt: bank CPSR and the return address, and return the vector's address with the
-    Thumb bit.
+    """Take an interrupt as the CPU does: bank CPSR and the return address, change the mode.
 
     Args:
-        cpu: the CPU between two instructions.
+        cpu: the CPU between two instructions; its registers are changed.
         line: IRQ or FIQ.
+
+    Returns:
+        The vector's address, with the Thumb bit.
     """
     cpsr, back = cpu.regs["cpsr"], (cpu.regs.pc & ~1) + 4
     control = cpu.system("sctlr")

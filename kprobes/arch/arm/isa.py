@@ -52,7 +52,7 @@ M_REGISTERS = Registers(names=(*R, "xpsr", *D[:16], "fpscr"), pc="pc", sp="sp", 
 
 
 def decode_a32(code: bytes, addr: int) -> Insn:
-    """Return the A32 instruction at the start of `code`, at address `addr`."""
+    """Return the A32 instruction at the start of `code`, which lies at `addr`."""
     raw = bytes(code[:4])
     if len(raw) < 4:
         return Insn.truncated(addr, raw)
@@ -63,12 +63,12 @@ def decode_a32(code: bytes, addr: int) -> Insn:
 
 
 def decode_thumb(table: DecodeTable, code: bytes, addr: int) -> Insn:
-    """Return the T32 instruction at the start of `code`, at address `addr`, without mode bits.
+    """Return the T32 instruction at the start of `code`.
 
     Args:
         table: rows of the 32-bit instructions.
         code: its bytes and what follows.
-        addr: its address.
+        addr: its address, without mode bits.
     """
     first = int.from_bytes(code[:2], "little")
     wide = is_wide(first)
@@ -82,12 +82,14 @@ def decode_thumb(table: DecodeTable, code: bytes, addr: int) -> Insn:
 
 
 def decode_a(code: bytes, addr: int) -> Insn:
-    """A profile: bit 0 of the address chooses the instruction set."""
+    """Return the A profile's instruction at the start of `code`: T32 where bit 0 of `addr`
+    is set.
+    """
     return decode_thumb(A_TABLE, code, addr & ~1) if addr & 1 else decode_a32(code, addr)
 
 
 def decode_m(code: bytes, addr: int) -> Insn:
-    """M profile: there is only T32."""
+    """Return the M profile's instruction at the start of `code`, which is always T32."""
     return decode_thumb(M_TABLE, code, addr & ~1)
 
 
@@ -95,13 +97,15 @@ def decode_m(code: bytes, addr: int) -> Insn:
 
 
 def same_mode(regs: Regs, pc: int) -> int:
-    """An odd pc selects T32, an even one stays in the instruction set that CPSR.T shows."""
+    """Return a pc that a user wrote as a target: an even one stays in the current
+    instruction set.
+    """
     return pc if pc & 1 else pc | regs.flags >> 5 & 1
 
 
 def conditioned(insn: Insn, before: bytes) -> bool:
-    """Return True where a halfword before a T32 instruction may be an IT whose block (at most four
-    instructions) reaches it.
+    """Whether a T32 instruction may be in an IT block, by the code before it
+    (`Walking.conditioned`).
 
     Args:
         insn: the instruction; never True for A32.
@@ -116,7 +120,9 @@ def conditioned(insn: Insn, before: bytes) -> bool:
 
 
 def covers(insn: Insn) -> int:
-    """`Walking.covers`: IT has up to four instructions behind it."""
+    """Return how many instructions behind it an IT makes conditional, up to four; 0: it is
+    no IT.
+    """
     halfword = int.from_bytes(insn.raw[:2], "little")
     mask = halfword & 15
     if not insn.mode or insn.size != 2 or halfword >> 8 != 0xBF or not mask:
@@ -125,7 +131,7 @@ def covers(insn: Insn) -> int:
 
 
 def of_profile(_: int, profile: str) -> Arch:
-    """`Files.choose`: a file of the M profile has T32 code only."""
+    """Return the architecture for a little-endian file: `cortexm` for profile "M", else `arm`."""
     return CORTEXM if profile == "M" else ARM
 
 
@@ -153,8 +159,9 @@ def be8(flags: int, profile: str) -> Arch:
 
 
 def leave_block(regs: Regs, function: int) -> None:
-    """Clear ITSTATE, so that a function called from a handler does not start in the IT block that
-    the handler's probe may be in.
+    """Clear ITSTATE before a function is called from a handler.
+
+    Else it would start in the IT block that the handler's probe may be in.
     """
     regs.flags = with_it_state(regs.flags, 0)
 

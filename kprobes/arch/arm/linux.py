@@ -41,7 +41,9 @@ HELPERS = {
 
 
 def _helpers(order: Order) -> KernelCode:
-    """Return the page of the helpers. Instructions are little-endian, the version is data."""
+    """Make the kernel's page of user helpers; instructions are little-endian, its version
+    is data.
+    """
     code = {
         address: b"".join(word.to_bytes(4, "little") for word in words)
         for address, words in HELPERS.items()

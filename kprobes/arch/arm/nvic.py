@@ -26,9 +26,11 @@ BASIC, EXTENDED = 0x20, 0x68  #: bytes of a frame, without and with floating poi
 class Nvic:
     """The interrupt controller of an Armv7-M CPU, and how exceptions are entered and left.
 
+    Exceptions have their architectural numbers here, lines CMSIS's, which are 16 less.
+
     Attributes:
-        enabled: interrupts (as exceptions) that are taken.
-        active: exceptions that are being served.
+        enabled: exceptions of board interrupts that are enabled.
+        active: exceptions whose handlers have begun and not returned.
         priority: exception -> its priority register.
         vectors: address of the vector table (VTOR).
         group_bits: PRIGROUP; bits of a priority above it decide whether an exception preempts.
@@ -36,7 +38,12 @@ class Nvic:
     """
 
     def __init__(self, cpu: ExceptionCpu, priority_bits: int = 4) -> None:
-        """priority_bits: of each priority register, that the CPU has: 3 to 8."""
+        """Begin as after a reset, with nothing pending.
+
+        Args:
+            cpu: the CPU, whose registers exceptions change.
+            priority_bits: bits that each priority register has, 3 to 8.
+        """
         self._cpu = cpu
         self._kept = 0xFF << 8 - priority_bits & 0xFF
         self._edges = set[int]()
@@ -52,8 +59,9 @@ class Nvic:
 
     @property
     def state(self) -> Any:
-        """The controller's registers and what is pending and active, as a value for a snapshot; set
-        to go back to one.
+        """The controller's registers, and what is pending and active: a value for a snapshot.
+
+        Assigning one restores the controller.
         """
         return (
             frozenset(self._edges),
@@ -77,7 +85,9 @@ class Nvic:
     # --- what is pending
 
     def line(self, name: int | str) -> int:
-        """Return the number of a line that is given by name or number."""
+        """Return the number of a line that is given by name ("systick") or number. Raises
+        BadArgument.
+        """
         return line_number(name, range(NMI - FIRST, INTERRUPTS), NAMES)
 
     def pend(self, line: int) -> None:
@@ -116,6 +126,7 @@ class Nvic:
         return any(self._takes(number) for number in self.ready)
 
     def _takes(self, number: int) -> bool:
+        """Whether an exception is enabled; those of the CPU itself always are."""
         return number < FIRST or number in self.enabled
 
     def set_priority(self, number: int, value: int) -> None:
@@ -125,16 +136,19 @@ class Nvic:
     # --- who comes first (B1.5.4)
 
     def _group(self, number: int) -> int:
-        """Return the part of a priority that preempts."""
+        """Return the part of an exception's priority that decides whether it preempts others."""
         if number in FIXED:
             return FIXED[number]
         return self._cut(self.priority.get(number, 0))
 
     def _cut(self, priority: int) -> int:
+        """Return the part of a priority that decides about preemption, by PRIGROUP."""
         return priority & -(2 << self.group_bits) & 0xFF
 
     def execution_priority(self) -> int:
-        """Return the priority of what runs now: an exception is taken if its number is lower."""
+        """Return the priority of what runs now; an exception is taken if its own number is
+        lower.
+        """
         out = min((self._group(number) for number in self.active), default=LOWEST)
         if basepri := self._cpu.system("basepri"):
             out = min(out, self._cut(basepri))
@@ -145,9 +159,7 @@ class Nvic:
         return out
 
     def first(self) -> int | None:
-        """Return the number of the most urgent exception that is pending and enabled; None: none
-        is.
-        """
+        """Return the most urgent exception that is pending and enabled; None: there is none."""
         return min(
             (number for number in self.ready if self._takes(number)),
             key=lambda number: (FIXED.get(number, self.priority.get(number, 0)), number),
@@ -155,8 +167,10 @@ class Nvic:
         )
 
     def take(self) -> int | None:
-        """Take the most urgent exception if its priority allows it; return its handler's address,
-        or None.
+        """Enter the most urgent exception if its priority allows it.
+
+        Returns:
+            Its handler's address, bit 0 set; None: nothing is taken.
         """
         number = self.first()
         if number is None or self._group(number) >= self.execution_priority():
@@ -178,8 +192,11 @@ class Nvic:
         return self._group(number) < min(active, self._cut(basepri) if basepri else LOWEST)
 
     def call(self) -> int | None:
-        """Take a supervisor call; return its handler's address. None: its priority forbids it,
-        which would be a HardFault.
+        """Enter the exception of a supervisor call (SVC).
+
+        Returns:
+            Its handler's address, bit 0 set; None: its priority forbids it, which would be a
+            HardFault.
         """
         if self._group(SV_CALL) >= self.execution_priority():
             return None
@@ -188,7 +205,8 @@ class Nvic:
     # --- entry and return
 
     def _enter(self, number: int) -> int:
-        """Push a frame and make an exception active (B1.5.6 PushStack, ExceptionTaken).
+        """Enter an exception: push a frame, set LR to EXC_RETURN (B1.5.6 PushStack,
+        ExceptionTaken).
 
         Args:
             number: of the exception.
@@ -225,14 +243,14 @@ class Nvic:
         return handler | 1
 
     def leave(self, value: int) -> int | None:
-        """Return from an exception (B1.5.8 ExceptionReturn, PopStack).
+        """Return from an exception: pop its frame (B1.5.8 ExceptionReturn, PopStack).
 
         Args:
             value: EXC_RETURN, which the guest has branched to.
 
         Returns:
-            The address where the guest goes on, bit 0 set. None: the value is no EXC_RETURN, or the exception
-            in xPSR is not being served.
+            The address where the guest goes on, bit 0 set. None: the value is no EXC_RETURN, or the
+            exception in xPSR is not active; nothing is changed.
         """
         cpu, regs = self._cpu, self._cpu.regs
         number = regs["xpsr"] & 0x1FF

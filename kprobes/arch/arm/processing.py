@@ -1,8 +1,9 @@
-"""A32's data processing (DDI 0406C, A5.2.1 to A5.2.3), where PC is an operand or the destination.
+"""Simulates A32's data processing where PC is an operand or the destination.
 
-Functions that begin with `regs` and `insn` simulate, and return the target to go to next.
-Parameters of one letter are fields of the row's picture: o opcode, s whether it sets flags, n and m
-operands, d destination, i immediate, a rotation, e register of a shift.
+Sections name DDI 0406C, A5.2.1 to A5.2.3. Functions that begin with `regs` and `insn` simulate, and
+return the target to go to next. Parameters of one letter are fields of the row's picture: o opcode,
+s whether it sets flags, n and m operands, d destination, i immediate, a rotation, e register of a
+shift.
 """
 
 from __future__ import annotations
@@ -51,11 +52,20 @@ def shift(value: int, kind: int, amount: int, carry: int) -> tuple[int, int]:
 def process(
     regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, y: int, shifted_out: int
 ) -> int:
-    """Simulate a data-processing instruction, whose second operand is known.
+    """Simulate a data-processing instruction, whose second operand the caller has computed.
 
     Args:
+        regs: the guest's registers.
+        insn: the instruction.
+        o: its opcode.
+        s: 1: it sets flags.
+        n: number of the first operand's register.
+        d: number of the destination.
         y: the second operand's value.
         shifted_out: the shifter's carry.
+
+    Returns:
+        The next target: the result where the destination is PC.
     """
     x, flags = r(regs, insn, n), regs.flags
     if o in SUMS:
@@ -75,20 +85,20 @@ def process(
 def process_register(
     regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, i: int, y: int, m: int
 ) -> int:
-    """Simulate a data-processing instruction on register `m`, shifted by the amount `i`."""
+    """Simulate data processing whose second operand is register `m`, shifted (kind `y`) by `i`."""
     return process(regs, insn, o, s, n, d, *shift(r(regs, insn, m), y, i, regs.flags >> 29 & 1))
 
 
 def process_immediate(
     regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, a: int, i: int
 ) -> int:
-    """Simulate a data-processing instruction on an immediate, `i` rotated right by 2 * `a`."""
+    """Simulate data processing whose second operand is `i` rotated right by 2 * `a`."""
     value = (i << 32 | i) >> 2 * a & MASK  # ARMExpandImm_C (A5.2.4)
     return process(regs, insn, o, s, n, d, value, value >> 31 if a else regs.flags >> 29 & 1)
 
 
 def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_: int) -> bool:
-    """Return True where PC takes part: the `when` of rows.
+    """`when` of a row: PC takes part in the instruction as an operand or the destination.
 
     MOV and MVN have no first operand, compares no destination; compares that set no flags are other
     instructions.
@@ -99,8 +109,9 @@ def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_:
 
 
 def adr(insn: Insn, o: int, s: int, n: int, i: int, a: int | None = None, **_: int) -> Insn:
-    """Give ADD and SUB of a constant to PC, which work out an address, that address as their
-    operand.
+    """Return the instruction with the address that it computes as its operand, if it is ADR.
+
+    ADR is an ADD or SUB of a constant to PC.
     """
     if a is None or s or n != PC or o not in (SUB, ADD):
         return insn
@@ -111,8 +122,9 @@ def adr(insn: Insn, o: int, s: int, n: int, i: int, a: int | None = None, **_: i
 def process_rules(
     insn: Insn, c: int, o: int, s: int, n: int, d: int, i: int, m: int = 0, **fields: int
 ) -> Insn:
-    """Give a data-processing instruction its facts (operand of ADR, a jump where PC is the
-    destination); refuse reserved forms and exception returns.
+    """Return data processing with its facts: ADR's operand, or a jump where PC is the destination.
+
+    Reserved forms and exception returns are refused.
     """
     if (d and o in COMPARES) or (n and o in (MOV, MVN)):
         return refuse(insn, arm.RESERVED)

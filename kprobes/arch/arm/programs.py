@@ -6,8 +6,10 @@ from .._compiling import Compiling, Triple
 
 
 def _reversed(code: bytes) -> bytes:
-    """Turn instructions round: objects for big-endian ARM have them big-endian until a linker does
-    it, and the CPU's are little-endian.
+    """Reverse the bytes of each instruction.
+
+    Objects for big-endian ARM have them big-endian until a linker turns them; the CPU's are
+    little-endian.
     """
     return b"".join(code[at : at + 4][::-1] for at in range(0, len(code), 4))
 

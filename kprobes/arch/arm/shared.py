@@ -39,27 +39,29 @@ ENDIAN = "changes the byte order of data"
 
 
 def here(insn: Insn) -> int:
-    """PC as an operand: two instructions ahead (A2.3)."""
+    """Return what PC reads as in an instruction: two instructions ahead (A2.3)."""
     return insn.addr + (4 if insn.mode else 8) & MASK
 
 
 def literal(insn: Insn, u: int, offset: int) -> int:
-    """Return an address relative to Align(PC, 4)."""
+    """Return the address `offset` bytes behind (`u` 1) or before PC, rounded down to 4."""
     return (here(insn) & ~3) + (offset if u else -offset) & MASK
 
 
 def after(insn: Insn) -> int:
-    """Return the next instruction, as a target."""
+    """Return the address behind an instruction as a target, with its mode bit."""
     return insn.next | insn.mode
 
 
 def r(regs: Regs, insn: Insn, n: int) -> int:
+    """Return the value of register number `n` as an operand; PC reads as two instructions ahead."""
     return here(insn) if n == PC else regs[R[n]]
 
 
 def holds(flags: int, c: int) -> bool:
-    """Return True where a condition holds (ConditionPassed, A8.3.1): odd ones invert the even one
-    below; 111x is always.
+    """Whether a condition holds (ConditionPassed, A8.3.1).
+
+    Odd conditions invert the even one below; 111x always holds.
 
     Args:
         flags: CPSR or XPSR.
@@ -88,27 +90,32 @@ def set_nz(regs: Regs, result: int, carry: int, overflow: int) -> None:
 
 
 def it_state(flags: int) -> int:
-    """Return ITSTATE (A2.5.2), of which CPSR and XPSR keep the low two bits far from the others,
-    both at the same bits.
+    """Return ITSTATE (A2.5.2) from CPSR or XPSR, which keep its low two bits apart from the
+    others.
     """
     return flags >> 8 & 0xFC | flags >> 25 & 3
 
 
 def with_it_state(flags: int, state: int) -> int:
+    """Return CPSR or XPSR with another ITSTATE."""
     return flags & ~0x0600FC00 | (state & 0xFC) << 8 | (state & 3) << 25
 
 
 def it_advance(state: int) -> int:
+    """Return the ITSTATE behind the next instruction of an IT block; 0 behind the last (A2.5.2)."""
     return state & 0xE0 | state << 1 & 0x1F if state & 7 else 0
 
 
 def put(regs: Regs, insn: Insn, t: int, value: int) -> int:
-    """Put a loaded word into a register, and return the next target; to PC it is a branch that
-    interworks (LoadWritePC, A2.3.1).
+    """Write a loaded word into a register; return the next target, which is the word itself for PC.
+
+    A load into PC is a branch that interworks (LoadWritePC, A2.3.1).
 
     Args:
+        regs: the guest's registers.
+        insn: the instruction that loads.
         t: number of the register.
-        value: the word; to PC, a target.
+        value: the word; for PC a target.
     """
     if t == PC:
         return value
@@ -120,11 +127,13 @@ def put(regs: Regs, insn: Insn, t: int, value: int) -> int:
 
 
 def b(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate B: return its target, in the same instruction set."""
     assert insn.target is not None
     return insn.target | insn.mode
 
 
 def bl(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate BL: set LR to the next address; return the target."""
     regs["lr"] = after(insn)
     return b(regs, insn)
 
@@ -137,6 +146,7 @@ def blx(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def bx(regs: Regs, insn: Insn, m: int, **_: int) -> int:
+    """Simulate BX: return the value of register `m`, which is a target."""
     return r(regs, insn, m)
 
 
@@ -148,11 +158,16 @@ def blx_register(regs: Regs, insn: Insn, m: int, **_: int) -> int:
 
 
 def hint(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate an instruction that does nothing: return the next target."""
     return after(insn)
 
 
 def ldm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
-    """Simulate LDM of the registers in `r`, and PC: the lowest register from the lowest address."""
+    """Simulate LDM of the registers in `r`, and PC: the lowest register from the lowest address.
+
+    Returns:
+        The word loaded for PC, which is the next target.
+    """
     base, length = regs[R[n]], 4 * r.bit_count() + 4
     start = block_start(base, length, p, u)
     *words, target = [regs.word(start + offset) for offset in range(0, length, 4)]
@@ -165,16 +180,21 @@ def ldm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
 
 
 def block_start(base: int, length: int, p: int, u: int) -> int:
-    """Return the lowest address of a block transfer: increment or decrement, before or after."""
+    """Return the lowest address that a block transfer (LDM, STM) accesses.
+
+    Args:
+        base: value of the base register.
+        length: bytes of the transfer.
+        p: 1: the base moves before each access; 0: after it.
+        u: 1: addresses go up; 0: down.
+    """
     return (base if u else base - length) + (4 if p == u else 0) & MASK
 
 
 def vfp_literal(
     regs: Regs, insn: Insn, p: int, u: int, h: int, f: int, d: int, z: int, i: int
 ) -> int:
-    """Simulate VLDR and VSTR (`p` 1), or VLDM and VSTM (`p` 0), relative to PC; with `f` 1 it
-    loads.
-    """
+    """Simulate VLDR and VSTR (`p` 1), or VLDM and VSTM (`p` 0), relative to PC; `f` 1 loads."""
     base = here(insn) & ~3
     start = base
     if p:
@@ -192,7 +212,9 @@ def vfp_literal(
 
 
 def vfp_registers(p: int, h: int, d: int, z: int, i: int) -> tuple[int, int]:
-    """Return (first register, count): doubles (`z` 1) are numbered D:Vd, singles Vd:D.
+    """Return (number of the first register, count) of a VFP transfer.
+
+    Doubles (`z` 1) are numbered D:Vd, singles Vd:D.
 
     Args:
         p: 1: one register; 0: as many as `i` has words.
@@ -208,12 +230,14 @@ def vfp_registers(p: int, h: int, d: int, z: int, i: int) -> tuple[int, int]:
 
 
 def get_vfp(regs: Regs, n: int, z: int) -> int:
+    """Return the bits of VFP register number `n`: a double where `z` is 1, else a single."""
     return regs[f"d{n}"] if z else regs[f"d{n // 2}"] >> 32 * (n & 1) & MASK
 
 
 def set_vfp(regs: Regs, n: int, z: int, value: int) -> None:
-    """Write register number `n`, a single, or with `z` 1 a double, which is two singles, the even
-    one its low half.
+    """Write the bits of VFP register number `n`: a double where `z` is 1, else a single.
+
+    A double is two singles, of which the even one is its low half.
     """
     if not z:
         shift = 32 * (n & 1)
@@ -225,14 +249,14 @@ def set_vfp(regs: Regs, n: int, z: int, value: int) -> None:
 
 
 def pc_used(**fields: int) -> bool:
-    """`when`: a general register of the picture is PC."""
+    """`when` of a row: one of the picture's general registers is PC."""
     return any(value == PC and name in GENERAL for name, value in fields.items())
 
 
 def to(
     offset: Callable[..., int], align: int = 1, *, exchanges: bool = False
 ) -> Callable[..., Insn]:
-    """Return the `extra` of a direct branch, which sets its target.
+    """Make the `extra` of a direct branch, which sets its target.
 
     Args:
         offset: (**fields) -> bytes from PC to the target.
@@ -245,35 +269,40 @@ def to(
 
 
 def goes(insn: Insn, c: int = 14, **_: int) -> Insn:
-    """`extra` of a branch: unless it is conditional, it never goes on to the next instruction. In
-    an IT block that is left open.
+    """Return a branch with `falls_through` set: only a conditional one goes on to the next
+    instruction.
+
+    In an IT block it is set as if the branch were unconditional.
     """
     return evolve(insn, falls_through=c != 14)
 
 
 def computed(insn: Insn, **fields: int) -> Insn:
-    """`extra` of a jump through a register that is neither call nor return (through LR)."""
+    """Return a jump through a register with its facts; through LR (`m`) it counts as a return."""
     return evolve(goes(insn, **fields), indirect=fields.get("m") != LR)
 
 
 def reads(insn: Insn, address: int, size: int) -> Insn:
-    """The literal of an instruction: data, and no code."""
+    """Return the instruction with the pc-relative address and the bytes of data that it
+    accesses.
+    """
     return evolve(insn, operand=address, data=size)
 
 
 def refuse(insn: Insn, why: str) -> Insn:
+    """Return the instruction as one that must not be probed, for the reason `why`."""
     return evolve(insn, reject=why, body=b"", simulate=None)
 
 
 def stays(insn: Insn) -> OutOfReach:
-    """Make the error that `displace` raises where there is no code without another register."""
+    """Make the error that `displace` raises where code elsewhere would need another register."""
     return OutOfReach(
         f"{insn.name} would take a register elsewhere", address=insn.addr, hint="it is simulated"
     )
 
 
 def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
-    """Refuse an MSR that changes more than the condition flags.
+    """Return MSR; refuse it where it changes more than the condition flags.
 
     Args:
         q: 1: it writes SPSR.
@@ -288,7 +317,11 @@ def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
 
 
 def vfp_rules(doubles: int) -> Callable[..., Insn]:
-    """`extra` of VFP transfers relative to PC: the registers exist."""
+    """Make the `extra` of VFP transfers relative to PC, which sets the operand.
+
+    Args:
+        doubles: how many double registers there are; transfers of others are refused.
+    """
 
     def extra(insn: Insn, p: int, u: int, h: int, d: int, z: int, i: int, **_: int) -> Insn:
         """Give a VFP load or store its pc-relative operand; refuse what is UNPREDICTABLE."""
@@ -303,18 +336,19 @@ def vfp_rules(doubles: int) -> Callable[..., Insn]:
 
 
 def not_pc(insn: Insn, **fields: int) -> Insn:
-    """`extra` of rows in which PC is UNPREDICTABLE."""
+    """Return the instruction; refuse it where it names PC, which is UNPREDICTABLE."""
     return refuse(insn, UNPREDICTABLE) if pc_used(**fields) else insn
 
 
 def coprocessor(
     row: Callable[..., Row], prefix: str, doubles: int, *, based: bool
 ) -> Iterator[Row]:
-    """Yield the rows of coprocessor and VFP instructions that name a general register (A7.5 to
-    A7.9), the same in A32 and T32.
+    """Yield the decode rows of coprocessor and VFP instructions that name a general register.
+
+    A7.5 to A7.9; the same in A32 and T32.
 
     Args:
-        row: makes a row of a picture and a name.
+        row: (picture, name, ...) -> a row.
         prefix: the picture's bits in front.
         doubles: number of double-precision registers.
         based: True: PC may be the base of VSTR, VLDM and VSTM (A32).

@@ -8,6 +8,7 @@ from .._stub import RegisterPart, StubFacts
 
 
 def _reversed(data: bytes) -> bytes:
+    """Return the bytes in reverse order: QEMU's stub takes them in its host's byte order."""
     return data[::-1]
 
 

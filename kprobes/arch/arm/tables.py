@@ -1,12 +1,9 @@
-"""Jump tables of ARM.
+"""Finds jump tables of ARM code, and how many entries they have.
 
 `Walking.table`: switches of position-independent code, whose table holds distances from itself.
-
     adr lr, table; ldr.w r12, [lr, r11, lsl #2]; add lr, r12; bx lr    T32
     adr r1, table; ldr r0, [r1, r0, lsl #2]; add pc, r0, r1            A32
-
 `Walking.entries`: how long the tables behind TBB and TBH are.
-
     cmp r1, #19; bhi default; tbb [pc, r1]                             T32
 """
 
@@ -24,7 +21,7 @@ def table(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
     Args:
         order: byte order of data.
         jump: the jump.
-        before: instructions that always precede it.
+        before: instructions that always precede it, the nearest last.
     """
     pair = _thumb(jump, before) if jump.mode else _arm(jump)
     for register, distance in () if pair is None else (pair, pair[::-1]):
@@ -47,11 +44,14 @@ def _word(insn: Insn) -> int:
 
 
 def _thumb(jump: Insn, before: Sequence[Insn]) -> tuple[int, int] | None:
-    """Return (register, register that was added to it) of a BX; None for any other jump.
+    """Return the two registers whose sum a BX goes to: (its own, the one that was added to it).
 
     Args:
         jump: the jump.
-        before: instructions that always precede it.
+        before: instructions that always precede it, the nearest last.
+
+    Returns:
+        None for any other jump, or where no ADD is found.
     """
     if jump.name != "BX":
         return None
@@ -64,19 +64,23 @@ def _thumb(jump: Insn, before: Sequence[Insn]) -> tuple[int, int] | None:
 
 
 def _arm(jump: Insn) -> tuple[int, int] | None:
-    """Return the two registers that an ADD to PC adds up; None for any other jump."""
+    """Return the numbers of the two registers that an ADD to PC adds up; None for any other
+    jump.
+    """
     word = _word(jump)
     return (word >> 16 & 15, word & 15) if word & 0x0FE0FFF0 == 0x0080F000 else None
 
 
 def _start(before: Sequence[Insn], register: int, distance: int) -> int | None:
-    """Return the address in `register` from which `distance` was loaded at an index; None where
-    none was.
+    """Return the address of the table that `register` holds, from which `distance` was loaded.
 
     Args:
-        before: instructions that always precede the jump.
+        before: instructions that always precede the jump, the nearest last.
         register: number of the register with the table's address.
         distance: number of the register with the entry.
+
+    Returns:
+        None: no such load, or no ADR of the register before it.
     """
     loaded = False
     for insn in reversed(before):
@@ -95,15 +99,14 @@ def _start(before: Sequence[Insn], register: int, distance: int) -> int | None:
 
 
 def entries(jump: Insn, before: Sequence[Insn]) -> int | None:
-    """Find the comparison that bounds the index of TBB or TBH.
+    """Return how many entries the table of TBB or TBH has, by the comparison that bounds its index.
 
     Args:
         jump: the TBB or TBH.
-        before: what always precedes it.
+        before: instructions that always precede it, the nearest last.
 
     Returns:
-        The number of entries of its table; None where no comparison is found whose register is the
-        index still.
+        None where no comparison is found whose register is the index still.
     """
     index, bounded = _word(jump) & 15, False
     for insn in reversed(before):
@@ -136,7 +139,9 @@ def _compared(insn: Insn, word: int) -> tuple[int, int] | None:
 
 
 def _is_bhi(insn: Insn, word: int) -> bool:
-    """Return True for a branch on an unsigned "higher than" (A8.8.18)."""
+    """Whether an instruction is a branch on unsigned "higher than" (A8.8.18); `word`: its
+    encoding.
+    """
     if insn.size == 2:
         return word >> 8 == 0xD8
     return word & 0xF800D000 == 0xF0008000 and word >> 22 & 15 == 8

@@ -41,18 +41,23 @@ from .thumb16 import b_cond, is_conditional, row
 
 
 def table_branch(regs: Regs, insn: Insn, n: int, h: int, m: int) -> int:
-    """Simulate TBB and TBH (`h` 1): the entry at index `m` of the table at `n` counts halfwords
-    from PC.
+    """Simulate TBB and TBH (`h` 1): return the target that the table's entry gives.
+
+    The entry at index `m` of the table at `n` counts halfwords from PC.
     """
     entry = regs.word(r(regs, insn, n) + (regs[R[m]] << h) & MASK, 1 << h)
     return here(insn) + 2 * entry & MASK | 1
 
 
 def adr(regs: Regs, insn: Insn, d: int, i: int, u: int) -> int:
+    """Simulate ADR: put PC plus or (`u` 1) minus `i` into register `d`."""
     return put(regs, insn, d, literal(insn, not u, i))
 
 
 def ldr_literal(regs: Regs, insn: Insn, u: int, t: int, i: int) -> int:
+    """Simulate LDR of a literal at PC plus (`u` 1) or minus `i` into register `t`, which
+    may be PC.
+    """
     return put(regs, insn, t, regs.word(literal(insn, u, i)))
 
 
@@ -85,6 +90,9 @@ def ldr_pc(regs: Regs, insn: Insn, n: int, i: int, p: int = 1, u: int = 1, w: in
 
 
 def ldr_pc_register(regs: Regs, insn: Insn, n: int, i: int, m: int) -> int:
+    """Simulate LDR of PC from the address in `n` plus `m` shifted left by `i`; return the
+    target.
+    """
     return regs.word(regs[R[n]] + (regs[R[m]] << i) & MASK)
 
 
@@ -92,31 +100,37 @@ def ldr_pc_register(regs: Regs, insn: Insn, n: int, i: int, m: int) -> int:
 
 
 def ldm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
+    """Return LDM of PC as a jump; refuse what is UNPREDICTABLE."""
     wrong = not r or r >> LR & 1 or r >> SP & 1 or (w and r >> n & 1)
     return refuse(insn, UNPREDICTABLE) if wrong else evolve(insn, falls_through=False)
 
 
 def table_rules(insn: Insn, n: int, h: int, m: int) -> Insn:
-    """From PC, the table follows."""
+    """Return TBB or TBH with its facts: its table follows it where its base `n` is PC."""
     return computed(not_pc(evolve(insn, table=1 << h if n == PC else 0, table_unit=2), m=m))
 
 
 def ldr_literal_rules(insn: Insn, u: int, t: int, i: int) -> Insn:
+    """Return LDR of a literal with its operand; into PC it is a jump."""
     return evolve(arm.reads(insn, literal(insn, u, i), 4), indirect=t == PC, falls_through=t != PC)
 
 
 def ldrb_literal_rules(insn: Insn, u: int, h: int, t: int, i: int, **_: int) -> Insn:
+    """Return LDRB, LDRH and their kin of a literal with the operand; PLD and PLI (`t` is PC) as
+    they are.
+    """
     return insn if t == PC else arm.reads(insn, literal(insn, u, i), 1 << h)
 
 
 def ldrd_rules(insn: Insn, u: int, t: int, e: int, w: int, i: int, **_: int) -> Insn:
+    """Return LDRD of a literal with its operand; refuse what is UNPREDICTABLE."""
     fine = not w and t != e and PC not in (t, e)
     return arm.reads(insn, literal(insn, u, 4 * i), 8) if fine else refuse(insn, UNPREDICTABLE)
 
 
 def ldr_pc_rules(insn: Insn, n: int, m: int = 0, **_: int) -> Insn:
-    """Say of LDR of PC where it goes: a return where the base is SP; refuse it where the index is
-    PC.
+    """Return LDR of PC as a jump: a return where the base is SP; refuse it where the index
+    is PC.
     """
     return (
         refuse(insn, UNPREDICTABLE)
@@ -126,23 +140,28 @@ def ldr_pc_rules(insn: Insn, n: int, m: int = 0, **_: int) -> Insn:
 
 
 def b_cond_label(s: int, j: int, k: int, i: int, **_: int) -> int:
-    """Encoding T3: S:J2:J1:imm6:imm11."""
+    """Return the bytes from PC to the target of B under a condition (T3): S:J2:J1:imm6:imm11."""
     return 2 * signed(s << 19 | k << 18 | j << 17 | i, 20)
 
 
 def bl_label(s: int, j: int, k: int, i: int, bits: int = 21) -> int:
-    """Return the distance of B in encoding T4, and of BL: S:I1:I2:imm10:imm11, where I1 and I2 are
-    J1 and J2, inverted if S is 0.
+    """Return the bytes from PC to the target of B (T4) and BL: S:I1:I2:imm10:imm11.
+
+    I1 and I2 are J1 and J2, inverted if S is 0.
+
+    Args:
+        bits: width of the field `i`, imm10:imm11.
     """
     return 2 * signed(s << bits + 2 | (j ^ s ^ 1) << bits + 1 | (k ^ s ^ 1) << bits | i, bits + 3)
 
 
 def blx_label(s: int, j: int, k: int, i: int) -> int:
+    """Return the bytes from PC to the target of BLX, whose `i` has one bit less."""
     return 2 * bl_label(s, j, k, i, 20)
 
 
 def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0) -> bool:
-    """Return True where PC takes part as an operand or the destination (`when`).
+    """`when` of a row: PC takes part in data processing as an operand or the destination.
 
     An encoding with PC as destination may be TST, TEQ, CMN or CMP, and one with PC as first operand
     MOV or MVN: PC does not count there.
@@ -151,23 +170,29 @@ def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0) -> bool:
 
 
 def plain_uses_pc(o: int, n: int, d: int) -> bool:
-    """`when`: of the plain immediates MOVW and MOVT have no first operand, and BFC, ADR are written
-    with PC.
+    """`when` of a row: PC takes part in data processing of a plain immediate.
+
+    MOVW and MOVT have no first operand; BFC and ADR are written with PC, and do not count.
     """
     return d == PC or (n == PC and o not in {0, 4, 10, 12, 22})
 
 
 def indexed_hint(n: int, p: int, u: int, w: int) -> bool:
-    """`when`: PLD and PLI have the form p = 1, u = w = 0; with n = PC it is the literal."""
+    """`when` of a row: not the form p = 1, u = w = 0 that PLD and PLI have; n = PC is the
+    literal.
+    """
     return n != PC and not (p and not u and not w)
 
 
 def not_from_pc(n: int, **_: int) -> bool:
+    """`when` of a row: the base register is not PC."""
     return n != PC
 
 
 def indexed(n: int, p: int, w: int, **_: int) -> bool:
-    """`when`: without index and without write-back it is undefined."""
+    """`when` of a row: it has an index or writes back (else it is undefined), and its base is not
+    PC.
+    """
     return n != PC and bool(p or w)
 
 

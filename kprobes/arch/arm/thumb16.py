@@ -26,8 +26,10 @@ from .shared import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, literal
 
 
 def in_block(simulate: Callable[..., int]) -> Callable[..., int]:
-    """Return a simulation that happens in an IT block only where the condition holds, then
-    ITAdvance (A2.5.2).
+    """Wrap a simulation for IT blocks: it happens where the block's condition holds; ITSTATE moves
+    on.
+
+    Outside of a block it just happens (ITAdvance, A2.5.2).
     """
 
     @wraps(simulate)
@@ -47,7 +49,7 @@ def in_block(simulate: Callable[..., int]) -> Callable[..., int]:
 
 
 def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **rest: Any) -> Row:
-    """Return a row whose simulation an IT block may condition."""
+    """Make a decode row whose simulation is wrapped by in_block()."""
     return Row(picture, name, simulate and in_block(simulate), **rest)
 
 
@@ -55,44 +57,56 @@ def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **r
 
 
 def it(regs: Regs, insn: Insn, c: int, k: int) -> int:
+    """Simulate IT: set ITSTATE to condition `c` and mask `k`; return the next target."""
     regs.flags = arm.with_it_state(regs.flags, c << 4 | k)
     return after(insn)
 
 
 def put_here(regs: Regs, insn: Insn, d: int, value: int) -> int:
-    """A result goes to a register; to PC it is a branch that stays in T32 (ALUWritePC, A2.3.1)."""
+    """Write a result into register `d`; return the next target.
+
+    A result in PC is a branch that stays in T32 (ALUWritePC, A2.3.1).
+    """
     return put(regs, insn, d, value | 1 if d == PC else value)
 
 
 def add(regs: Regs, insn: Insn, d: int, m: int) -> int:
+    """Simulate ADD of register `m` to register `d`, where one of them is PC."""
     return put_here(regs, insn, d, r(regs, insn, d) + r(regs, insn, m) & MASK)
 
 
 def mov(regs: Regs, insn: Insn, d: int, m: int) -> int:
+    """Simulate MOV of register `m` into register `d`, where one of them is PC."""
     return put_here(regs, insn, d, r(regs, insn, m))
 
 
 def b_cond(regs: Regs, insn: Insn, c: int, **_: int) -> int:
+    """Simulate B under the condition `c`: return its target, or the next one."""
     return arm.b(regs, insn) if arm.holds(regs.flags, c) else after(insn)
 
 
 def cbz(regs: Regs, insn: Insn, n: int, **_: int) -> int:
+    """Simulate CBZ: return its target where register `n` is 0, else the next one."""
     return after(insn) if regs[R[n]] else arm.b(regs, insn)
 
 
 def cbnz(regs: Regs, insn: Insn, n: int, **_: int) -> int:
+    """Simulate CBNZ: return its target where register `n` is not 0, else the next one."""
     return arm.b(regs, insn) if regs[R[n]] else after(insn)
 
 
 def adr_short(regs: Regs, insn: Insn, d: int, i: int) -> int:
+    """Simulate ADR: put PC plus 4 * `i` into register `d`."""
     return put(regs, insn, d, literal(insn, 1, 4 * i))
 
 
 def ldr_short(regs: Regs, insn: Insn, t: int, i: int) -> int:
+    """Simulate LDR of a literal at PC plus 4 * `i` into register `t`."""
     return put(regs, insn, t, regs.word(literal(insn, 1, 4 * i)))
 
 
 def pop(regs: Regs, insn: Insn, r: int) -> int:
+    """Simulate POP of the registers in the list `r`, and PC; return the target that it loads."""
     return arm.ldm(regs, insn, 0, 1, 1, SP, r)
 
 
@@ -100,8 +114,10 @@ def pop(regs: Regs, insn: Insn, r: int) -> int:
 
 
 def it_rules(insn: Insn, c: int, k: int) -> Insn:
-    """Say of IT how many instructions its block has (`together`): the lowest one in the mask `k`
-    marks its end. Refuse an IT that is UNPREDICTABLE.
+    """Return IT with the length of its block (`together`), which the lowest one in the mask `k`
+    marks.
+
+    An IT that is UNPREDICTABLE is refused.
     """
     if c == 15 or (c == 14 and k.bit_count() != 1):
         return refuse(insn, UNPREDICTABLE)
@@ -109,28 +125,34 @@ def it_rules(insn: Insn, c: int, k: int) -> Insn:
 
 
 def mov_rules(insn: Insn, d: int, m: int) -> Insn:
+    """Return MOV; into PC it is a jump, and from LR a return."""
     return evolve(insn, indirect=d == PC and m != LR, falls_through=d != PC)
 
 
 def add_rules(insn: Insn, d: int, m: int) -> Insn:
+    """Return ADD; into PC it is a jump; of PC to PC it is refused."""
     return refuse(insn, UNPREDICTABLE) if d == m == PC else mov_rules(insn, d, m)
 
 
 def cbz_label(i: int, **_: int) -> int:
+    """Return the bytes from PC to the target of CBZ and CBNZ."""
     return 2 * i
 
 
 def b_label(bits: int) -> Callable[..., int]:
+    """Make a function (**fields) -> bytes from PC to the target of B, whose field `i` has `bits`
+    bits.
+    """
     return lambda i, **_: 2 * signed(i, bits)
 
 
 def is_conditional(c: int, **_: int) -> bool:
-    """`when`: conditions 111x mark other instructions."""
+    """`when` of a row: the condition is not 111x, which marks other instructions."""
     return c < 14
 
 
 def is_wide(halfword: int) -> bool:
-    """Return True for the first halfword of a 32-bit instruction (A6.1)."""
+    """Whether a halfword is the first of a 32-bit instruction (A6.1)."""
     return halfword >= 0xE800
 
 

@@ -1,9 +1,9 @@
-"""T32's branches and PC readers in another place. None of them is in an IT block: the core does not
-displace such.
+"""Writes code that does T32's branches and PC readers at another address than their own.
 
-A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
-`to` what the instruction does at its original address, and raises OutOfReach where there is no such
-code. Its other parameters are the instruction's fields, by the letters of the row.
+None of them is in an IT block: the core does not displace such. A function that takes `insn` and
+`to` is a row's `displace`: it returns code that does at address `to` what the instruction does at
+its original address, and raises OutOfReach where there is no such code. Its other parameters are
+the instruction's fields, by the letters of the row.
 """
 
 from __future__ import annotations
@@ -18,21 +18,25 @@ NOP, BX_PC = 0xBF00, 0x4778
 
 
 def b(insn: Insn, to: int, **_: int) -> bytes:
+    """Return B.W from `to` to the original target."""
     assert insn.target is not None
     return jump(to, insn.target)
 
 
 def b_cond(insn: Insn, to: int, c: int, **_: int) -> bytes:
-    """The opposite condition skips a B.W."""
+    """Return code for `to`: a branch on the opposite condition, which skips a B.W to the target."""
     return t32(0xD001 | (c ^ 1) << 8) + b(insn, to + 2)
 
 
 def cbz(insn: Insn, to: int, n: int, **_: int) -> bytes:
-    """Branch to the target by a B.W, which the instruction with the opposite condition skips."""
+    """Return code for `to`: CBNZ for CBZ or the other way round, which skips a B.W to the
+    target.
+    """
     return t32(int.from_bytes(insn.raw, "little") & 0xFD00 ^ 0x0800 | 1 << 3 | n) + b(insn, to + 2)
 
 
 def bl(insn: Insn, to: int, **_: int) -> bytes:
+    """Return code that sets LR to the original return address, then branches to the target."""
     code = move_wide(LR, after(insn))
     return code + b(insn, to + len(code))
 
@@ -78,6 +82,7 @@ def add(insn: Insn, to: int, d: int, m: int) -> bytes:
 
 
 def adr(insn: Insn, to: int, d: int, i: int) -> bytes:
+    """Return code that puts the original address into register `d`."""
     return move_wide(d, literal(insn, 1, 4 * i))
 
 
@@ -89,8 +94,10 @@ def adr_wide(insn: Insn, to: int, d: int, i: int, u: int) -> bytes:
 
 
 def hint(insn: Insn, to: int, t: int, **_: int) -> bytes:
-    """Return no code for PLD and PLI, which are loads into PC (`t`); raise OutOfReach for a load
-    into another register.
+    """Return b"", no code, for PLD and PLI (loads into PC, field `t`).
+
+    Raises:
+        OutOfReach: it is a load into another register.
     """
     if t != PC:
         raise stays(insn)

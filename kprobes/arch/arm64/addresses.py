@@ -1,5 +1,6 @@
-"""`Walking.follow` of AArch64: ADR; ADRP and ADD; loads and stores through what these set. Sections
-as in isa.py.
+"""What AArch64 instructions do with addresses in registers, for `Walking.follow`.
+
+ADR; ADRP and ADD; loads and stores through what these set. Sections as in isa.py.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ VECTORS = {0b0111: 1, 0b1010: 2, 0b0110: 3, 0b0010: 4}
 
 
 def use(insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register."""
+    """Return what an instruction does with a register that may hold an address."""
     word = int.from_bytes(insn.raw, "little")
     d, n = word & 31, word >> 5 & 31
     if insn.name in ("ADR", "ADRP"):
@@ -49,5 +50,5 @@ def use(insn: Insn) -> Use:
 
 
 def begins(insn: Insn) -> bool:
-    """Return True for what sets an address by itself."""
+    """Whether an instruction makes an address of its own: ADR, ADRP."""
     return insn.name in ("ADR", "ADRP")

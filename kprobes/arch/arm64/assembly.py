@@ -8,8 +8,9 @@ from .._assembly import AssemblyText, CapstoneMode
 
 
 def _register(name: str, bits: int) -> tuple[str, int]:
-    """Return (name of the register that holds the named one; "": it is always 0, and 0): w0 is in
-    x0.
+    """Return (name of the 64-bit register that has the named one, 0): w0 is in x0.
+
+    The name is "" for XZR and WZR, which are always 0. `bits` is not used.
     """
     if name in ("xzr", "wzr"):
         return "", 0

@@ -8,6 +8,7 @@ ZERO = 31  #: number of XZR, and where an instruction adds, of SP
 
 
 def _value(number: int) -> Value:
+    """Return the Value of a register by its number; 31 is zero."""
     return constant(0) if number == ZERO else register(number)
 
 

@@ -8,9 +8,7 @@ from .._detours import DetourCode, Saving, numbered, some, words
 
 
 def _a64_constant(register: int, value: int) -> list[int]:
-    """Return the four instructions that put a value of 64 bits into a register by its number: MOVZ,
-    then MOVK for each of the three upper 16 bits, also where these are 0.
-    """
+    """Return MOVZ and three MOVKs, which put a value of 64 bits into a register by its number."""
     return [
         (0xF2800000 if n else 0xD2800000) | n << 21 | (value >> 16 * n & 0xFFFF) << 5 | register
         for n in range(4)
@@ -18,11 +16,14 @@ def _a64_constant(register: int, value: int) -> list[int]:
 
 
 def _a64_begin(environment: int) -> bytes:
+    """Return code that sets a program's arguments: x0 to the environment, x1 to the stack
+    pointer.
+    """
     return words("little", *_a64_constant(0, environment), 0x910003E1)  # MOV x1, SP
 
 
 def _a64_lock(at: int) -> tuple[bytes, bytes]:
-    """Return code that takes the lock at address `at`, and code that gives it back.
+    """Return (code that takes the lock in the word at `at`, code that gives it back).
 
     MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, -4; STXR w3, w1, [x0]; CBNZ w3, -12, and STLR
     wzr, [x0]
@@ -33,8 +34,7 @@ def _a64_lock(at: int) -> tuple[bytes, bytes]:
 
 
 def _a64_patient(at: int) -> bytes:
-    """Return code that takes the lock in the word at `at`, and leaves the processor to others while
-    it waits.
+    """Return code that takes the lock in the word at `at`, and calls sched_yield() while it waits.
 
     MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, +12; STXR w3, w1, [x0]; CBZ w3, +16; MOV x8,
     #124; SVC #0; B to the start

@@ -1,5 +1,4 @@
-"""Branches and PC-relative addresses of A64 in another place: code that goes where the branch goes,
-and leaves the addresses that it leaves at its original address.
+"""Writes code that does A64's branches and PC-relative addresses at another address than their own.
 
 A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
 `to` what the instruction does at its original address, and raises OutOfReach where there is no such
@@ -18,13 +17,13 @@ MASK = (1 << 64) - 1
 
 
 def jump(frm: int, to: int) -> bytes:
-    """B: 128 MiB either way."""
+    """Return B from `frm` to `to`; raise OutOfReach beyond 128 MiB."""
     return (0b000101 << 26 | displacement(frm, to, 26, 4, MASK)).to_bytes(4, "little")
 
 
 def set_address(d: int, value: int) -> bytes:
-    """Return MOVZ, and MOVK for every other halfword that is not zero: `value` into register number
-    `d`.
+    """Return MOVZ and MOVKs that put `value` into register number `d`; halfwords of zero
+    need none.
     """
     code = b""
     for n in range(4):
@@ -35,21 +34,26 @@ def set_address(d: int, value: int) -> bytes:
 
 
 def b(insn: Insn, to: int, **_: int) -> bytes:
+    """Return B from `to` to the original target."""
     assert insn.target is not None
     return jump(to, insn.target)
 
 
 def bl(insn: Insn, to: int, **_: int) -> bytes:
+    """Return code that sets X30 to the original return address, then branches to the target."""
     code = set_address(30, insn.next)
     return code + b(insn, to + len(code))
 
 
 def conditional(opposite: int) -> Callable[..., bytes]:
-    """Return the `displace` of a branch: the opposite condition, which differs in the bits
-    `opposite`, skips a B.
+    """Make the `displace` of a conditional branch: the opposite condition skips a B to the target.
+
+    Args:
+        opposite: bits of the encoding by which the opposite condition differs.
     """
 
     def elsewhere(insn: Insn, to: int, i: int, **_: int) -> bytes:
+        """Return code for `to`: the opposite branch, then a B to the original target."""
         skip = int.from_bytes(insn.raw, "little") & ~(i << 5) ^ opposite | 2 << 5
         return skip.to_bytes(4, "little") + b(insn, to + 4)
 
@@ -57,6 +61,7 @@ def conditional(opposite: int) -> Callable[..., bytes]:
 
 
 def b_cond(insn: Insn, to: int, c: int, **fields: int) -> bytes:
+    """Return code for B under the condition `c`: the opposite branch, then a B to the target."""
     # AL and NV have no opposite
     return b(insn, to) if c >= 14 else conditional(1)(insn, to, **fields)
 
@@ -75,11 +80,12 @@ def blr(insn: Insn, to: int, n: int) -> bytes:
 
 
 def adr(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
+    """Return code that puts ADR's original address into register `d`; b"" for XZR."""
     return set_address(d, insn.addr + signed(i << 2 | j, 21) & MASK) if d < 31 else b""
 
 
 def adrp(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
-    """Return code that puts the page's address into register `d`; b"" for XZR."""
+    """Return code that puts ADRP's original page address into register `d`; b"" for XZR."""
     return (
         set_address(d, (insn.addr & ~0xFFF) + (signed(i << 2 | j, 21) << 12) & MASK)
         if d < 31

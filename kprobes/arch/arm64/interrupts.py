@@ -17,19 +17,23 @@ EL1H = 5
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Return True where PSTATE masks an interrupt; at EL0 it does as well."""
+    """Whether PSTATE masks an interrupt (IRQ or FIQ), at EL0 as well."""
     return bool(cpu.system("pstate") & MASK[line])
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt to EL1: save PSTATE and the return address, and return the vector's
-    address.
-
-    Raises Unsupported above EL1.
+    """Take an interrupt to EL1 as the CPU does: save PSTATE and the return address, mask
+    interrupts.
 
     Args:
-        cpu: the CPU between two instructions.
+        cpu: the CPU between two instructions; its registers are changed.
         line: IRQ or FIQ.
+
+    Returns:
+        The vector's address.
+
+    Raises:
+        Unsupported: the CPU is above EL1.
     """
     pstate = cpu.system("pstate")
     level = pstate >> 2 & 3

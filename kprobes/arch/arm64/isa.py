@@ -58,24 +58,27 @@ REGISTERS = Registers(
 
 
 def x(regs: Regs, n: int) -> int:
-    """Register 31 reads as zero."""
+    """Return the value of general register number `n`; register 31 reads as zero."""
     return 0 if n == 31 else regs[X[n]]
 
 
 def set_x(regs: Regs, n: int, value: int) -> None:
-    """Write the register of a number; a write to register 31 is dropped."""
+    """Write general register number `n`; a write to register 31 is dropped."""
     if n != 31:
         regs[X[n]] = value
 
 
 def label(insn: Insn, i: int, bits: int) -> int:
-    """Return the address of a label: a signed field that counts instructions from this one."""
+    """Return the address of a label: `i`, signed and of `bits` bits, counts instructions from this
+    one.
+    """
     return insn.addr + 4 * signed(i, bits) & MASK
 
 
 def holds(regs: Regs, c: int) -> bool:
-    """Return True where a condition holds (ConditionHolds, C1.2.4): odd conditions invert the even
-    one below, but 1111 is always, as 1110 is.
+    """Whether a condition holds (ConditionHolds, C1.2.4).
+
+    Odd conditions invert the even one below, but 1111 always holds, as 1110 does.
 
     Args:
         regs: read for NZCV.
@@ -90,37 +93,51 @@ def holds(regs: Regs, c: int) -> bool:
 
 
 def b(regs: Regs, insn: Insn, i: int) -> int:
+    """Simulate B: return its target."""
     return label(insn, i, 26)
 
 
 def bl(regs: Regs, insn: Insn, i: int) -> int:
+    """Simulate BL: set X30 to the next address; return the target."""
     regs["x30"] = insn.next
     return label(insn, i, 26)
 
 
 def b_cond(regs: Regs, insn: Insn, i: int, c: int) -> int:
+    """Simulate B under the condition `c`: return its target, or the next address."""
     return label(insn, i, 19) if holds(regs, c) else insn.next
 
 
 def cbz(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
+    """Simulate CBZ: return its target where register `t` (32 bits; with `s` 64) is 0, else the
+    next.
+    """
     value = x(regs, t) & (1 << (32 << s)) - 1
     return insn.next if value else label(insn, i, 19)
 
 
 def cbnz(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
+    """Simulate CBNZ: return its target where register `t` (32 bits; with `s` 64) is not 0, else the
+    next.
+    """
     value = x(regs, t) & (1 << (32 << s)) - 1
     return label(insn, i, 19) if value else insn.next
 
 
 def tbz(regs: Regs, insn: Insn, b: int, i: int, t: int) -> int:
+    """Simulate TBZ: return its target where bit `b` of register `t` is 0, else the next address."""
     return insn.next if x(regs, t) >> b & 1 else label(insn, i, 14)
 
 
 def tbnz(regs: Regs, insn: Insn, b: int, i: int, t: int) -> int:
+    """Simulate TBNZ: return its target where bit `b` of register `t` is 1, else the next
+    address.
+    """
     return label(insn, i, 14) if x(regs, t) >> b & 1 else insn.next
 
 
 def br(regs: Regs, insn: Insn, n: int) -> int:
+    """Simulate BR: return the value of register `n`."""
     return x(regs, n)
 
 
@@ -132,37 +149,46 @@ def blr(regs: Regs, insn: Insn, n: int) -> int:
 
 
 def ret(regs: Regs, insn: Insn, n: int) -> int:
+    """Simulate RET: return the value of register `n`."""
     return x(regs, n)
 
 
 def adr(regs: Regs, insn: Insn, i: int, j: int, d: int) -> int:
+    """Simulate ADR: put this instruction's address plus the immediate into register `d`."""
     set_x(regs, d, insn.addr + signed(i << 2 | j, 21) & MASK)
     return insn.next
 
 
 def adrp(regs: Regs, insn: Insn, i: int, j: int, d: int) -> int:
+    """Simulate ADRP: put the address of a page, counted from this one, into register `d`."""
     set_x(regs, d, (insn.addr & ~0xFFF) + (signed(i << 2 | j, 21) << 12) & MASK)
     return insn.next
 
 
 def ldr(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
+    """Simulate LDR of a literal of 4 (with `s` 8) bytes into register `t`."""
     set_x(regs, t, regs.word(label(insn, i, 19), 4 << s))
     return insn.next
 
 
 def ldrsw(regs: Regs, insn: Insn, i: int, t: int) -> int:
+    """Simulate LDRSW of a literal: load 4 bytes, extended with their sign, into register `t`."""
     set_x(regs, t, signed(regs.word(label(insn, i, 19), 4), 32) & MASK)
     return insn.next
 
 
 def ldr_sd(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
+    """Simulate LDR of a literal of 4 (with `s` 8) bytes into vector register `t`; its rest becomes
+    0.
+    """
     regs[V[t]] = regs.word(label(insn, i, 19), 4 << s)  # the rest of the vector becomes zero
     return insn.next
 
 
 def ldr_q(regs: Regs, insn: Insn, i: int, t: int) -> int:
-    """Simulate LDR of a literal of 16 bytes into register `t`; the less significant half is read
-    first, which shows at a fault.
+    """Simulate LDR of a literal of 16 bytes into vector register `t`.
+
+    The less significant half is read first, which shows at a fault.
     """
     at, big = label(insn, i, 19), regs.arch.order is Order.BIG
     low = regs.word(at + 8 * big, 8)
@@ -171,6 +197,7 @@ def ldr_q(regs: Regs, insn: Insn, i: int, t: int) -> int:
 
 
 def prfm(regs: Regs, insn: Insn, i: int, t: int) -> int:
+    """Simulate PRFM, a hint that never faults: return the next address."""
     return insn.next  # a hint that never faults
 
 
@@ -178,17 +205,23 @@ def prfm(regs: Regs, insn: Insn, i: int, t: int) -> int:
 
 
 def direct(bits: int) -> Callable[..., Insn]:
-    """Extra of a branch to a label."""
+    """Make the `extra` of a branch to a label, whose field `i` has `bits` bits: it sets the
+    target.
+    """
     return lambda insn, i, **_: evolve(insn, target=label(insn, i, bits))
 
 
 def literal(size: int) -> Callable[..., Insn]:
-    """Extra of a load from a label: bytes of data, with `s` twice as many."""
+    """Make the `extra` of a load from a label, which sets its operand.
+
+    Args:
+        size: bytes that are loaded; with the field `s` twice as many.
+    """
     return lambda insn, i, s=0, **_: evolve(insn, operand=label(insn, i, 19), data=size << s)
 
 
 def computed(insn: Insn, **_: int) -> Insn:
-    """Extra of a jump through a register that is neither call nor return."""
+    """Return a jump through a register, neither call nor return, with `indirect` set."""
     return evolve(insn, indirect=True)
 
 
@@ -288,8 +321,9 @@ ROWS = (
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """Return the entry of a function: one that starts with BTI (any of its four forms) may be
-    entered behind it, where PACIASP then stands.
+    """Return the entry of a function; two entries where it begins with BTI.
+
+    Behind a BTI (any of its four forms) PACIASP may stand, where it is then entered as well.
 
     Args:
         addr: address of the function's first instruction.

@@ -8,11 +8,12 @@ from .._stub import RegisterPart, StubFacts
 
 
 def _reversed(data: bytes) -> bytes:
+    """Return the bytes in reverse order, as QEMU's stub takes them."""
     return data[::-1]
 
 
 def _widened(data: bytes) -> bytes:
-    """QEMU reads eight bytes for the four that it shows."""
+    """Return the eight bytes that QEMU's stub reads for a register of which it shows four."""
     return bytes(4) + data
 
 

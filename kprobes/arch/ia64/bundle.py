@@ -1,8 +1,7 @@
-"""Bundles: a template of 5 bits and three instructions of 41 ("Instruction Formats", Itanium SDM
-volume 3, chapter 4).
+"""Takes bundles apart and makes them: a template of 5 bits and three instructions of 41 bits.
 
-An address is the bundle's plus the slot, as in PSR.ri: 0, 1 or 2. L+X is one instruction of 82
-bits, in slot 1.
+"Instruction Formats", Itanium SDM volume 3, chapter 4. An address is the bundle's plus the slot, as
+in PSR.ri: 0, 1 or 2. L+X is one instruction of 82 bits, in slot 1.
 """
 
 from __future__ import annotations
@@ -45,15 +44,16 @@ def join(template: int, slots: Sequence[int]) -> bytes:
 
 
 def units(template: int) -> str:
-    """Return the units that execute the instructions of a bundle; "" where the template is
+    """Return the execution units of a template's slots, a letter each: "MII"; "" where it is
     reserved.
     """
     return UNITS.get(template >> 1, "")
 
 
 def only(bundle: bytes, kept: Sequence[int]) -> bytes:
-    """Return the bundle with only some of its instructions, in their slots, nops in the others; its
-    stops stay.
+    """Return the bundle with only some of its instructions, in their slots; others become nops.
+
+    Its stops stay.
 
     Args:
         bundle: 16 bytes.
@@ -70,14 +70,14 @@ def only(bundle: bytes, kept: Sequence[int]) -> bytes:
 
 
 def with_slot(bundle: bytes, slot: int, word: int) -> bytes:
-    """Return the bundle with another instruction in a slot."""
+    """Return the bundle with another instruction (`word`, 41 bits) in a slot."""
     template, slots = parts(bundle)
     slots[slot] = word
     return join(template, slots)
 
 
 def long(word: int, upper: int) -> bytes:
-    """Return an L+X instruction, by itself."""
+    """Return a bundle with an L+X instruction alone: `word` is its X part, `upper` its L part."""
     return join(MLX, (NOP["M"], upper, word))
 
 
@@ -91,7 +91,7 @@ Pieces = tuple[tuple[int, int], ...]
 
 
 def near(word: int, frm: int, to: int, pieces: Pieces) -> int:
-    """Return the instruction with another displacement of 21 bits.
+    """Return the instruction with the displacement from `frm` to `to`, of 21 bits.
 
     Args:
         word: the instruction.
@@ -110,13 +110,15 @@ def near(word: int, frm: int, to: int, pieces: Pieces) -> int:
 
 
 def far(word: int, frm: int, to: int) -> bytes:
-    """Return a bundle with BRL, whose displacement of 60 bits reaches everywhere; raise OutOfReach
-    where the target is no bundle's start.
+    """Return a bundle with a BRL to `to`, whose displacement of 60 bits reaches everywhere.
 
     Args:
         word: the instruction, with any displacement.
         frm: address of the bundle or of an instruction in it.
         to: the target.
+
+    Raises:
+        OutOfReach: the target is no bundle's start.
     """
     if to % SIZE:
         raise OutOfReach("a branch leads to the start of a bundle", address=to, hint="go to slot 0")
@@ -126,5 +128,7 @@ def far(word: int, frm: int, to: int) -> bytes:
 
 
 def long_offset(word: int, upper: int) -> int:
-    """Bytes from its bundle to where a BRL leads."""
+    """Return the bytes from a BRL's bundle to its target; `word` is its X part, `upper` its
+    L part.
+    """
     return ((word >> 36 & 1) << 59 | (upper >> 2 & (1 << 39) - 1) << 20 | word >> 13 & 0xFFFFF) << 4

@@ -1,4 +1,4 @@
-"""Instructions in another place than their original address, in a bundle of their own.
+"""Writes bundles that do Itanium's instructions at another address than their own.
 
 A function that takes `insn` and `to` is a row's `displace`: it returns a bundle that does at
 address `to` what the instruction does at its original address, and raises OutOfReach where there is
@@ -19,27 +19,32 @@ def word_of(insn: Insn) -> int:
 
 
 def jump(frm: int, to: int) -> bytes:
-    """BRL.COND.SPTK.MANY: everywhere, and no register."""
+    """Return a bundle that jumps from `frm` to `to` by BRL, which reaches everywhere, without a
+    register.
+    """
     return bundle.far(0xC << 37 | 1 << 12, frm, to)
 
 
 def alone(insn: Insn, to: int, **_: int) -> bytes:
-    """Put the instruction into its slot of a bundle of NOPs."""
+    """Return the instruction in its slot of a bundle of nops, for instructions that run
+    anywhere.
+    """
     return bundle.only(insn.raw, (insn.addr % SIZE,))
 
 
 def br_cond(insn: Insn, to: int, **_: int) -> bytes:
-    """Return the long branch, which has the same fields."""
+    """Return a bundle for `to` with the long form (BRL) of a branch, to its original target."""
     assert insn.target is not None
     return bundle.far(word_of(insn) & ~(15 << 37) | 12 << 37, to, insn.target)
 
 
 def near(insn: Insn, to: int, pieces: bundle.Pieces = BRANCH, **_: int) -> bytes:
-    """Return the same branch to its target, for branches that count and rotate, and checks: they
-    have no long form.
+    """Return a bundle for `to` with the branch or check, its displacement adjusted to its target.
+
+    For branches that count and rotate, and checks, which have no long form.
 
     Args:
-        pieces: where the displacement's bits stand in the instruction.
+        pieces: (shift, width) of the displacement's fields in the instruction.
     """
     assert insn.target is not None
     slot = insn.addr % SIZE
@@ -50,6 +55,7 @@ def near(insn: Insn, to: int, pieces: bundle.Pieces = BRANCH, **_: int) -> bytes
 
 
 def brl_cond(insn: Insn, to: int, **_: int) -> bytes:
+    """Return a bundle for `to` with the same BRL, to its original target."""
     assert insn.target is not None
     return bundle.far(word_of(insn), to, insn.target)
 

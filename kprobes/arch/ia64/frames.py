@@ -1,7 +1,7 @@
-"""The register stack: frames that calls rename, the backing store that they spill to, and rotation.
+"""Simulates Itanium's register stack: frames that calls rename, their backing store, rotation.
 
-"Register Stack Engine", volume 2. Registers are seen by their names in the current frame. What a
-call saves is in the backing store when the call is made, which the engine may do whenever it likes.
+"Register Stack Engine", volume 2. Registers have their names in the current frame. What a call
+saves is in the backing store as soon as the call is made; the engine may do that whenever it likes.
 """
 
 from __future__ import annotations
@@ -19,38 +19,46 @@ Values = list[int]
 
 
 def sof(cfm: int) -> int:
+    """Return the size of a frame, in registers, from its CFM."""
     return cfm & 127
 
 
 def sol(cfm: int) -> int:
+    """Return how many registers of a frame are locals (not outputs), from its CFM."""
     return cfm >> 7 & 127
 
 
 def sor(cfm: int) -> int:
+    """Return how many registers of a frame rotate, from its CFM."""
     return (cfm >> 14 & 15) * 8
 
 
 def rrb(cfm: int) -> tuple[int, int, int]:
+    """Return the rotation of general, floating-point and predicate registers, from a CFM."""
     return cfm >> 18 & 127, cfm >> 25 & 127, cfm >> 32 & 63
 
 
 def _turned(values: Sequence[int], by: int) -> Values:
+    """Return a list rotated to the left by `by` places."""
     return [values[(n + by) % len(values)] for n in range(len(values))]
 
 
 def physical(regs: Regs) -> Values:
-    """Return the stacked registers from the frame's bottom on, as if none had rotated."""
+    """Return the values of the stacked registers from the frame's bottom on, with rotation
+    undone.
+    """
     cfm, shown = regs["cfm"], [regs[name] for name in STACKED]
     return _turned(shown[: sor(cfm)], -rrb(cfm)[0]) + shown[sor(cfm) :]
 
 
 def show(regs: Regs, cfm: int, stacked: Values) -> None:
-    """Make another CFM the current one: rename the stacked registers, rotate f32 to f127 and the
+    """Make another CFM the current one: rename the stacked registers, rotate f32 to f127 and
     predicates.
 
     Args:
+        regs: the guest's registers, which are written.
         cfm: the current frame marker from now on.
-        stacked: the physical registers from the bottom of its frame on.
+        stacked: values of the stacked registers from the bottom of its frame on, without rotation.
     """
     before, now = rrb(regs["cfm"]), rrb(cfm)
     _write(regs, STACKED, _turned(stacked[: sor(cfm)], now[0]) + stacked[sor(cfm) :])
@@ -71,8 +79,9 @@ def _write(regs: Regs, names: Sequence[str], values: Values) -> None:
 
 
 def rotate(regs: Regs) -> None:
-    """Rotate general, floating-point and predicate registers: each rotating register gets the next
-    higher number.
+    """Rotate general, floating-point and predicate registers by one, as loop branches do.
+
+    Each rotating register's value moves to the next higher number.
     """
     cfm, (gr, fr, pr) = regs["cfm"], rrb(regs["cfm"])
     stacked = physical(regs)
@@ -88,13 +97,14 @@ def rotate(regs: Regs) -> None:
 
 
 def _is_collection(addr: int) -> bool:
+    """Whether a word of the backing store holds NaT bits, and no register: each 64th does."""
     return addr >> 3 & 63 == 63
 
 
 def _above(bsp: int, count: int) -> tuple[list[int], int]:
-    """Return (addresses where `count` registers are saved from `bsp` on, address of the next one).
+    """Return where `count` registers are saved upwards from `bsp`, and the address of the next one.
 
-    Words of the backing store that hold NaT bits are passed over.
+    Words of the backing store that hold NaT bits are skipped.
     """
     places: list[int] = []
     while True:
@@ -117,9 +127,7 @@ def _below(bsp: int, count: int) -> list[int]:
 
 
 def push(regs: Regs, count: int, cfm: int) -> None:
-    """Save the frame's first registers, and begin the next frame behind them.
-
-    They are written to the backing store.
+    """Write the frame's first registers to the backing store, and begin the next frame behind them.
 
     Args:
         regs: the guest's registers; ar.bsp moves up.
@@ -135,8 +143,9 @@ def push(regs: Regs, count: int, cfm: int) -> None:
 
 
 def call(regs: Regs) -> None:
-    """Do what a call does but for the branch register: the outputs become the callee's first
-    registers.
+    """Do a call's work on the register stack: the outputs become the callee's first registers.
+
+    The branch register and pc are left to the caller of this function.
     """
     cfm = regs["cfm"]
     pfs = cfm & (1 << 38) - 1 | regs["ar_ec"] << 52
@@ -145,7 +154,10 @@ def call(regs: Regs) -> None:
 
 
 def ret(regs: Regs) -> None:
-    """Do what a return does but for the branch: ar.pfs says what frame the caller has."""
+    """Do a return's work on the register stack: restore the frame that ar.pfs describes.
+
+    pc is left to the caller of this function.
+    """
     pfs, stacked = regs["ar_pfs"], physical(regs)
     places = _below(regs["ar_bsp"], sol(pfs))
     local = [regs.word(place) for place in places]

@@ -34,17 +34,21 @@ REGISTERS = Registers(
 
 
 def _slots(units: str) -> tuple[int, ...]:
-    """Return the slots of a bundle in which instructions begin."""
+    """Return the slots of a bundle in which instructions begin: (0, 1, 2), or (0, 1) with a long
+    one.
+    """
     return tuple(range(len(units)))
 
 
 def _span(units: str, slot: int) -> int:
-    """Addresses from a slot to the next instruction: the last one has the rest of the bundle."""
+    """Return the addresses from a slot to the next instruction; from the last one to the next
+    bundle.
+    """
     return 1 if slot < len(units) - 1 else SIZE - slot
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """`Arch.decode`: `code` is the text from the start of the bundle on."""
+    """Return the instruction at `addr`; `code` is the text from the start of its bundle on."""
     return _decoded(bytes(code[:SIZE]), addr)
 
 
@@ -52,7 +56,9 @@ def decode(code: bytes, addr: int) -> Insn:
     1 << 11
 )  # the model decodes an instruction at each step, with those that follow it in its bundle
 def _decoded(raw: bytes, addr: int) -> Insn:
-    """Return the instruction at an address, the bundle's plus 0, 1 or 2; `raw` is the bundle."""
+    """Return the instruction at an address, which is the bundle's plus 0, 1 or 2; `raw`: the
+    bundle.
+    """
     slot = addr % SIZE
     if len(raw) < SIZE:
         return evolve(Insn.truncated(addr, raw), span=SIZE - slot)
@@ -82,8 +88,11 @@ def _alone(raw: bytes, addr: int, units: str, words: list[int]) -> Insn:
 
 
 def _complete(insn: Insn, units: str) -> Insn:
-    """Give an instruction its body, alone in a bundle; where others follow it in its bundle, they
-    go along with a boost (`onward`), or there is none.
+    """Return an instruction with what may run out of line: a body, alone in a bundle, and `onward`.
+
+    `onward` is for one that others follow in its bundle: they are executed with the boost. Where
+    they
+    cannot be, the instruction is not boostable.
 
     Args:
         insn: the instruction as _alone() decodes it; one that is refused or simulated is returned
@@ -107,23 +116,25 @@ def _complete(insn: Insn, units: str) -> Insn:
 
 
 def _goes_along(insn: Insn) -> bool:
-    """Return True for what does the same in the same slot elsewhere, or does so with another
-    displacement.
+    """Whether an instruction does the same in the same slot elsewhere, its displacement
+    adjusted.
     """
     plain = not insn.reject and insn.simulate is None
     return plain or insn.name in MOVED or insn.name in SAME or insn.name == "brl.cond"
 
 
 def _onward(rest: list[Insn], to: int) -> bytes:
-    """Return code that executes the rest of a bundle elsewhere: `Insn.onward`.
+    """Return code that executes the rest of a bundle elsewhere, then jumps to the next bundle.
+
+    It becomes `Insn.onward`.
 
     Args:
         rest: the instructions of the bundle that are executed, in the order of their slots.
         to: address of the bundle where the code will stand.
 
     Returns:
-        A bundle with these instructions in their own slots, and a jump to the bundle that follows theirs
-        in the text.
+        A bundle with these instructions in their own slots, and a jump to the bundle that follows
+        theirs in the text.
     """
     first = rest[0]
     copy = bundle.only(first.raw, [insn.addr % SIZE for insn in rest])
@@ -146,13 +157,21 @@ END = bundle.join(0x09, (BREAK, NOP["M"], NOP["I"]))
 
 
 def place(addr: int) -> int:
-    """`Bundles.place`: slots have the bits 5 to 45, 46 to 86 and 87 to 127."""
+    """Return the address of the first byte that has a bit of an instruction's slot
+    (`Bundles.place`).
+
+    Slots have the bits 5 to 45, 46 to 86 and 87 to 127.
+    """
     return addr - addr % SIZE + (0, 5, 10)[min(addr % SIZE, 2)]
 
 
 def trap(insn: Insn) -> tuple[bytes, bytes]:
-    """`Bundles.trap`: it keeps the qualifying predicate, unless the instruction does something when
-    that is false.
+    """Return the breakpoint over an instruction (`Bundles.trap`), for the bytes from place() on.
+
+    It keeps the qualifying predicate, unless the instruction does something when that is false.
+
+    Returns:
+        (bytes with the breakpoint, mask of the bits that are the instruction's).
     """
     slot, qp = insn.addr % SIZE, jumps.predicate(insn)
     template, words = bundle.parts(insn.raw)

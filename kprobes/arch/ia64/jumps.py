@@ -1,11 +1,11 @@
-"""A bundle in which an instruction has become a jump; what stands before it keeps its slot, its
-unit and its stops.
+"""Writes the bundle in which an instruction has become a jump; those before it stay.
 
-What follows in the bundle becomes branches to where it is displaced: a jump has the qualifying
-predicate of the instruction that it stands for, so the guest comes there when that is false; and by
-a return from an interruption, which alone leads to slot 1 or 2. A taken branch ends its group
-("Instruction Groups", volume 1), so a stop before it may go; a branch reads predicates that integer
-compares of its own group have written ("Dependency Violations").
+They keep slots, units and stops. What follows in the bundle becomes branches to where it is
+displaced: a jump has the qualifying predicate of the instruction that it stands for, so the guest
+comes there when that is false; and by a return from an interruption, which alone leads to slot 1 or
+2. A taken branch ends its group ("Instruction Groups", volume 1), so a stop before it may go; a
+branch reads predicates that integer compares of its own group have written ("Dependency
+Violations").
 """
 
 from __future__ import annotations
@@ -50,20 +50,21 @@ def why_none(insn: Insn) -> str:
 
 
 def _sets_predicates(word: int) -> bool:
-    """MOV to pr or pr.rot, which no branch of its group may read."""
+    """Whether an instruction is MOV to pr or pr.rot, which no branch of its group may read."""
     return word >> 37 == 0 and word >> 33 & 7 in (2, 3)
 
 
 def home(insn: Insn, to: int, places: Sequence[int]) -> bytes:
-    """Return an instruction's bundle with a jump in its place: `Bundles.jump`.
+    """Return an instruction's bundle with a jump in its place (`Bundles.jump`).
 
-    The jump is a BR, and so is each instruction that follows. If BR does not reach, it is a BRL, which
+    The jump is a BR, and so is each instruction that follows. If BR does not reach, it is a BRL,
+    which
     takes slots 1 and 2.
 
     Args:
         insn: the instruction.
         to: address that the jump leads to.
-        places: of each instruction behind it in the bundle, the address where it is executed meanwhile.
+        places: address where each instruction behind it in the bundle is executed meanwhile.
 
     Raises:
         OutOfReach: BR does not reach, and BRL cannot stand there.
@@ -96,9 +97,7 @@ def _near(insn: Insn, to: int, places: Sequence[int]) -> bytes:
 
 
 def _far(insn: Insn, to: int) -> bytes:
-    """Return the bundle in which an instruction is a BRL to `to`; what stands in slot 0 before it
-    stays.
-    """
+    """Return the bundle in which an instruction is a BRL to `to`; only slot 0 before it stays."""
     template, words = bundle.parts(insn.raw)
     _, (nop, upper, word) = bundle.parts(bundle.far(BRL | predicate(insn), insn.addr, to))
     return bundle.join(

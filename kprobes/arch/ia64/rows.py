@@ -1,9 +1,9 @@
-"""Rows of what is special, unit by unit ("Instruction Formats", volume 3, chapter 4). A word
-without a row is straight line.
+"""Decode rows of Itanium's instructions that are special, unit by unit.
 
-The last six bits of a picture are the qualifying predicate; `i` is a displacement in bundles, the
-sign first. The functions here are a row's `extra`: they take the instruction and its fields by
-letter, and return it with its target and facts.
+"Instruction Formats", volume 3, chapter 4. A word without a row is straight line. The last six bits
+of a picture are the qualifying predicate; `i` is a displacement in bundles, the sign first. The
+functions here are a row's `extra`: they take the instruction and its fields by letter, and return
+it with its target and facts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ IA32 = "goes on with IA-32 code"
 
 
 def near(insn: Insn, i: int, **fields: int) -> Insn:
-    """Set the target of a branch with a displacement of `i` bundles, 21 bits; a check, which must
-    not be probed, gets its `displace` all the same.
+    """Return a branch with its target, `i` (21 bits) bundles away.
+
+    A check, which must not be probed, gets its `displace` all the same.
     """
     always = not fields.get("q") and not insn.links and insn.name == "br.cond"
     target = (insn.addr & -SIZE) + (signed(i, 21) << 4) & MASK
@@ -40,7 +41,8 @@ def near(insn: Insn, i: int, **fields: int) -> Insn:
 
 
 def far(insn: Insn, q: int, **_: int) -> Insn:
-    """Set the target of a long branch (60 bits, in bundles), and whether it may fall through.
+    """Return a long branch with its target, 60 bits of bundles away, and whether it may fall
+    through.
 
     It may where it has a predicate (q, the predicate's number, is not 0), or calls.
     """
@@ -50,7 +52,9 @@ def far(insn: Insn, q: int, **_: int) -> Insn:
 
 
 def computed(insn: Insn, q: int, **_: int) -> Insn:
-    """A return does not stay in the function; another branch through a register may."""
+    """Return a branch through a register with its facts: all but returns may stay in the
+    function.
+    """
     return evolve(insn, indirect=insn.name == "br.cond.b", falls_through=bool(q))
 
 

@@ -1,11 +1,10 @@
-"""Simulates what reads or changes IP ("Instruction Reference", volume 3: br, brl, mov ip).
+"""Simulates Itanium's instructions that read or change IP: br, brl, mov ip.
 
-A breakpoint has its instruction's qualifying predicate, so that is true at a hit; a caller that
-simulates without a hit may find it false.
-
-Each simulation changes registers as its instruction does, and returns the target to go to next.
-Parameters of one letter are fields of the row's picture: q qualifying predicate, a branch register
-that is written, b branch register that is read.
+"Instruction Reference", volume 3. A breakpoint has its instruction's qualifying predicate, so that
+is true at a hit; a caller that simulates without a hit may find it false. Each simulation changes
+registers as its instruction does, and returns the target to go to next. Parameters of one letter
+are fields of the row's picture: q qualifying predicate, a branch register that is written, b branch
+register that is read.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .bundle import SIZE
 
 
 def holds(regs: Regs, predicate: int) -> bool:
-    """Return True where a predicate register is set; p0 always is."""
+    """Whether a predicate register is set; p0 always is."""
     return not predicate or bool(regs["pr"] >> predicate & 1)
 
 
@@ -28,20 +27,22 @@ def taken(insn: Insn) -> int:
 
 
 def behind(insn: Insn) -> int:
-    """Return the next bundle: where a call returns to."""
+    """Return the address of the next bundle, to which a call returns."""
     return (insn.addr & -SIZE) + SIZE & (1 << 64) - 1
 
 
 def br_cond(regs: Regs, insn: Insn, q: int, **_: int) -> int:
+    """Simulate br.cond: return its target where predicate `q` holds, else the next address."""
     return taken(insn) if holds(regs, q) else insn.next
 
 
 def br_cond_b(regs: Regs, insn: Insn, b: int, q: int, **_: int) -> int:
+    """Simulate br.cond through branch register `b`: return its value where predicate `q` holds."""
     return regs[f"b{b}"] & -SIZE if holds(regs, q) else insn.next
 
 
 def br_call(regs: Regs, insn: Insn, a: int, q: int, **_: int) -> int:
-    """Simulate br.call: make the callee's frame, set the return link, and go to the target."""
+    """Simulate br.call: make the callee's frame, set branch register `a` to the return address."""
     if not holds(regs, q):
         return insn.next
     frames.call(regs)
@@ -50,7 +51,7 @@ def br_call(regs: Regs, insn: Insn, a: int, q: int, **_: int) -> int:
 
 
 def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
-    """Simulate br.call through a branch register."""
+    """Simulate br.call through branch register `b`: make the callee's frame, set register `a`."""
     if not holds(regs, q):
         return insn.next
     target = regs[f"b{b}"] & -SIZE  # first: both may be the same
@@ -60,7 +61,7 @@ def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
 
 
 def br_ret(regs: Regs, insn: Insn, b: int, q: int) -> int:
-    """Simulate br.ret: bring the caller's frame back, and go where the branch register says."""
+    """Simulate br.ret: restore the caller's frame, and return the value of branch register `b`."""
     if not holds(regs, q):
         return insn.next
     frames.ret(regs)
@@ -68,7 +69,9 @@ def br_ret(regs: Regs, insn: Insn, b: int, q: int) -> int:
 
 
 def br_cloop(regs: Regs, insn: Insn, **_: int) -> int:
-    """Simulate br.cloop: count AR.LC down and branch until it is 0."""
+    """Simulate br.cloop: count AR.LC down; return the target until it is 0, then the next
+    address.
+    """
     if not regs["ar_lc"]:
         return insn.next
     regs["ar_lc"] -= 1
@@ -76,12 +79,15 @@ def br_cloop(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def _p63(regs: Regs, value: int) -> None:
+    """Set predicate register 63 to `value`, 0 or 1."""
     regs["pr"] = regs["pr"] & ~(1 << 63) | value << 63
 
 
 def _drain(regs: Regs) -> bool:
-    """Do what a loop's epilogue does to the registers: begin another stage, or the last one; return
-    False for the last one.
+    """Do what a loop's epilogue does to the registers: begin another stage, unless it was the last.
+
+    Returns:
+        False: it was the last stage.
     """
     stages = regs["ar_ec"]
     _p63(regs, 0)
@@ -106,8 +112,14 @@ def _counted(regs: Regs) -> bool:
 
 
 def _while(regs: Regs, predicate: int) -> bool:
-    """Rotate the registers where `predicate` holds, else drain the epilogue; return whether the
-    loop goes on.
+    """Do what br.wtop and br.wexit do to the registers: rotate; or drain the epilogue.
+
+    Args:
+        regs: the guest's registers.
+        predicate: number of the predicate that says whether the loop has more iterations.
+
+    Returns:
+        True: the loop goes on; False: the epilogue is over, too.
     """
     if not holds(regs, predicate):
         return _drain(regs)
@@ -117,18 +129,22 @@ def _while(regs: Regs, predicate: int) -> bool:
 
 
 def br_ctop(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate br.ctop: begin the next iteration; return the target while the loop goes on."""
     return taken(insn) if _counted(regs) else insn.next
 
 
 def br_cexit(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate br.cexit: begin the next iteration; return the target when the loop is over."""
     return insn.next if _counted(regs) else taken(insn)
 
 
 def br_wtop(regs: Regs, insn: Insn, q: int, **_: int) -> int:
+    """Simulate br.wtop: begin the next iteration; return the target while the loop goes on."""
     return taken(insn) if _while(regs, q) else insn.next
 
 
 def br_wexit(regs: Regs, insn: Insn, q: int, **_: int) -> int:
+    """Simulate br.wexit: begin the next iteration; return the target when the loop is over."""
     return insn.next if _while(regs, q) else taken(insn)
 
 

@@ -1,5 +1,7 @@
-"""`Walking.follow` of LoongArch: PCALAU12I, PCADDU12I or LU12I.W, ADDI or ORI, and loads and stores
-through what these set. Titles as in isa.py.
+"""What LoongArch instructions do with addresses in registers, for `Walking.follow`.
+
+PCALAU12I, PCADDU12I or LU12I.W, ADDI or ORI, and loads and stores through what these set. Titles as
+in isa.py.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ SIZES = {0b0010100000 + n: size for n, size in enumerate((1, 2, 4, 8, 1, 2, 4, 8
 
 
 def use(insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register."""
+    """Return what an instruction does with a register that may hold an address."""
     word = int.from_bytes(insn.raw, "little")
     d, s, opcode = word & 31, word >> 5 & 31, word >> 22
     into = (d,) if d else ()

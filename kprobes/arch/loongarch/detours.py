@@ -6,9 +6,7 @@ from .._detours import DetourCode, Saving, numbered, some, words
 
 
 def _la_constant(register: int, value: int) -> list[int]:
-    """Return the instructions that put a value of 64 bits into a register by its number: LU12I.W,
-    ORI, LU32I.D, LU52I.D.
-    """
+    """Return LU12I.W, ORI, LU32I.D and LU52I.D, which put a value of 64 bits into a register."""
     return [0x14000000 | (value >> 12 & 0xFFFFF) << 5 | register,
             0x03800000 | (value & 0xFFF) << 10 | register << 5 | register,
             0x16000000 | (value >> 32 & 0xFFFFF) << 5 | register,
@@ -16,6 +14,9 @@ def _la_constant(register: int, value: int) -> list[int]:
 
 
 def _la_begin(environment: int) -> bytes:
+    """Return code that sets a program's arguments: a0 to the environment, a1 to the stack
+    pointer.
+    """
     return words("little", *_la_constant(4, environment), 0x00150065)  # OR a1, sp, zero
 
 
