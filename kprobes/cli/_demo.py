@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from ..newfile import NewFile
+from ._render import objects
 
 #: where a wheel has them (see pyproject.toml), and where a clone does
 _HOMES: Final = (
@@ -28,7 +29,8 @@ Try:
 
 @click.command()
 @click.argument("folder", default="examples", type=click.Path(file_okay=False, path_type=Path))
-def demo(folder: Path) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per file.")
+def demo(folder: Path, as_json: bool) -> None:
     """Write the demo guests, their C source and their boards into FOLDER (examples), where the
     tutorial and the cookbook's pages of firmware and stripped code expect them.
 
@@ -47,8 +49,12 @@ def demo(folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with NewFile(path, binary=True) as new:
             new.file.write(content)
-        click.echo(path)
-    click.echo(NEXT.format(guest=next(iter(contents))))
+        if not as_json:
+            click.echo(path)
+    if as_json:
+        objects({"file": str(path), "size": len(content)} for path, content in contents.items())
+    else:
+        click.echo(NEXT.format(guest=next(iter(contents))))
 
 
 def names(home: Path) -> list[str]:

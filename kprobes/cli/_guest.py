@@ -475,11 +475,21 @@ def counted(events: Sequence[tuple[str, Probe | Watchpoint]]) -> None:
     Args:
         events: (event's name, its probe); several probes may have one name.
     """
+    rows = [(name, *row) for name, row in sums(events).items()]
+    table(("event", "hits", "missed"), rows, to_stderr=True)
+
+
+def sums(events: Sequence[tuple[str, Probe | Watchpoint]]) -> dict[str, tuple[int, int]]:
+    """Return the hits and the misses of each event's name.
+
+    Args:
+        events: (event's name, its probe); several probes may have one name.
+    """
     from ..events._place import counts_of
 
-    rows: dict[str, list[int]] = {}
+    found: dict[str, tuple[int, int]] = {}
     for name, probe in events:
         hits, missed = counts_of(probe)
-        row = rows.setdefault(name, [0, 0])
-        row[0], row[1] = row[0] + hits, row[1] + missed
-    table(("event", "hits", "missed"), [(name, *row) for name, row in rows.items()], to_stderr=True)
+        before = found.get(name, (0, 0))
+        found[name] = before[0] + hits, before[1] + missed
+    return found

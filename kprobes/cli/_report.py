@@ -156,6 +156,7 @@ def _stack(trace: Trace, stack: Sequence[int]) -> str:
     help="Of a page: the flame graph shows the difference from this recording.",
 )
 @click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, of what was written.")
 def convert(
     recording: str,
     output: str,
@@ -163,6 +164,7 @@ def convert(
     pictures: tuple[str, ...],
     before: str | None,
     opened: bool,
+    as_json: bool,
 ) -> None:
     """Write what `kprobes record` wrote in another format; OUTPUT - is stdout.
 
@@ -170,11 +172,15 @@ def convert(
     kprobes convert trace.arrow trace.html --open
     kprobes convert after.arrow change.html --before before.arrow --picture flame
     """
+    import json
+
     kind = format if output == "-" else format_of(output, format)
     if kind != "html" and (pictures or before or opened):
         raise click.UsageError("--picture, --before and --open are for pages: end OUTPUT in .html")
     if output == "-" and (opened or kind in (None, "arrow")):
         raise click.UsageError("for stdout give --format, and not arrow; --open needs a file")
+    if output == "-" and as_json:
+        raise click.UsageError("stdout cannot be both OUTPUT and what --json prints: name a file")
     with patience(f"reading {os.path.basename(recording)}"):
         trace = _read(recording)
     with patience(f"writing {os.path.basename(output)}"):
@@ -194,5 +200,8 @@ def convert(
                 trace.export(out, str(kind))
         else:
             save(trace, output, kind)
+    if as_json:
+        facts = {"file": output, "format": kind, "records": len(trace), "lost": trace.lost}
+        click.echo(json.dumps(facts))
     if opened and click.launch(os.path.abspath(output)):
         click.echo(f"no browser could be started; open {os.path.abspath(output)}", err=True)

@@ -16,6 +16,7 @@ import click
 from ._board import with_board
 from ._files import arch_option, find_functions, sysroot_option
 from ._guest import PROGRAM, GuestCommand, GuestOptions, to_file, with_libraries
+from ._render import objects
 
 if TYPE_CHECKING:
     from ..script.output import ScriptOutput
@@ -43,7 +44,8 @@ NOT_ATTACHED = 255
     metavar="ARG",
     help="An argument of the guest's; may be given again.",
 )
-@click.option("-f", "form", default="text", metavar="FORMAT", help="text or json.")
+@click.option("-f", "form", metavar="FORMAT", help="text (without -f) or json.")
+@click.option("--json", "as_json", is_flag=True, help="-f json; with -l one JSON object per probe.")
 @click.option(
     "-o",
     "--output",
@@ -131,7 +133,8 @@ def script(
     text: str | None,
     command: str | None,
     guest_arguments: tuple[str, ...],
-    form: str,
+    form: str | None,
+    as_json: bool,
     output: str,
     quiet: bool,
     listed: bool,
@@ -160,6 +163,9 @@ def script(
     from ..script import ScriptError
     from ..script.folding import Parameters
 
+    if as_json and (form not in (None, "json") or dump):
+        raise click.UsageError(f"give either --json or {'-d' if dump else f'-f {form}'}")
+    form = "json" if as_json else form or "text"
     if form not in ("text", "json"):
         click.echo(
             f"ERROR: Invalid output format \"{form}\"\nValid formats: 'text', 'json'", err=True
@@ -178,7 +184,7 @@ def script(
     elif options["call"] or options["run"] or options["qemu"]:
         raise click.UsageError("--call, --run and --qemu are for a guest, and none is given")
     if listed:
-        _list(guest, text or "*", verbose)
+        _list(guest, text or "*", verbose, as_json)
         return
     if text is None:
         raise click.UsageError("give a script: -e 'TEXT', or a file FILE.bt")
@@ -387,13 +393,14 @@ def _looked_at(guest: GuestOptions) -> Iterator[tuple[Any, Any]]:
         yield machine, kprobes
 
 
-def _list(guest: GuestOptions | None, pattern: str, verbose: bool) -> None:
+def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool) -> None:
     """Print the probes that a pattern names, or the probes of a script's file.
 
     Args:
         guest: the guest whose functions can be named; None: there is none.
         pattern: a probe with wildcards, or the path of a script (.bt).
         verbose: True: with the arguments' types.
+        as_json: True: one JSON object a line for each probe.
     """
     from ..errors import KprobeError
     from ..script.compiler import read
@@ -427,6 +434,9 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool) -> None:
             found = listing.of_points(point for points in front.points for point in points)
         else:
             found = listing.search(pattern)
+        if as_json:
+            objects({"probe": probe.text, "arguments": [*probe.parameters]} for probe in found)
+            return
         for line in lines(found, verbose):
             click.echo(line)
 

@@ -20,6 +20,7 @@ from ._guest import (
     on_events,
     on_guest,
     on_verbose,
+    sums,
     to_file,
 )
 from ._render import named, naming, on_names, stack_lines, table, where
@@ -270,6 +271,7 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
     default="trace.arrow",
     help="File to write (trace.arrow); `kprobes convert` says which names stand for which formats.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object of what is kept.")
 @on_verbose
 def record(
     guest: GuestOptions,
@@ -280,9 +282,12 @@ def record(
     records: int,
     clock: str,
     output: str,
+    as_json: bool,
     verbose: bool,
 ) -> None:
     """Probe FILE, run it, and keep every hit in a file, for `kprobes report` and other tools."""
+    import json
+
     from ..tracing.recorder import Recording
     from ..tracing.trace import ready, write
 
@@ -298,21 +303,50 @@ def record(
             records=records,
             clock=clock,
         )
-        with NewFile(output, binary=binary) as new:
-            try:
-                with _counting(recording, verbose):
-                    new.keep = True
-                    guest.start(machine)
-            finally:
-                if new.keep:
-                    new.keep = False  # half of a file is none
-                    write(recording.trace, new.file, kind)
-                    new.keep = True
-        click.echo(
-            f"{output}: {len(recording.trace)} records, {recording.trace.lost} lost, "
-            f"{recording.trace.missed} missed",
-            err=True,
-        )
+        written = False
+        try:
+            with NewFile(output, binary=binary) as new:
+                try:
+                    with recording if as_json else _counting(recording, verbose):
+                        new.keep = True
+                        guest.start(machine)
+                finally:
+                    if new.keep:
+                        new.keep = False  # half of a file is none
+                        write(recording.trace, new.file, kind)
+                        new.keep = written = True
+        finally:
+            if as_json and written:
+                click.echo(json.dumps(_recorded(recording, output, kind)))
+        if not as_json:
+            click.echo(
+                f"{output}: {len(recording.trace)} records, {recording.trace.lost} lost, "
+                f"{recording.trace.missed} missed",
+                err=True,
+            )
+
+
+def _recorded(recording: Any, output: str, format: str) -> dict[str, Any]:
+    """Return what `record --json` prints of a recording.
+
+    Args:
+        recording: the Recording, which has ended.
+        output: path of its file.
+        format: of the file.
+    """
+    trace = recording.trace
+    return {
+        "file": output,
+        "format": format,
+        "records": len(trace),
+        "lost": trace.lost,
+        "missed": trace.missed,
+        "events": [
+            {"event": name, "hits": hits, "missed": missed}
+            for name, (hits, missed) in sums(recording.armed).items()
+        ],
+        "left_out": [{"function": place, "reason": why} for place, why in recording.skipped],
+    }
 
 
 def format_of(output: str, format: str | None) -> str:

@@ -1,4 +1,4 @@
-"""--json of every command that prints a table: what the book's table of schemas says."""
+"""--json of every command: what the book's table of schemas says."""
 
 from __future__ import annotations
 
@@ -32,10 +32,14 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "graph": ((DEMO, "fib", *FIB[1:]), (DEMO, "fib", *FIB[1:], "--instructions")),
     "cover": ((DEMO, *FIB[1:]),),
     "heap": ((NOTES, "--call", "book_open()"),),
+    "record": ((DEMO, *FIB, "-o", "NEW.arrow"),),
+    "convert": (("RECORDING", "NEW.csv"),),
+    "script -l": ((DEMO, "-l", "kprobe:f*"),),
+    "demo": (("NEW",),),
 }
 ELSEWHERE = {"hist", "report"}  #: whose members have names that the user chooses
-#: without a table: these write files, or have formats and objects of their own
-OTHERS = {"record", "convert", "demo", "script", "campaign", "fuzz", "run"}
+#: these have objects of their own
+OTHERS = {"campaign", "fuzz", "run"}
 
 
 def schemas() -> dict[str, tuple[set[str], set[str]]]:
@@ -53,7 +57,10 @@ def schemas() -> dict[str, tuple[set[str], set[str]]]:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("json")
     (folder / "mips.elf").write_bytes(FILES["mips-eh"])
-    return {"MIPS": str(folder / "mips.elf"), "SDT": sdt(folder)}
+    recording = str(folder / "recording.arrow")
+    run("record", DEMO, *FIB, "-o", recording)
+    new = {name: str(folder / name) for name in ("NEW", "NEW.arrow", "NEW.csv")}
+    return {"MIPS": str(folder / "mips.elf"), "SDT": sdt(folder), "RECORDING": recording, **new}
 
 
 def sdt(folder: Path) -> str:
@@ -92,13 +99,33 @@ def test_names_that_users_choose(tmp_path: Path) -> None:
         assert {*done} == {by, "hits"}
 
 
-def test_every_command_that_prints_a_table_has_it() -> None:
+def test_a_recording_is_told_of(tmp_path: Path) -> None:
+    file = str(tmp_path / "x.csv")
+    done = run("record", DEMO, "p table_* $arg1", "p:f fib", "--call", "fib(3)", "-o", file, "--json")
+    told = json.loads(done.stdout)
+    assert not [line for line in done.stderr.splitlines() if "hits" in line or "records" in line]
+    assert {e["event"]: (e["hits"], e["missed"]) for e in told["events"]} == {"p_table": (0, 0), "f": (3, 0)}
+    assert (told["file"], told["format"], told["records"], told["left_out"]) == (file, "csv", 3, [])
+    # what a guest that fails has left is told, too
+    done = run("record", DEMO, "p fib", "--call", "fib(9)", "--max-insns", "100", "-o", file, "--json", status=1)
+    assert json.loads(done.stdout)["records"] == len(Path(file).read_text().splitlines()) - 1 > 0
+
+
+def test_a_script_prints_objects() -> None:
+    words = DEMO, "-q", "-e", "kprobe:fib { @n = count(); }", "--call", "fib(3)"
+    printed = run("script", *words, "--json").stdout
+    assert printed == run("script", *words, "-f", "json").stdout
+    assert {"type": "map", "data": {"@n": 3}} in map(json.loads, printed.splitlines())
+
+
+def test_every_command_has_it() -> None:
     assert {head.partition(" ")[0] for head in schemas()} == {*main.commands} - OTHERS
     assert {head for head in schemas() if head not in ELSEWHERE} == {*WORDS}
-    for name in {*main.commands} - OTHERS | {"campaign", "fuzz", "run"}:
+    for name in main.commands:
         assert "--json" in [opt for p in main.commands[name].params if isinstance(p, click.Option) for opt in p.opts]
 
 
 def test_two_formats_at_once() -> None:
-    for words in (("symbols", DEMO, "f*", "--format", "map"), ("graph", DEMO, "fib", "--format", "svg", *FIB[1:])):
+    for words in (("symbols", DEMO, "f*", "--format", "map"), ("graph", DEMO, "fib", "--format", "svg", *FIB[1:]),
+                  ("script", DEMO, "-e", "begin { }", "-f", "text"), ("script", DEMO, "-e", "begin { }", "-d")):
         assert "either --json" in run(*words, "--json", status=2).output

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.quick
 GUESTS = ("trace", "record", "stat", "hist", "top", "graph", "cover")
 EVENTS = ("trace", "record", "stat", "top")
 EVENT = "p:f fib n=$arg1:u32"
-DEMO_GUESTS = "demo"  # it has no options: tests/test_demo_command.py
+DEMO_GUESTS = "demo"  # --json: tests/tracing/test_json.py
 CAMPAIGN = "campaign"  #: tests/campaign/test_campaign.py tries its options
 FUZZ = "fuzz"  #: tests/fuzz/test_replay.py and test_server.py try its options
 RUN = "run"  #: tests/ebpf/test_run_command.py tries its options
@@ -239,7 +239,7 @@ OTHERS = {
                "--flame": ("--flame", "x.svg")},
     "convert": {"--format": ("-", "--format", "jsonl"), "--open": ("-", "--format", "html", "--open"),
                 "--picture": ("-", "--format", "html", "--picture", "flame"),
-                "--before": ("-", "--format", "html", "--before", "x.arrow")},
+                "--before": ("-", "--format", "html", "--before", "x.arrow"), "--json": ("x.csv", "--json")},
 }
 
 
