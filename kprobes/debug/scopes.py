@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..arch._base import Arch
 from ..image import LoadedFile
@@ -59,8 +59,8 @@ class Variable:
     name: str
     type: CType
     parameter: int | None
-    die: Any
-    origin: Any
+    die: Any = field(repr=False)
+    origin: Any = field(repr=False)
 
 
 def entries(
