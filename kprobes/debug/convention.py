@@ -3,7 +3,8 @@ and structures among them.
 
 Two conventions are here as a whole: the System V ABI of x86-64 (3.2.3) and the Procedure Call
 Standard of AArch64 (6.4, 6.8). Of 32-bit architectures there are integers of one and two words.
-Elsewhere a parameter behind one that takes more than a word is not known.
+Elsewhere a parameter behind one that takes more than a word is not known. Of Rust's own convention,
+which has no standard, there is what rustc does on x86-64 in all versions.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from attrs import define, frozen
 
 from ..arch._base import Arch, Order
 from .registers import facts
-from .types import CType
+from .types import CType, constant
 
 _WORDS: Final = ("int", "char", "bool", "enum", "pointer")
 _MOST_MEMBERS: Final = 64
+_MOST_DEEP: Final = 16
 
 
 class NotKnown(Exception):
@@ -332,6 +334,175 @@ def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Pa
         ParameterPart("register", min(8, type.size - 8 * n), name=names[each].pop(0))
         for n, each in enumerate(classes)
     )
+
+
+# --- Rust on x86-64
+
+
+def rust_parts(types: Sequence[CType], result: CType) -> list[tuple[ParameterPart, ...]]:
+    """Return the parts of each parameter of a Rust function on x86-64.
+
+    rustc passes a type that consists of one or two numbers as one or two numbers, in the registers
+    in which C has them; one of more than 16 bytes by its address.
+
+    Args:
+        types: of the parameters, in order.
+        result: type of the result, whose address in memory may take the first register.
+
+    Raises:
+        NotKnown: a type is one that versions of rustc pass differently.
+    """
+    taken = _Taken()
+    if _rust_in_memory(result):
+        taken.words = 1
+    else:
+        _rust_pieces(result)  # raises where it may be in memory
+    return [_rust_parameter(type, taken) for type in types]
+
+
+def rust_result(type: CType) -> tuple[ParameterPart, ...]:
+    """Return the parts of a Rust function's result on x86-64, as it returns.
+
+    Raises:
+        NotKnown: versions of rustc return it differently.
+    """
+    if _rust_in_memory(type):
+        return (ParameterPart("behind", type.size, name="rax"),)
+    names = {_WORD: ["rax", "rdx"], _REAL: ["xmm0", "xmm1"]}
+    return tuple(
+        ParameterPart("register", size, name=names[kind].pop(0))
+        for size, kind in _rust_pieces(type)
+    )
+
+
+def _rust_parameter(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
+    """Return the parts of the next parameter of a Rust function.
+
+    Args:
+        type: of the parameter.
+        taken: what the parameters before it have taken; is changed.
+
+    Raises:
+        NotKnown: versions of rustc pass it differently.
+    """
+    if not type.size:
+        return ()
+    if _rust_in_memory(type):
+        if taken.words < len(_SYSV_WORDS):
+            taken.words += 1
+            return (ParameterPart("behind", type.size, name=_SYSV_WORDS[taken.words - 1]),)
+        (slot,) = taken.on_stack(8, 8)
+        return (ParameterPart("behind", type.size, offset=slot.offset + 8),)
+    pieces = _rust_pieces(type)
+    if type.kind == "int" and len(pieces) == 2 and taken.words + 2 > len(_SYSV_WORDS):
+        raise NotKnown("where an integer of 16 bytes is on the stack depends on rustc's version")
+    return tuple([_rust_piece(size, kind, taken) for size, kind in pieces])
+
+
+def _rust_piece(size: int, kind: str, taken: _Taken) -> ParameterPart:
+    """Return where a number of a Rust function's parameter is.
+
+    Args:
+        size: its bytes, and those of no number behind it.
+        kind: _WORD or _REAL.
+        taken: what the numbers before it have taken; is changed.
+    """
+    if kind == _WORD and taken.words < len(_SYSV_WORDS):
+        taken.words += 1
+        return ParameterPart("register", size, name=_SYSV_WORDS[taken.words - 1])
+    if kind == _REAL and taken.reals < 8:
+        taken.reals += 1
+        return ParameterPart("register", size, name=f"xmm{taken.reals - 1}")
+    (slot,) = taken.on_stack(size, 8)
+    return ParameterPart("stack", size, offset=slot.offset + 8)
+
+
+def _rust_in_memory(type: CType) -> bool:
+    """Return True where Rust passes or returns the address of a value, False where the value.
+
+    Raises:
+        NotKnown: versions of rustc differ.
+    """
+    if type.size <= 16:
+        return False
+    # two numbers are passed as two also where one has 16 bytes, and vectors in registers of theirs
+    aligned = constant(type.definition, "DW_AT_alignment") or 1
+    if aligned > 8 or _has_wide(type, 0):
+        raise NotKnown("it or a parameter before it, or the result, has a number of 16 bytes")
+    return True
+
+
+def _has_wide(type: CType, depth: int) -> bool:
+    """Return True for a type that has a number of more than 8 bytes, or may have one.
+
+    Args:
+        type: the type.
+        depth: structures and arrays around it.
+    """
+    if type.kind == "array":
+        return depth > _MOST_DEEP or _has_wide(type.element, depth + 1)
+    if type.kind not in ("struct", "union"):
+        return type.size > 8 or type.kind == "other"
+    inner = [member.type for member in type.members.values()]
+    if type.variants is not None:
+        of_variants = [member.type for member in type.variants.members.values()]
+        inner += [variant for variant in of_variants if variant.members]
+    if depth > _MOST_DEEP or (type.size and not inner):
+        return True
+    return any(_has_wide(each, depth + 1) for each in inner)
+
+
+def _rust_pieces(type: CType) -> list[tuple[int, str]]:
+    """Return the numbers that Rust passes a type of at most 16 bytes as.
+
+    Returns:
+        (bytes, with those behind it that no number has; _WORD or _REAL) of each, in their order.
+
+    Raises:
+        NotKnown: it consists of others than one or two numbers, or versions of rustc differ.
+    """
+    if not type.size or type.kind == "void":
+        return []
+    if type.kind == "int" and type.size == 16:
+        return [(8, _WORD), (8, _WORD)]
+    numbers = sorted(_rust_numbers(type, 0, 0))
+    odd = NotKnown("how rustc passes a structure before it, it, or the result is not known")
+    if len(numbers) == 1 and numbers[0][:2] == (0, type.size):
+        return [(type.size, numbers[0][2])]
+    if len(numbers) != 2:
+        raise odd
+    (first, size, kind), (second, next_size, next_kind) = numbers
+    largest = max(size, next_size)
+    if first or second != -(-size // next_size) * next_size or next_size > 8:
+        raise odd
+    if type.size != -(-(second + next_size) // largest) * largest:
+        raise odd
+    return [(second, kind), (type.size - second, next_kind)]
+
+
+def _rust_numbers(type: CType, base: int, depth: int) -> list[tuple[int, int, str]]:
+    """Return (offset, bytes, class) of each number of a Rust type.
+
+    Args:
+        type: the type.
+        base: its offset in the whole parameter.
+        depth: structures around it.
+
+    Raises:
+        NotKnown: it has something else than structures and numbers.
+    """
+    if type.kind in _WORDS and type.size <= 8:
+        return [(base, type.size, _WORD)]
+    if type.kind == "float" and type.size in (4, 8):
+        return [(base, type.size, _REAL)]
+    if type.kind != "struct" or type.hidden or type.variants is not None or depth > _MOST_DEEP:
+        raise NotKnown("how rustc passes a type before it, its own, or the result is not known")
+    return [
+        number
+        for member in type.members.values()
+        if member.type.size
+        for number in _rust_numbers(member.type, base + member.offset, depth + 1)
+    ]
 
 
 # --- AArch64

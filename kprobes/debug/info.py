@@ -587,11 +587,12 @@ class DebugInfo:
 
         Args:
             type: of the value.
-            parts: where the parts of it are; all in registers, or a single one elsewhere.
+            parts: where the parts of it are: in registers and on the stack, or a single one
+                elsewhere.
             regs: the registers, at the function's entry or, for a result, at its return.
         """
         first = parts[0]
-        if first.kind == "stack":
+        if first.kind == "stack" and len(parts) == 1:
             return load(self._machine, type, regs.sp + first.offset)
         if first.kind == "behind":
             return load(
@@ -600,10 +601,13 @@ class DebugInfo:
                 regs[first.name] if first.name else regs.word(regs.sp + first.offset),
             )
         order: Any = self.arch.order.value
-        data = b"".join(
-            (regs[part.name] & (1 << 8 * part.size) - 1).to_bytes(part.size, order)
-            for part in parts
-        )
+        data = b""
+        for part in parts:
+            if part.kind == "stack":
+                data += self._machine.read(regs.sp + part.offset, part.size)
+            else:
+                held = regs[part.name] & (1 << 8 * part.size) - 1
+                data += held.to_bytes(part.size, order)
         data = data.ljust(type.size, b"\0")  # a long double has bytes that no register has
         return (
             self._held(type, data)

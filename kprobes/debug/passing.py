@@ -15,9 +15,16 @@ from attrs import field, frozen
 
 from ..arch._base import Arch
 from .btf_units import PRODUCER
-from .convention import NotKnown, ParameterPart, convention, result_parts
+from .convention import (
+    NotKnown,
+    ParameterPart,
+    convention,
+    result_parts,
+    rust_parts,
+    rust_result,
+)
 from .expression import UnknownValue
-from .file import DAMAGE
+from .file import DAMAGE, children
 from .registers import facts, has_windows, register
 from .scopes import Variable
 from .signatures import type_entry
@@ -45,6 +52,9 @@ _LIKE_C: Final = {
     0x8001,
 }
 _C: Final = {0x1, 0x2, 0xC, 0x1D, 0x2C, 0x3E, 0x8001}
+#: methods of Rust's traits of functions, whose last parameter has all arguments
+_CALLS: Final = {"call", "call_mut", "call_once"}
+_LARGE: Final = 16  #: bytes; Rust passes the address of what has more
 _BY_REFERENCE, _BY_VALUE = 4, 5  #: DW_CC_pass_by_reference and DW_CC_pass_by_value
 _OPTIMIZED: Final = re.compile(r"\s-O(\S*)")
 _REGISTER: Final = re.compile(r"DW_OP_(reg(\d+)|regx)")
@@ -127,16 +137,27 @@ def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
         An Arrival of kind "parts" or "refused".
     """
     language = constant(function.unit.get_top_DIE(), "DW_AT_language") or 0
-    if language not in _LIKE_C:
+    rust = language == _RUST and _knows_rust(arch, function)
+    if language not in _LIKE_C and not rust:
         return refused("how this language returns it is not known")
     try:
-        return Arrival(
-            "parts", parts=result_parts(arch, type, lambda each: _is_copied(each, language))
-        )
+        if rust:
+            parts = rust_result(type)
+        else:
+            parts = result_parts(arch, type, lambda each: _is_copied(each, language))
+        if not parts:
+            return refused("it has no bytes")
+        return Arrival("parts", parts=parts)
     except NotKnown as error:
         return refused(str(error))
     except DAMAGE:
         return refused("its debug information is damaged")
+
+
+def _knows_rust(arch: Arch, function: Function) -> bool:
+    """Return True if it is known how a Rust function is called: rustc's, on x86-64."""
+    producer = text(function.unit.get_top_DIE(), "DW_AT_producer")
+    return facts(arch).convention == "sysv" and "rustc" in producer
 
 
 def _is_copied(type: CType, language: int) -> bool:
@@ -378,9 +399,12 @@ class _Entry:
         why = self._changed()
         if why:
             return refused(why)
+        if self._language() == _RUST and any(map(self._may_be_an_item, self._variables[: n + 1])):
+            return refused("a function's item, which has no bytes, is described as a pointer")
         if [v.parameter for v in self._variables[: n + 1]] != [*range(n + 1)]:
             return refused("the compiler has removed parameters")
-        if not all(takes_a_word(v.type, arch) for v in self._variables[: n + 1]):
+        words = all(takes_a_word(v.type, arch) for v in self._variables[: n + 1])
+        if not words or (self._language() == _RUST and not self._returns_a_word()):
             return self._in_parts(n)
         hidden = self._hidden()
         if hidden is None:
@@ -399,16 +423,20 @@ class _Entry:
             n: the parameter's number, from 0.
         """
         rules = convention(self._arch)
-        if rules is None or self._language() == _RUST:
+        if rules is None:
             return refused(
                 "it or a parameter before it takes more than a word, or is none of the integers"
             )
+        types = [v.type for v in self._variables[: n + 1]]
         try:
-            parts = rules([v.type for v in self._variables[: n + 1]], self._result(), self._copied)[
-                n
-            ]
+            if self._language() == _RUST:
+                parts = rust_parts(types, self._result())[n]
+            else:
+                parts = rules(types, self._result(), self._copied)[n]
         except NotKnown as error:
             return refused(str(error))
+        if not parts and not types[n].size:
+            return refused("it has no bytes")
         if not parts:
             return refused("which floating-point register it is in is not known")
         return Arrival("parts", parts=parts)
@@ -455,14 +483,58 @@ class _Entry:
             return "the function has a calling convention of its own"
         language = self._language()
         words = all(takes_a_word(v.type, self._arch) for v in self._variables)
-        if language not in _LIKE_C and not (language == _RUST and words and self._returns_a_word()):
+        if language == _RUST:
+            why = self._changed_in_rust(words)
+            if why:
+                return why
+        elif language not in _LIKE_C:
             return "how this language passes parameters is not known"
         if "DW_AT_abstract_origin" in die.attributes and (not self._symbol or "." in self._symbol):
             return "the compiler has made this copy of the function for some of its calls"
         external = any("DW_AT_external" in each.attributes for each in (die, origin))
-        if all(self._homes) and not self._optimized():
+        if self._has_homes() and not self._optimized():
             return ""
         return "" if external else "the compiler may have changed how this function is called"
+
+    def _may_be_an_item(self, variable: Variable) -> bool:
+        """Return True for a parameter of a generic Rust function that is a pointer to a function.
+
+        rustc describes a function's own type, which has no bytes, in the same way; only a generic
+        function can have a parameter of it.
+        """
+        target = variable.type.target if variable.type.kind == "pointer" else None
+        generic = any(
+            die.tag == "DW_TAG_template_type_param"
+            for function in (self._function.die, named(self._function.die))
+            for die in children(function)
+        )
+        return generic and target is not None and target.kind == "function"
+
+    def _has_homes(self) -> bool:
+        """Return True if all parameters lie in the frame all the time, as in unoptimized code.
+
+        rustc moves addresses of Rust's larger values between registers and the frame all the same.
+        """
+        if self._language() != _RUST or not any(self._homes):
+            return all(self._homes)
+        large = [variable.type.size > _LARGE for variable in self._variables]
+        return all(home or moved for home, moved in zip(self._homes, large, strict=True))
+
+    def _changed_in_rust(self, words: bool) -> str:
+        """Return why a Rust function's parameters may be elsewhere, as a clause; "": they are not.
+
+        Args:
+            words: True: all parameters are integers or pointers of at most a word.
+        """
+        if not (words and self._returns_a_word()) and not _knows_rust(self._arch, self._function):
+            return "how this language passes parameters is not known"
+        name = text(named(self._function.die), "DW_AT_name")
+        types = [variable.type for variable in self._variables]
+        if name.startswith("{") and "_env#" not in (types[0].name if types else ""):
+            return "what a closure has captured is passed before its parameters"
+        if name.partition("<")[0] in _CALLS and types and types[-1].name.startswith("("):
+            return "Rust passes the members of the last parameter one by one"
+        return ""
 
     def _hidden(self) -> int | None:
         """Return the number of arguments before the first parameter: 1 for the address of a result.

@@ -339,7 +339,7 @@ class GuestWorld:
             None: programs cannot read it.
         """
         first = parts[0]
-        if first.kind == "stack":
+        if first.kind == "stack" and len(parts) == 1:
             return ArgumentSource(SP, first.offset)
         if first.kind == "behind":
             word = self.register(first.name) if first.name else None

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from value_judge import compared
-from value_programs import build, compiler
+from value_programs import RUST_ENTRIES, build, compiler
 
 from kprobes import EventError, Kprobe, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.debug.units import units_of
@@ -44,6 +44,34 @@ def test_variables_are_what_gdb_shows(seed: int, language: str, level: int, dwar
     if not verdicts.right + verdicts.refused:
         pytest.skip("gdb finds no variables in this program")
     assert verdicts.right > 50
+
+
+def test_parameters_of_rust_at_entries(tmp_path: Path) -> None:
+    """Floats, texts, slices, pairs and large values, in registers and on the stack; what is not known is refused."""
+    if compiler("rust") is None:
+        pytest.skip("there is no rustc")
+    program = build("rust", 0, 0, 4, tmp_path, RUST_ENTRIES)
+    verdicts = compared(program, 0, 0.0, False, tmp_path)
+    assert verdicts.wrong == [] and verdicts.right > 80 and verdicts.refused < 25
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        names = {symbol.name.split("17h")[0]: symbol.name for symbol in m.symbols if symbol.name.startswith("_ZN")}
+        # the address of what it has captured comes first, and debug information does not say so
+        closure = next(symbol.name for symbol in m.symbols if symbol.name.startswith("_ZN5rust08closures28_")
+                       and m.debug.parameters(symbol.address)[0].name == "q")
+        with pytest.raises(EventError, match="captured"):
+            k.event(f"p {closure} q")
+        # a function's own type has no bytes, and looks like a pointer to a function
+        with pytest.raises(EventError, match="no bytes"):
+            k.event(f"p {names['_ZN5rust04once']} g")
+        words = "floats", "nine", "pairs", "wide", "three", "texts"
+        events = [k.event(f"r {names[f'_ZN5rust0{len(word)}{word}']} got=$retval") for word in words]
+        with pytest.raises(EventError, match="result is not known"):
+            k.event(f"r {names['_ZN5rust03res']} $retval")
+        m.run(m.symbols["_start"].address, m.symbols["finished"].address)
+        got = [next(iter(event)).args["got"] for event in events]
+    assert got[:2] == [1.5 + 2 + 2.25 + 9.5 + 1, 10.0]
+    assert got[2] == {"__0": 97, "__1": 5} and got[3] == (1 << 100) ^ ((-7 << 70) & (1 << 128) - 1) ^ ((1 << 128) - 4)
+    assert len(got[4]) == 3 and len({*got[4]}) == 1 and got[5]["A"]["__0"]["rows"] == (8,) * 6
 
 
 def test_types_of_cpp(tmp_path: Path) -> None:

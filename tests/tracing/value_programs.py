@@ -248,6 +248,42 @@ core::arch::global_asm!(".globl _start", ".globl finished", ".type finished, @fu
 { let mut i = 0; while i < n { let d = *a.add(i) as i32 - *b.add(i) as i32; if d != 0 { return d; } i += 1; } 0 }
 #[no_mangle] pub extern "C" fn rust_eh_personality() {}
 """
+#: functions whose parameters Rust passes in each way that it has: registers, pairs of them, memory, the stack
+RUST_ENTRIES = RUST.partition("#[derive")[0] + """#[derive(Clone, Copy)] pub struct Pair(u16, i8);
+#[derive(Clone, Copy)] pub struct One(f64);
+#[derive(Clone, Copy)] pub struct Mix { a: f32, b: u64 }
+#[derive(Clone, Copy)] pub struct Big { rows: [u32; 6], pair: Pair }
+#[derive(Clone, Copy)] pub struct Three(u8, u16, u32);
+#[derive(Clone, Copy)] #[repr(C)] pub struct Cpair { a: u8, b: u32 }
+#[derive(Clone, Copy)] pub struct Nest { a: One, b: Pair1 }
+#[derive(Clone, Copy)] pub struct Pair1 { x: i16 }
+#[derive(Clone, Copy)] pub enum Many { A(Big), B(u64, [u8; 30]), C }
+pub trait Shape { fn area(&self, k: i32) -> i32; }
+impl Shape for Pair { fn area(&self, k: i32) -> i32 { sink(1); self.0 as i32 + k } }
+#[inline(never)] fn closures(n: i32, m: u8) -> i32 { let f = move |q: i32, r: i64| -> i32 { black_box(q) + n + m as i32 + r as i32 };
+   let g = |q: i32| black_box(q) + 1; black_box(f(5, 6)) + black_box(g(8)) }
+#[inline(never)] fn texts(n: u32, s: Many, t: &str, v: Big, w: &[u8], x: Mix) -> Many { sink(n as u64 + t.len() as u64 + w.len() as u64); s }
+#[inline(never)] fn floats(a: f32, n: i32, b: f64, o: One, k: bool, c: Cpair, d: Nest) -> f64 { black_box(a) as f64 + n as f64 + b + o.0 + k as i32 as f64 }
+#[inline(never)] fn nine(a: f32, b: f64, c: f64, d: f32, e: f64, f: f32, g: f64, h: f64, i: f32, n: i32, j: f64) -> f32 { sink(n as u64); a + i }
+#[inline(never)] fn pairs(p: Pair, m: Mix, z: (), n: i16, o: Option<u32>) -> (u64, u64) { black_box(p); (m.b + n as u64, o.unwrap_or(3) as u64) }
+#[inline(never)] fn wide(a: u8, w: u128, b: i32, x: i128) -> u128 { black_box(a); w ^ x as u128 ^ b as u128 }
+#[inline(never)] fn dynamic(a: i32, b: Big, c: &dyn Shape, f: i32, g: &Big, h: i8, i: u16, j: Big) -> Big { sink(c.area(f) as u64 + a as u64 + h as u64 + i as u64 + g.rows[0] as u64); b }
+#[inline(never)] fn many(a: &str, b: &str, c: i32, d: &str, e: &str, f: i8) -> usize { a.len() + b.len() + c as usize + d.len() + e.len() + f as usize }
+#[inline(never)] fn three(a: i32) -> [u64; 3] { sink(9); [a as u64; 3] }
+#[inline(never)] fn res(a: i32, b: u8) -> Result<u32, [u8; 8]> { sink(8); if a > 9 { Err([b; 8]) } else { Ok(4) } }
+#[inline(never)] fn apply<F: Fn(i32, i64, u8) -> i32>(f: F) -> i32 { f(1, 2, 3) }
+#[inline(never)] fn once<F: FnOnce(i32, i64) -> i32>(f: F, g: fn(i32, u8, u16) -> i32) -> i32 { f(1, 2) + g(7, 8, 9) }
+#[inline(never)] fn plain(a: i32, b: u8, c: u16) -> i32 { sink(c as u64); a + b as i32 }
+#[no_mangle] pub extern "C" fn driver() { let n = SINK.load(Relaxed) as i32; let b = Big { rows: [8; 6], pair: Pair(1, 2) };
+ sink(closures(n, 7) as u64); black_box(texts(9, Many::A(b), "text", b, &[4, 5], Mix { a: -0.5, b: 1 << 40 }));
+ black_box(texts(9, Many::C, "te", b, &[4, 5], Mix { a: 0.5, b: 1 << 40 }));
+ black_box(floats(1.5, n, 2.25, One(9.5), true, Cpair { a: 200, b: 3 << 20 }, Nest { a: One(0.125), b: Pair1 { x: -7 } })); black_box(pairs(Pair(7, -3), Mix { a: 0.5, b: 99 }, (), -2, Some(5)));
+ black_box(nine(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, n, 10.0));
+ black_box(wide(3, 1 << 100, -4, -7 << 70)); black_box(dynamic(n, b, &Pair(4, 5), 77, &b, -8, 65000, b));
+ black_box(many("a", "bc", 5, "def", "ghij", -3)); black_box(three(n)); black_box(res(n, 5));
+ let cap = n as i64; black_box(apply(|a, b, c| { sink(cap as u64); a + b as i32 + c as i32 })); black_box(apply(plain3)); black_box(once(move |a, b| { a + b as i32 + cap as i32 }, plain)); }
+#[inline(never)] fn plain3(a: i32, b: i64, c: u8) -> i32 { sink(c as u64); a + b as i32 }
+""" + "core::arch::global_asm!" + RUST.partition("core::arch::global_asm!")[2]
 
 
 def compiler(language: str) -> str | None:
@@ -255,7 +291,7 @@ def compiler(language: str) -> str | None:
     return shutil.which({"c": "gcc", "c++": "g++", "rust": "rustc"}.get(language, language))
 
 
-def build(language: str, seed: int, level: int, dwarf: int, folder: Path) -> Path:
+def build(language: str, seed: int, level: int, dwarf: int, folder: Path, entries: str = "") -> Path:
     """A program of a language, compiled.
 
     Args:
@@ -264,6 +300,7 @@ def build(language: str, seed: int, level: int, dwarf: int, folder: Path) -> Pat
         level: of optimization.
         dwarf: version of its debug information.
         folder: where its source and the program are written.
+        entries: text of a program in Rust that is compiled instead; "": a random one.
 
     Returns:
         The program's path.
@@ -275,7 +312,7 @@ def build(language: str, seed: int, level: int, dwarf: int, folder: Path) -> Pat
              "-fno-stack-protector", "-Wl,--build-id=none", "-w"]
     if language == "rust":
         source = folder / f"{name}.rs"
-        source.write_text(RUST % {"a": rng.randrange(1, 100), "b": rng.randrange(100), "c": rng.randrange(60),
+        source.write_text(entries or RUST % {"a": rng.randrange(1, 100), "b": rng.randrange(100), "c": rng.randrange(60),
                                   "d": rng.randrange(100)})
         command = [str(compiler("rust")), "--edition", "2021", "-g", "-C", f"opt-level={level}", "-C", "panic=abort", "-C", "overflow-checks=off",
                    "-C", "debug-assertions=off",
