@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from mmap import mmap
 from typing import Any, Final
@@ -23,6 +23,7 @@ _ATTRIBUTES: Final = 1 << 16
 #: bytes of dwarf.c's structures
 _SHAPE, _ATTRIBUTE, _DECLARED, _FUNCTION, _TYPE, _SCOPE, _LINE = 56, 24, 48, 24, 64, 40, 40
 _RANGE: Final = 24
+_SCOPE_WORDS: Final = _SCOPE // 8
 _LEAST_RANGE: Final = 8  #: bytes of a range in .debug_aranges, whose addresses have four
 _LEAST_ENTRY: Final = 3  #: bytes of an entry that has a name, or code
 _MOST_SEEN: Final = 1 << 24
@@ -179,18 +180,40 @@ class QuickScanner:
     def _types(self) -> Iterator[NamedType]:
         """Yield the types that the scan has found, each with the scopes around it."""
         sections = self._sections
-        held = (b"", sections.info, sections.strings, sections.line_strings)
-        scopes = [""]
-        for around, section, at, size, _ in struct.iter_unpack(
-            "5Q", self._words.found("scopes", _SCOPE).cast("B")
-        ):
-            name = held[section][at : at + size].decode("utf-8", "backslashreplace")
-            scopes.append(f"{scopes[around]}{name}::")
+        # the scan has reached all texts: they are read where they lie
+        parts = (b"", sections.info, sections.strings, sections.line_strings)
+        held = [memoryview(part) for part in parts]
+        scopes = ScopeNames(self._words.found("scopes", _SCOPE), held)
         for tag, scope, section, at, size, offset, length, line in struct.iter_unpack(
             "8Q", self._words.found("types", _TYPE).cast("B")
         ):
-            name = held[section][at : at + size].decode("utf-8", "backslashreplace")
+            name = str(held[section][at : at + size], "utf-8", "backslashreplace")
             yield NamedType(TYPES[tag], scopes[scope], name, offset, length, line)
+
+
+class ScopeNames(dict[int, str]):
+    """The texts of scopes, `geo::` and `geo::Shape::`, by their numbers. A text is made when it is
+    asked for: most scopes have no types of their own.
+    """
+
+    def __init__(self, rows: memoryview, held: Sequence[memoryview]) -> None:
+        """Take what the scan has found.
+
+        Args:
+            rows: words of dwarf.c's `struct scope`, of the scopes from number 1 on.
+            held: sections that names are in, by the numbers that dwarf.c gives them.
+        """
+        super().__init__({0: ""})
+        self._rows = rows
+        self._held = held
+
+    def __missing__(self, number: int) -> str:
+        """Return the text of a scope that was not asked for before."""
+        first = (number - 1) * _SCOPE_WORDS
+        around, section, at, size = self._rows[first : first + 4]
+        name = str(self._held[section][at : at + size], "utf-8", "backslashreplace")
+        self[number] = made = f"{self[around]}{name}::"
+        return made
 
 
 def quick_scanner(sections: Sections) -> QuickScanner | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import struct
 import tarfile
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from kprobes.debug import kept as kept_module
 from kprobes.debug.abbreviations import AbbreviationTable
 from kprobes.debug.file import contents
 from kprobes.debug.lines import _lines, line_table
-from kprobes.debug.quick import QuickScanner, quick_ranges
+from kprobes.debug.quick import QuickScanner, ScopeNames, quick_ranges
 from kprobes.debug.scan import AddressRanges, UnitScanner, aranges
 from kprobes.debug.units import Units, _address, _text
 
@@ -277,6 +278,15 @@ def test_scans_of_host_code_are_pythons() -> None:
                 found = QuickScanner(sections).scan(header, tables, False, True)
                 if found is not None:
                     assert found.types == UnitScanner(sections).scan(header, *asked).types
+
+
+def test_names_of_scopes_are_made_when_they_are_asked_for() -> None:
+    """A big C++ program has 335,000 scopes, and types are in a tenth of them."""
+    text = memoryview(b"geo Shape other")
+    rows = memoryview(struct.pack("=15Q", 0, 2, 0, 3, 0, 1, 2, 4, 5, 0, 0, 2, 10, 5, 0)).cast("Q")  # struct scope of dwarf.c
+    names = ScopeNames(rows, [memoryview(b""), memoryview(b""), text])
+    assert names[2] == "geo::Shape::" and {*names} == {0, 1, 2}
+    assert names[3] == "other::" and names[0] == ""
 
 
 @pytest.mark.parametrize("name", FILES)
