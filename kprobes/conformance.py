@@ -50,11 +50,16 @@ _ABSENT = "kprobes-conformance-absent"
 class Conformance:
     """The proofs of one test. Call it with an architecture, a capability and how many cases.
 
-    Its methods take names of architectures ("arm64") and capabilities ("simulate"), the rows and
-    columns of the table, and return nothing but under().
+    Its methods take names of architectures ("arm64") and capabilities ("simulate"), which are the
+    rows and columns of the table.
     """
 
     def __init__(self, record: Callable[[str, Any], None], title: str = "") -> None:
+        """
+        Args:
+            record: (name, value): pytest's record_property of the test.
+            title: of the table that reports go into; "": the first one.
+        """
         self._record, self._title = record, title
 
     def __call__(self, arch: str, capability: str, count: int = 1) -> None:
@@ -160,8 +165,9 @@ class Matrix:
         self._found: dict[str, TableReports] = {"": TableReports()}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count what a passed or failed test has declared. A hook: pytest calls it for each test's
-        phase.
+        """Count what a passed or failed test has declared.
+
+        A hook: pytest calls it for each test's phase.
         """
         properties: list[tuple[str, Any]] = report.user_properties
         for name, value in properties:

@@ -78,7 +78,7 @@ def _unpickled(
     Args:
         cls: the error's class.
         args: of OSError: errno and text.
-        said: the text that the error's str() gives.
+        said: the text that str() of the error gives.
         state: the error's attributes.
     """
     error = cls.__new__(cls)
@@ -231,6 +231,13 @@ class EventError(KprobeError):
     """
 
     def __init__(self, kind: str, message: str, event: str, position: int) -> None:
+        """
+        Args:
+            kind: Linux's error name.
+            message: what is wrong, and what to do.
+            event: the text of the event.
+            position: 0-based column of the offending word.
+        """
         self.kind = kind
         self.event = event
         self.position = position

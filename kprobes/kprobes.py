@@ -56,8 +56,9 @@ Records = list[listing.Listed]  # named here: inside the class, `list` is the me
 
 @checked("__init__")
 class Kprobes(Uncopied):
-    """The probes of one machine. A context manager: on exit every probe is gone and the guest's
-    text restored.
+    """The probes of one machine.
+
+    A context manager: on exit every probe is gone and the guest's text restored.
 
     Attributes:
         machine: the engine that runs the guest; the probes are in its memory.
@@ -103,8 +104,9 @@ class Kprobes(Uncopied):
     # --- registration
 
     def register(self, probe: Probe) -> None:
-        """Register a probe of any kind, and arm it unless it is disabled. A refusal changes
-        nothing.
+        """Register a probe of any kind, and arm it unless it is disabled.
+
+        A refusal changes nothing.
 
         Args:
             probe: a Kprobe, Kretprobe or Jprobe.
@@ -136,26 +138,30 @@ class Kprobes(Uncopied):
     # --- the same, by kind and in batches
 
     def register_kprobe(self, p: Kprobe) -> None:
-        """Register a kprobe. Raises what register() does, and BadLocation for a probe of another
-        kind.
+        """Register a kprobe.
+
+        Raises what register() does, and BadLocation for a probe of another kind.
         """
         self.register(typed(p, Kprobe))
 
     def register_kretprobe(self, r: Kretprobe) -> None:
-        """Register a return probe. Raises what register() does, and BadLocation for a probe of
-        another kind.
+        """Register a return probe.
+
+        Raises what register() does, and BadLocation for a probe of another kind.
         """
         self.register(typed(r, Kretprobe))
 
     def register_jprobe(self, j: Jprobe) -> None:
-        """Register a mirror. Raises what register() does, and BadLocation for a probe of another
-        kind.
+        """Register a jprobe.
+
+        Raises what register() does, and BadLocation for a probe of another kind.
         """
         self.register(typed(j, Jprobe))
 
     def unregister_kprobe(self, p: Kprobe) -> None:
-        """Unregister a kprobe. Raises NotRegistered, and BadLocation for a probe of another
-        kind.
+        """Unregister a kprobe.
+
+        Raises NotRegistered, and BadLocation for a probe of another kind.
         """
         self.unregister(typed(p, Kprobe))
 
@@ -168,8 +174,9 @@ class Kprobes(Uncopied):
         self.unregister(typed(r, Kretprobe))
 
     def unregister_jprobe(self, j: Jprobe) -> None:
-        """Unregister a mirror. Raises NotRegistered, and BadLocation for a probe of another
-        kind.
+        """Unregister a jprobe.
+
+        Raises NotRegistered, and BadLocation for a probe of another kind.
         """
         self.unregister(typed(j, Jprobe))
 
@@ -223,8 +230,9 @@ class Kprobes(Uncopied):
     # --- enable, disable, the switch
 
     def disable(self, probe: Probe) -> None:
-        """Stop calling a probe's handlers; no effect on a disabled or gone one. Raises
-        NotRegistered.
+        """Stop calling a probe's handlers; no effect on a disabled or gone one.
+
+        Raises NotRegistered.
         """
         self._registry.disable(probe)
 
@@ -243,8 +251,9 @@ class Kprobes(Uncopied):
 
     @property
     def enabled(self) -> bool:
-        """/sys/kernel/debug/kprobes/enabled. False disarms every probe; each keeps its own
-        state.
+        """/sys/kernel/debug/kprobes/enabled.
+
+        False disarms every probe; each keeps its own state.
         """
         return self._registry.enabled
 
@@ -254,8 +263,9 @@ class Kprobes(Uncopied):
 
     @property
     def optimization(self) -> bool:
-        """The sysctl debug.kprobes-optimization. False turns every jump back into a breakpoint, at
-        once; True queues all.
+        """The sysctl debug.kprobes-optimization.
+
+        False turns every jump back into a breakpoint, at once; True queues all.
         """
         return self.optimizer.allowed
 
@@ -861,8 +871,9 @@ class Kprobes(Uncopied):
         return Shorthand(self, probe, "entry")
 
     def close(self) -> None:
-        """Unregister everything and restore the guest's text. Calls being followed still return to
-        the right place.
+        """Unregister everything and restore the guest's text.
+
+        Calls being followed still return to the right place.
 
         In a handler the library's memory goes, and the machine is free for another Kprobes, when
         the run has ended. While calls are followed the memory that they return through stays until
@@ -887,6 +898,7 @@ class Kprobes(Uncopied):
         )
 
     def _repr_html_(self) -> str:
+        """Return a table of the registered probes, for a notebook."""
         return table(
             repr(self),
             ("address", "type", "symbol", "offset", "flags", "missed"),

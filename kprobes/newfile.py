@@ -15,12 +15,18 @@ class _Named(io.FileIO):
     """An open file whose errors (no space left, say) name the file that it will become."""
 
     def __init__(self, descriptor: int, path: str) -> None:
+        """
+        Args:
+            descriptor: of the open file; it is closed with this object.
+            path: for errors.
+        """
         super().__init__(descriptor, "wb")
         self._path = path
 
     def write(self, data: Any) -> int:
-        """Write data, and return the number of bytes. An OSError names the file that this will
-        become.
+        """Write data, and return the number of bytes.
+
+        An OSError names the file that this will become.
         """
         try:
             return super().write(data)

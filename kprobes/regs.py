@@ -209,6 +209,7 @@ class Regs:
         return name in self._read
 
     def _get_pc(self) -> int:
+        """Return the address of the instruction reported, or the engine's pc where none is."""
         pc = self.reported
         return self.live_pc() if pc is None else pc
 
@@ -246,6 +247,7 @@ class Regs:
 
     @pc.setter
     def pc(self, value: int) -> None:
+        """Send the guest to an address when this report is over."""
         look("pc", value)
         self.go(self.arch.pointers.same_mode(self, value))
 
@@ -299,7 +301,10 @@ class Regs:
         return read()
 
     def set_arg(self, n: int, value: int) -> None:
-        """Replace the n-th integer argument (from 0). It is right at a function's entry."""
+        """Replace the n-th integer argument (from 0) by `value`.
+
+        It is right at a function's entry.
+        """
         look("value", value)
         self._abi().set_argument(self, count_or_index("n", n), value)
 

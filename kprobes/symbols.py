@@ -258,8 +258,9 @@ class Symbols:
     def add_loaded(
         self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = ""
     ) -> None:
-        """Note where the parts of a file lie in guest memory, for in_file(). An earlier note of the
-        module is lost.
+        """Note where the parts of a file lie in guest memory, for in_file().
+
+        An earlier note of the module is lost.
 
         Args:
             parts: (offset in the file, link address, bytes), in the order in which they are to be
@@ -280,8 +281,9 @@ class Symbols:
             ) from None
 
     def add_image(self, parts: Iterable[tuple[int, int]], module: str = "") -> None:
-        """Say where an image lies. Its symbols without a size reach no farther than their part of
-        it.
+        """Note where an image lies.
+
+        Its symbols without a size reach no farther than their part of it.
 
         Args:
             parts: (first address, the one behind the last) of each part.
@@ -421,11 +423,11 @@ class Symbols:
         return self._spelled(name)
 
     def _spelled(self, name: str) -> list[Symbol]:
-        """Return the symbols of a C++ or Rust name as people write it, with its parameters or
-        without.
+        """Return the symbols that a C++ or Rust name means, as people write it, found by
+        demangling.
 
         Args:
-            name: the name, without a module.
+            name: with its parameters or without; without a module.
         """
         if self._read_at != self.changes:
             self._read.clear()
@@ -442,8 +444,11 @@ class Symbols:
         return self._read[name]
 
     def find(self, name: str) -> Symbol | None:
-        """Return the symbol that was added first of those that have exactly this name, without a
-        module; None where none has it.
+        """Return the symbol of exactly this name that was added first; None where none has the
+        name.
+
+        Args:
+            name: as in the symbol table, without a module.
         """
         found = self._by_name.get(name)
         return found[0] if found else None

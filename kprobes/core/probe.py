@@ -345,6 +345,12 @@ class Kretprobe(Probe):
 
     @maxactive.setter
     def maxactive(self, value: int) -> None:
+        """Set the most calls followed at a time.
+
+        Raises:
+            AlreadyRegistered: the probe is registered.
+            BadArgument: `value` is no integer.
+        """
         if self._point is not None and value != self.maxactive:
             raise AlreadyRegistered(
                 "maxactive does not change while the probe is registered",

@@ -67,10 +67,18 @@ __all__ = [
 
 
 def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) -> Image:
-    """Parse an ELF file, or the bytes of one. name: of the module; default: the file's base name.
+    """Parse an ELF file: an executable, a shared object or a relocatable file.
 
-    Raises ImageError: not found, unreadable, truncated, damaged, not ELF, a core file, nothing to
-    load, too big.
+    Args:
+        source: a path, or the file's bytes.
+        name: of the module; None: the file's base name.
+
+    Returns:
+        The image; Image.place() gives it an address.
+
+    Raises:
+        ImageError: not found, unreadable, truncated, damaged, not ELF, a core file, nothing to
+            load, too big.
     """
     data, name = _contents(source, name)
     with damage_is_error(name), collector_paused():
@@ -93,11 +101,14 @@ def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) ->
 
 
 def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple[bytes, str]:
-    """Return (contents, name) of a file; raise ImageError where it cannot be read.
+    """Return (contents, name) of a file.
 
     Args:
         source: a path, or the contents themselves.
         name: the name to return; None: the base name of the path, or "<bytes>".
+
+    Raises:
+        ImageError: the file cannot be read.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), name or "<bytes>"
@@ -113,8 +124,7 @@ def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple
 def read_names(
     source: str | os.PathLike[str] | bytes, format: str | None = None
 ) -> tuple[Iterable[Symbol], bytes]:
-    """Read the names of addresses that a file has: an ELF file, BTF, or text as nm, linkers and
-    other tools write it.
+    """Read the names of addresses that a file has: an ELF file, BTF, or text of nm or other tools.
 
     Addresses of text files keep their mode bits.
 
@@ -168,12 +178,14 @@ def _sound_btf(data: bytes, name: str) -> bytes:
 
 
 def raw_bytes(source: str | os.PathLike[str] | bytes, name: str | None = None) -> tuple[bytes, str]:
-    """Return (bytes of a raw image, its name); raise ImageError where it cannot be read or is
-    empty.
+    """Return (bytes of a raw image, its name).
 
     Args:
         source: a path, or the bytes themselves.
         name: the name to return; None: the base name of the path, or "<bytes>".
+
+    Raises:
+        ImageError: the file cannot be read, or is empty.
     """
     data, name = _contents(source, name)
     if not data:

@@ -76,8 +76,10 @@ _DAMAGE = (
 
 @contextmanager
 def damage_is_error(name: str) -> Iterator[None]:
-    """Turn every exception with which pyelftools meets damage into ImageError, while inside; `name`
-    names the file.
+    """Turn the exceptions with which pyelftools meets damage into ImageError, inside a with block.
+
+    Args:
+        name: names the file in the error.
     """
     try:
         yield
@@ -88,7 +90,15 @@ def damage_is_error(name: str) -> Iterator[None]:
 
 
 class Load(NamedTuple):
-    """Bytes at a link address; memory beyond them is zero. offset: in the file."""
+    """A LOAD segment: bytes at a link address; memory beyond them is zero.
+
+    Attributes:
+        vaddr: link address of the first byte.
+        data: the bytes that the file has.
+        memsz: bytes in memory.
+        perms: those of "rwx" that hold.
+        offset: of the bytes in the file.
+    """
 
     vaddr: int
     data: bytes
@@ -98,8 +108,17 @@ class Load(NamedTuple):
 
 
 class SymbolEntry(NamedTuple):
-    """A row of a symbol table. section: an index, or "SHN_UNDEF", "SHN_ABS", "SHN_COMMON". local:
-    bits 5-7 of st_other. version: of a symbol whose version is not the default one.
+    """A row of a symbol table.
+
+    Attributes:
+        name: "" for a symbol without one.
+        value: usually the link address; in relocatable files an offset in the section.
+        size: bytes.
+        type: "STT_FUNC" and so on, or the number of an unknown one.
+        bind: "STB_LOCAL" and so on, or the number of an unknown one.
+        section: an index, or "SHN_UNDEF", "SHN_ABS", "SHN_COMMON".
+        local: bits 5-7 of st_other.
+        version: of a symbol whose version is not the default one; else "".
     """
 
     name: str
@@ -113,8 +132,13 @@ class SymbolEntry(NamedTuple):
 
 
 class Relocation(NamedTuple):
-    """offset: a link address (in relocatable files: within the section). addend: None where it
-    stands in place.
+    """An entry of a relocation table.
+
+    Attributes:
+        offset: a link address; in relocatable files: within the section.
+        type: number of the relocation type; -1 for an entry of RELR's form.
+        symbol: index in the symbol table; 0: none.
+        addend: None where it stands in place.
     """
 
     offset: int
@@ -124,8 +148,20 @@ class Relocation(NamedTuple):
 
 
 class Elf:
-    """An ELF file. Constructing it and every method raise ImageError or, inside damage_is_error,
-    whatever pyelftools raises.
+    """An ELF file. Its constructor and methods raise ImageError or whatever pyelftools raises.
+
+    Inside damage_is_error() all of that is ImageError. Addresses are link addresses.
+
+    Attributes:
+        data: contents of the file.
+        name: names the file in errors.
+        bits: 32 or 64.
+        order: "little" or "big".
+        machine, flags: e_machine and e_flags.
+        profile: of an ARM file's CPU; "" where it is not known.
+        type: "ET_EXEC", "ET_DYN", "ET_REL" ...; a number that has no name.
+        header: the file's header, as pyelftools gives it.
+        entry: e_entry.
     """
 
     def __init__(self, data: bytes, name: str) -> None:
@@ -149,8 +185,9 @@ class Elf:
         self.entry: int = self._file["e_entry"]
 
     def _profile(self) -> str:
-        """Return the CPU's profile by Arm's build attributes: "A", "R", "M", "S" (A or R); "" where
-        they do not tell, or cannot be read.
+        """Return the CPU's profile by Arm's build attributes: "A", "R", "M", "S" (A or R).
+
+        "" where they do not tell, or cannot be read.
         """
         try:
             tags = {
@@ -196,8 +233,13 @@ class Elf:
         return [self._load(h) for h in found]
 
     def _load(self, h: Container) -> Load:
-        """Return the Load of a LOAD program header; ImageError where it does not fit in memory or
-        in the file.
+        """Return a LOAD segment by its program header.
+
+        Args:
+            h: the program header, as pyelftools gives it.
+
+        Raises:
+            ImageError: the segment does not fit in memory or in the file.
         """
         if h["p_filesz"] > h["p_memsz"] or h["p_vaddr"] + h["p_memsz"] > 1 << self.bits:
             raise ImageError(
@@ -213,8 +255,14 @@ class Elf:
         )
 
     def bytes_at(self, offset: int, size: int) -> bytes:
-        """Return `size` bytes from `offset` in the file; raise ImageError where the file is too
-        short.
+        """Return bytes of the file.
+
+        Args:
+            offset: of the first byte.
+            size: bytes.
+
+        Raises:
+            ImageError: the file is too short.
         """
         if offset + size > len(self.data):
             raise ImageError(
@@ -224,12 +272,18 @@ class Elf:
         return self.data[offset : offset + size]
 
     def has(self, segment_type: str) -> bool:
-        """Return True where there is a program header of this type."""
+        """Return True where there is a program header of a type.
+
+        Args:
+            segment_type: "PT_TLS", say.
+        """
         return any(h["p_type"] == segment_type for h in self.headers)
 
     def tls_block(self) -> TlsBlock | None:
-        """Return the template of thread-local storage, None where the file has none; ImageError
-        where it is damaged.
+        """Return the template of thread-local storage; None where the file has none.
+
+        Raises:
+            ImageError: its program header makes no sense.
         """
         for h in self.headers:
             if h["p_type"] == "PT_TLS":
@@ -249,8 +303,10 @@ class Elf:
         return None
 
     def header_table(self) -> tuple[int, int, int] | None:
-        """Find the program headers in memory: (link address, bytes of each, how many); None where
-        no segment has them.
+        """Find the program headers in memory.
+
+        Returns:
+            (link address, bytes of each, how many); None where no segment has them.
         """
         first = self._file["e_phoff"]
         size = self._file["e_phentsize"]
@@ -264,7 +320,10 @@ class Elf:
 
     @cached_property
     def tags(self) -> dict[str | int, int]:
-        """Dynamic tags; empty for static programs."""
+        """Dynamic tags: name, or number of one without a name -> value; {} for static programs.
+
+        Of a tag that stands there several times the first value.
+        """
         tags: dict[str | int, int] = {}
         size = self._structs.Elf_Dyn.sizeof()
         for h in (h for h in self.headers if h["p_type"] == "PT_DYNAMIC"):
@@ -276,8 +335,13 @@ class Elf:
         return tags
 
     def _offset(self, tag: str) -> int:
-        """Return the file offset of what a dynamic tag points at; ImageError where no segment has
-        it.
+        """Return the file offset of what a dynamic tag points at.
+
+        Args:
+            tag: its name; the file has it.
+
+        Raises:
+            ImageError: no segment has that address.
         """
         vaddr = self.tags[tag]
         for load in self.loads:
@@ -288,8 +352,9 @@ class Elf:
         )
 
     def dynamic_relocations(self) -> list[Relocation]:
-        """Return the relocations of all tables that the dynamic tags name; those of RELR's form
-        have type -1.
+        """Return the relocations of all tables that the dynamic tags name.
+
+        Those of RELR's form have type -1 and no addend.
         """
         tags, found = self.tags, []
         for tag, size, rela in (("DT_RELA", "DT_RELASZ", True), ("DT_REL", "DT_RELSZ", False)):
@@ -311,12 +376,12 @@ class Elf:
         return found
 
     def _relocations(self, offset: int, size: int, rela: bool) -> list[Relocation]:
-        """Return the entries of a table: Elf32_Rel, Elf64_Rela and so on.
+        """Return the entries of a relocation table: Elf32_Rel, Elf64_Rela and so on.
 
         Args:
             offset: of the table, in the file.
             size: bytes of the table; a rest that is no whole entry is left out.
-            rela: the entries have addends.
+            rela: True: the entries have addends.
         """
         mips64 = self._file["e_machine"] == "EM_MIPS" and self.bits == 64
         address, addend = ("Q", "q") if self.bits == 64 else ("I", "i")
@@ -347,16 +412,19 @@ class Elf:
         ]
 
     def _struct(self, fields: str) -> struct.Struct:
-        """Return a Struct of fields in struct's notation, in the file's byte order and without
-        padding.
+        """Return a struct.Struct in the file's byte order and without padding.
+
+        Args:
+            fields: in struct's notation, without a mark of the byte order.
         """
         return struct.Struct(("<" if self.order == "little" else ">") + fields)
 
     def dynamic_symbols(self, at_least: int) -> list[SymbolEntry]:
-        """Return the dynamic symbol table, [] where there is none.
+        """Return the dynamic symbol table; [] where there is none.
 
         Args:
-            at_least: entries that the relocations use: no tag tells how many there are.
+            at_least: the least number of entries: those that the relocations use. No tag tells how
+                many there are.
         """
         if "DT_SYMTAB" not in self.tags:
             return []
@@ -405,11 +473,14 @@ class Elf:
         return int(max([self.tags.get("DT_MIPS_SYMTABNO", 0), *counts]))
 
     def _versions(self, count: int) -> list[str]:
-        """Return the version of each dynamic symbol that this file defines with a version that is
-        not the default; "" for all other symbols.
+        """Return the version of each dynamic symbol that this file defines with a non-default
+        version.
 
         Args:
             count: how many dynamic symbols there are, and entries the result has.
+
+        Returns:
+            A version for each symbol; "" for all other symbols.
         """
         if "DT_VERSYM" not in self.tags or "DT_VERDEF" not in self.tags:
             return [""] * count
@@ -432,7 +503,9 @@ class Elf:
 
     @property
     def has_debug(self) -> bool:
-        """True where there is call frame information or more."""
+        """True where the file has call frame information, DWARF, BTF or probes of SystemTap's
+        form.
+        """
         names = (
             ".eh_frame",
             ".debug_frame",
@@ -453,8 +526,10 @@ class Elf:
 
     @cached_property
     def sections(self) -> list[Section]:
-        """All sections; none where a file that runs without them has a damaged table
-        (`sections_damaged`).
+        """All sections.
+
+        [] where the section table of an executable or a library is damaged: such a file runs
+        without one (`sections_damaged`).
         """
         try:
             return list(self._file.iter_sections())
@@ -515,7 +590,7 @@ class Elf:
         return found
 
     def _name(self, offset: int) -> str:
-        """Return the string at an offset of the file; "" where none ends behind it."""
+        """Return the string at an offset of the file, up to its NUL; "" where no NUL follows."""
         end = self.data.find(0, offset)
         return self.data[offset:end].decode("utf-8", "replace") if end >= 0 else ""
 
@@ -533,11 +608,13 @@ class Elf:
     def section_relocations(
         self, wanted: Callable[[Section], bool]
     ) -> list[tuple[int, list[Relocation]]]:
-        """Return (index of the section to relocate, relocations) of each relocation section that is
-        wanted.
+        """Return the relocations of the relocation sections that a function picks.
 
         Args:
-            wanted: tells whether a relocation section is.
+            wanted: (relocation section) -> True where its relocations are wanted.
+
+        Returns:
+            For each such section: (index of the section that is to be relocated, its relocations).
         """
         return [
             (
@@ -549,19 +626,37 @@ class Elf:
         ]
 
     def _parse(self, shape: Any, offset: int) -> Any:
-        """Return the structure of pyelftools' `shape` at an offset of the file."""
+        """Return the structure at an offset of the file.
+
+        Args:
+            shape: of pyelftools, such as its Elf_Phdr.
+            offset: in the file.
+        """
         return struct_parse(shape, self._file.stream, offset)
 
 
 def _header(**known: Any) -> Container:
-    """Return a section header for a table that only the dynamic tags know."""
+    """Return a section header for a table that only the dynamic tags know.
+
+    Args:
+        known: fields of the header, such as sh_offset; the others that readers ask for become 0 (an
+            alignment 1).
+    """
     return Container(
         **{"sh_flags": 0, "sh_size": 0, "sh_addralign": 1, "sh_entsize": 0, "sh_info": 0, **known}
     )
 
 
 def _refuse_foreign(data: bytes, name: str) -> None:
-    """Raise ImageError where the data is no ELF file, and say what it is; `name` names the file."""
+    """Check that data begins as an ELF file does.
+
+    Args:
+        data: contents of the file.
+        name: names the file in the error.
+
+    Raises:
+        ImageError: it does not; the message says what it is instead.
+    """
     if data[:4] == b"\x7fELF":
         return
     for magic, (what, hint) in _FOREIGN.items():

@@ -1,5 +1,5 @@
-"""Names of functions and data, as other tools read them. Each format is read here, too: see
-_names.
+"""Files that name functions and data, as other tools read them. _names reads each of these
+formats.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def _map(symbols: list[Symbol]) -> str:
 
 
 def _word(name: str) -> str:
+    """Return a name without blanks: "_" stands for them, and for an empty name."""
     return "_".join(name.split()) or "_"
 
 

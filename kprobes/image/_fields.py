@@ -1,7 +1,8 @@
-"""Fields: where the bits of a value go, and whether they fit. The notation is in _types.
+"""Fields: where the bits of a relocation's value go in memory, and whether they fit.
 
 A field's read(memory, p) returns the value at run address `p`. write(x, value) stores a value at
-the place of the relocation `x`, and raises ImageError where it does not fit.
+the place of the relocation `x` (x.p), and raises ImageError where it does not fit. The notation of
+fields and checks is in _types.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ._types import AARCH64
 
 @frozen
 class FieldPicture:
-    """A field of one unit of memory.
+    """A field of one unit of memory: a byte, a word, an instruction.
 
     Attributes:
         unit: the letter of _types' notation: its size.
@@ -40,16 +41,21 @@ class FieldPicture:
         return max(high for high, _, _ in self.parts) + 1
 
     def _little(self) -> bool | None:
+        """Return True where the unit is little-endian in any file; None: it has the file's byte
+        order.
+        """
         return True if self.insn_little and self.unit == "i" else None
 
     def _load(self, memory: ImageMemory, p: int) -> int:
-        """Read the unit at address `p`; of "t" the high half first."""
+        """Return the unit's bits at run address `p`; of "t" (two halfwords) the first one is the
+        high half.
+        """
         if self.unit == "t":
             return memory.read(p, 2) << 16 | memory.read(p + 2, 2)
         return memory.read(p, {"b": 1, "h": 2, "d": 8}.get(self.unit, 4), self._little())
 
     def _store(self, memory: ImageMemory, p: int, unit: int) -> None:
-        """Write the unit at address `p`; of "t" the high half first."""
+        """Write the unit's bits at run address `p`; of "t" the high half goes first."""
         if self.unit == "t":
             memory.write(p, 2, unit >> 16)
             memory.write(p + 2, 2, unit)
@@ -57,14 +63,25 @@ class FieldPicture:
             memory.write(p, {"b": 1, "h": 2, "d": 8}.get(self.unit, 4), unit, self._little())
 
     def read(self, memory: ImageMemory, p: int) -> int:
-        """Return the signed value in place; of scaled fields shifted right."""
+        """Return the signed value that stands in the field.
+
+        Args:
+            memory: of the image.
+            p: run address of the unit.
+        """
         unit = self._load(memory, p)
         value = sum((unit >> at & (1 << high - low + 1) - 1) << low for high, low, at in self.parts)
         return signed(value, self.top) >> self.scale
 
     def write(self, x: RelocationSite, value: int) -> None:
-        """Put the value's bits into the unit and leave its other bits alone; raise ImageError where
-        it does not fit.
+        """Put a value's bits into the unit, and leave the unit's other bits alone.
+
+        Args:
+            x: the relocation; x.p is the unit's address.
+            value: the relocation's value.
+
+        Raises:
+            ImageError: it does not fit.
         """
         self._refuse_misfit(x, value)
         unit = self._load(x.binder.memory, x.p)
@@ -74,7 +91,15 @@ class FieldPicture:
         self._store(x.binder.memory, x.p, unit)
 
     def _refuse_misfit(self, x: RelocationSite, value: int) -> None:
-        """Raise ImageError where the value has bits below the field, or is out of its range."""
+        """Check that a value fits into the field.
+
+        Args:
+            x: the relocation.
+            value: its value.
+
+        Raises:
+            ImageError: the value has bits below the field, or is out of its range.
+        """
         lost = (1 << min(low for _, low, _ in self.parts)) - 1
         if ("a" in self.check or "c" in self.check) and value & lost:
             raise x.refuse(f"is not a multiple of {lost + 1}", "its target must be aligned")
@@ -85,7 +110,12 @@ class FieldPicture:
             )
 
     def _in_range(self, x: RelocationSite, value: int) -> bool:
-        """Return True where the field's highest bits can hold a signed value, as `check` has it."""
+        """Return True where the field has enough bits for a value, by `check`.
+
+        Args:
+            x: the relocation: MIPS's regions depend on its place.
+            value: signed.
+        """
         if "r" in self.check:
             return (value ^ x.p + 4) & (1 << self.bits) - 1 < 1 << self.top
         lowest = -1 << self.top - 1 if self.check[0] in "scx" else 0
@@ -94,6 +124,7 @@ class FieldPicture:
 
 
 def _within(value: int, bits: int) -> bool:
+    """Return True where the low 32 bits of a value, as a signed number, fit into `bits` bits."""
     return -1 << bits - 1 <= signed(value, 32) < 1 << bits - 1
 
 
@@ -103,11 +134,20 @@ class ArmBranch:
     """
 
     def read(self, memory: ImageMemory, p: int) -> int:
+        """Return the distance of the branch, in bytes."""
         return signed(memory.read(p, 4) << 2, 26)
 
     def write(self, x: RelocationSite, value: int) -> None:
-        """Store a distance, exchange BL for BLX as the target's mode asks, or branch to a veneer;
-        raise ImageError beyond 32 MiB.
+        """Store a branch's distance, and exchange BL and BLX as the target's mode asks.
+
+        A target that is too far away, or Thumb code behind a B, is reached by a veneer, made here.
+
+        Args:
+            x: the relocation at the branch.
+            value: bytes from the branch's pc to the target; bit 0: Thumb.
+
+        Raises:
+            ImageError: the veneer is beyond 32 MiB, too.
         """
         word = x.binder.memory.read(x.p, 4)
         links = word >> 24 in (0xEB, 0xFA, 0xFB)
@@ -135,8 +175,16 @@ class ThumbBranch:
         )
 
     def write(self, x: RelocationSite, value: int) -> None:
-        """Store a distance, exchange BL for BLX as the target's mode asks, or branch to a veneer;
-        raise ImageError beyond 16 MiB.
+        """Store a branch's distance, and exchange BL and BLX as the target's mode asks.
+
+        A target that is too far away, or ARM code behind a B.W, is reached by a veneer, made here.
+
+        Args:
+            x: the relocation at the branch.
+            value: bytes from the branch's pc to the target; bit 0: Thumb.
+
+        Raises:
+            ImageError: the veneer is beyond 16 MiB, too.
         """
         memory, second = x.binder.memory, x.binder.memory.read(x.p + 2, 2)
         if (not second & 0x4000 and not value & 1) or not _within(value, 25):
@@ -155,12 +203,14 @@ class ThumbBranch:
 
 
 class Uleb128:
-    """A number of 7-bit groups that keeps its length."""
+    """A number in groups of 7 bits, the lowest first (ULEB128), that keeps its length."""
 
     def _length(self, memory: ImageMemory, p: int) -> int:
+        """Return the bytes of the number at run address `p`, at most 10."""
         return next((n + 1 for n in range(10) if not memory.read(p + n, 1) & 0x80), 10)
 
     def read(self, memory: ImageMemory, p: int) -> int:
+        """Return the number at run address `p`."""
         return sum((memory.read(p + n, 1) & 0x7F) << 7 * n for n in range(self._length(memory, p)))
 
     def write(self, x: RelocationSite, value: int) -> None:
@@ -174,18 +224,24 @@ class Uleb128:
 
 @frozen
 class SparcPlt:
-    """A PLT entry is code: sethi %hi(S), %g1; jmpl %g1 + %lo(S), %g0, and for high addresses V9's
-    six instructions.
+    """A PLT entry of SPARC, which is code: sethi %hi(S), %g1; jmpl %g1 + %lo(S), %g0.
+
+    For addresses of more than 32 bits it is V9's six instructions and a nop.
+
+    Attributes:
+        bits: of an address.
     """
 
     bits: int
 
     def read(self, memory: ImageMemory, p: int) -> int:
+        """Return 0: no addend stands in a PLT entry."""
         return 0
 
     def write(self, x: RelocationSite, value: int) -> None:
-        """Write the instructions that jump to address `value`: three, or seven where it has more
-        than 32 bits.
+        """Write the instructions that jump to address `value` over the PLT entry.
+
+        They are three, or seven where the address has more than 32 bits.
         """
         value &= (1 << self.bits) - 1
         low = (0x03000000 | value >> 10 & 0x3FFFFF, 0x81C06000 | value & 0x3FF, 0x01000000)
@@ -206,11 +262,11 @@ _PICTURE = re.compile(r"([bhwdit])([\d:@,]+)(?:/(\d+))?")
 
 
 def field_of(text: str, check: str, bits: int, machine: int) -> RelocationField:
-    """Return the field that a row of _types has.
+    """Return the field of a row of _types.
 
     Args:
-        text: the row's field.
-        check: the row's check.
+        text: the field in the row, such as "w25:2@2".
+        check: the check in the row.
         bits: of an address.
         machine: e_machine.
     """

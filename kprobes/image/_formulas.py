@@ -21,17 +21,23 @@ def _call_pair(x: RelocationSite) -> int:
 
 
 def _hi20(x: RelocationSite, value: int) -> int:
-    """Keep the value for the low part, and return it rounded up for the high part.
+    """Keep a value for the low part's relocation, and return it rounded up for the high part.
 
     RISC-V: the low part's symbol stands at the auipc that has the high part, and not at the target.
+
+    Args:
+        x: the relocation of the high part.
+        value: what both parts together are.
     """
     x.binder.hi20[x.p] = value
     return value + 0x800
 
 
 def _lo12(x: RelocationSite) -> int:
-    """Return the value that the HI20 relocation at the symbol's address has kept, all of its bits;
-    ImageError where there was none.
+    """Return the whole value that a HI20 relocation has kept at the address of this one's symbol.
+
+    Raises:
+        ImageError: there was none.
     """
     if x.target.address not in x.binder.hi20:
         raise x.refuse(
@@ -42,16 +48,19 @@ def _lo12(x: RelocationSite) -> int:
 
 
 def _i386_got(x: RelocationSite) -> int:
-    """Compute the operand that names the symbol's GOT slot: the slot's address where the
-    instruction has no base register (ModRM 00 xxx 101), else its distance from the GOT.
+    """Compute the operand that names the symbol's GOT slot.
+
+    That is the slot's address where the instruction has no base register (ModRM 00 xxx 101), else
+    its distance from the GOT.
     """
     slot = x.binder.slot(x.target.address) + x.a
     return slot if x.binder.memory.read(x.p - 1, 1) & 0xC7 == 5 else slot - x.binder.got
 
 
 def _m68k_got(x: RelocationSite) -> int:
-    """Compute the distance of R_68K_GOT*: to the GOT for its own symbol, and to the symbol's slot
-    for any other.
+    """Compute the distance of R_68K_GOT* from its place.
+
+    It is to the GOT for _GLOBAL_OFFSET_TABLE_, and to the symbol's slot for any other symbol.
     """
     own = x.target.name == "_GLOBAL_OFFSET_TABLE_"
     return (x.target.address if own else x.binder.slot(x.target.address)) + x.a - x.p
@@ -63,7 +72,7 @@ def _mips_high(x: RelocationSite) -> int:
 
 
 def _mips_low(x: RelocationSite) -> int:
-    """Compute the value for a low half: S + A, or of `_gp_disp` the distance from the high half to
+    """Compute the value for a low half: S + A; for `_gp_disp` the distance from the high half to
     GP.
     """
     # the low half stands 4 bytes behind the high half, and the distance is measured from that one
@@ -81,8 +90,10 @@ def _page_slot(x: RelocationSite) -> int:
 
 
 def _mips_got16(x: RelocationSite) -> int:
-    """Compute a slot's distance from GP: the slot holds S + A; of local symbols, which share slots,
-    its 64 KiB page, whose low half is the LO16 of the pair.
+    """Compute the distance from GP to the symbol's slot in the GOT.
+
+    The slot holds S + A; that of local symbols, which share slots, the 64 KiB page of S + A, whose
+    low half is the LO16 of the pair.
     """
     return (_page_slot(x) if x.target.local else x.binder.slot(x.sum)) - x.binder.gp
 
@@ -139,14 +150,18 @@ LATE = {"L", "LO12"}  # they need what the others leave: code addresses in descr
 
 
 def terms(formula: str) -> list[tuple[int, str]]:
-    """Split a formula: `S+A-P` is [(1, "S"), (1, "A"), (-1, "P")]."""
+    """Split a formula into signed terms: `S+A-P` is [(1, "S"), (1, "A"), (-1, "P")]."""
     return [
         (-1 if sign == "-" else 1, term) for sign, term in re.findall(r"([+-]?)([^+-]+)", formula)
     ]
 
 
 def formula_of(text: str) -> Callable[[RelocationSite], int]:
-    """Return the function that computes a formula in _types' notation from a relocation site."""
+    """Return the function that computes a relocation's value: (relocation site) -> the value.
+
+    Args:
+        text: a formula in _types' notation.
+    """
     if text in _WHOLE:
         return _WHOLE[text]
     constant = sum(sign * int(term, 16) for sign, term in terms(text) if term not in _TERMS)

@@ -13,7 +13,7 @@ _STUBS = (".plt", ".iplt", ".MIPS.stubs", ".glink")
 
 @frozen
 class CodeLayout:
-    """The places of an image's code. Addresses are link addresses until moved().
+    """The places of an image's code. Addresses are link addresses, but in what moved() returns.
 
     Attributes:
         text: (start, end) of each stretch of code, without stubs.
@@ -36,10 +36,10 @@ class CodeLayout:
     raw: bool = False
 
     def moved(self, bias: int, module: str) -> CodeLayout:
-        """Return the layout of an image at an address.
+        """Return the layout at the addresses that an image gets in guest memory.
 
         Args:
-            bias: added to every address.
+            bias: bytes that are added to every address.
             module: name of the image, "" for the main one.
         """
 

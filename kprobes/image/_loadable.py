@@ -1,4 +1,7 @@
-"""Executables and shared objects -> Image."""
+"""Executables and shared objects -> Image.
+
+Addresses are link addresses: those that the file itself uses.
+"""
 
 from __future__ import annotations
 
@@ -79,8 +82,10 @@ def _symbols(
     relocations: Iterable[Relocation],
     stubs: Iterable[Symbol],
 ) -> tuple[Symbol, ...]:
-    """Return the symbols of the symbol tables and stubs; of a stripped Go program also the
-    functions that its own table names.
+    """Return the symbols of an image, for users: of its symbol tables, PLT stubs and Go's own
+    table.
+
+    Go's table is read where a Go program was stripped.
 
     Args:
         elf: the file.
@@ -104,7 +109,7 @@ def _symbols(
 
 
 def _own_symbols(elf: Elf) -> list[SymbolEntry]:
-    """Read .symtab, or where it was stripped what .gnu_debugdata has of it."""
+    """Return the entries of .symtab; where it was stripped, those that .gnu_debugdata has of it."""
     found = elf.symbol_table()
     packed = packed_symbols(elf.data) if not found else b""
     if packed:
@@ -114,7 +119,12 @@ def _own_symbols(elf: Elf) -> list[SymbolEntry]:
 
 
 def _is_code(segments: tuple[Segment, ...], f: GoFunction) -> bool:
-    """Return True where all of the function `f` lies in one executable segment of `segments`."""
+    """Return True where all of a Go function lies in one executable segment.
+
+    Args:
+        segments: of the program.
+        f: the function.
+    """
     segment = segment_at(segments, f.address)
     return (
         segment is not None
@@ -124,8 +134,10 @@ def _is_code(segments: tuple[Segment, ...], f: GoFunction) -> bool:
 
 
 def _static_relocations(elf: Elf) -> list[Relocation]:
-    """Return the relocations that static programs still have: ifuncs, which name no symbol, in
-    sections that are loaded.
+    """Return the relocations that a static program still has: those of ifuncs, which name no
+    symbol.
+
+    They stand in sections that are loaded.
     """
     found = elf.section_relocations(lambda s: bool(s["sh_flags"] & _ALLOC))
     return [r for _, relocations in found for r in relocations if r.symbol == 0]
@@ -163,8 +175,16 @@ def _mips_got(elf: Elf, memory: ImageMemory, symbols: int) -> Iterator[Relocatio
 
 
 def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
-    """Raise ImageError for an old 32-bit PowerPC PLT, which is code that the dynamic linker writes;
-    DT_PPC_GOT marks the others.
+    """Check that a 32-bit PowerPC file's PLT is not of the old kind.
+
+    That is code which the dynamic linker writes; DT_PPC_GOT marks the others.
+
+    Args:
+        elf: a file of any machine.
+        relocations: of the file.
+
+    Raises:
+        ImageError: the PLT is of the old kind.
     """
     marked = {"DT_LOPROC", "DT_PPC_GOT", 0x70000000} & elf.tags.keys()
     if elf.machine == PPC and not marked and any(r.type == 21 for r in relocations):
@@ -175,8 +195,10 @@ def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
 
 
 def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
-    """Return (address, bytes) of the initialisation functions in order: tables, and DT_INIT's
-    function with 0 bytes.
+    """Return the initialisation functions of a file, in the order in which they are due.
+
+    Returns:
+        (link address, bytes) of a table of functions, or (link address, 0) of DT_INIT's function.
     """
     due = (
         ("DT_PREINIT_ARRAY", "DT_PREINIT_ARRAYSZ"),
@@ -193,8 +215,8 @@ def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
 def _own_words(
     elf: Elf, raw: Iterable[Relocation], memory: ImageMemory
 ) -> tuple[tuple[int, int], ...]:
-    """Return (address, addend) of the words that a static program's start-up code relocates itself,
-    where addends stand in place (REL); () for other programs.
+    """Return the words that a static program's start-up code relocates itself, with addends in
+    place (REL).
 
     They are addresses of ifunc resolvers; in a static PIE every word that is relocated.
 
@@ -202,6 +224,9 @@ def _own_words(
         elf: the file.
         raw: its relocations as in the file.
         memory: its contents at link addresses.
+
+    Returns:
+        (link address, what stands there in the file) of each; () for other programs.
     """
     if elf.has("PT_INTERP") or not (elf.type == "ET_EXEC" or _relocates_itself(elf)):
         return ()
@@ -212,5 +237,6 @@ def _own_words(
 
 
 def _relocates_itself(elf: Elf) -> bool:
+    """Return True for a static PIE that relocates itself, with addends in place."""
     in_place = "DT_REL" in elf.tags or "DT_RELR" in elf.tags
     return in_place and bool(elf.tags.get("DT_FLAGS_1", 0) & _DF_1_PIE) and not elf.has("PT_INTERP")

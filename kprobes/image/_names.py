@@ -1,8 +1,8 @@
-"""Files that only say what is where: nm's output and what looks like it, linkers' maps, lists that
-other tools export.
+"""Readers of text files that name addresses: nm's output and what looks like it, linkers' maps,
+lists that other tools export.
 
-Formats are recognised line by line; a line that says nothing is passed over. The readers here take
-the lines of a file, and yield its symbols.
+A format's reader (_nm, _linker ...) takes the lines of a file, and yields its symbols. Lines that
+it does not know are passed over.
 """
 
 from __future__ import annotations
@@ -55,8 +55,10 @@ def _nm(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _linker(lines: list[str]) -> Iterator[Symbol]:
-    """Yield the symbols of a linker's map. GNU ld: input sections, and below each the symbols in
-    it; lld: addresses, sizes and names in columns.
+    """Yield the symbols of a linker's map.
+
+    GNU ld writes input sections, and below each the symbols in it; lld addresses, sizes and names
+    in columns.
     """
     code = False
     for line in lines:
@@ -103,8 +105,10 @@ def _idc(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _json(lines: list[str]) -> Iterator[Symbol]:
-    """Yield the symbols of a JSON list of names and addresses, or an object of names to addresses;
-    none where it is damaged.
+    """Yield the symbols of a JSON list of objects with name and address, or of one object of names
+    to addresses.
+
+    Nothing where it is damaged.
     """
     try:
         found = json.loads("\n".join(lines))
@@ -123,8 +127,10 @@ def _json(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _whole(value: object) -> int | None:
-    """Return a JSON value (a number, or text such as "0x10") as an address of 64 bits; None where
-    it is none.
+    """Return a JSON value as an address of 64 bits; None where it is none.
+
+    Args:
+        value: a number, or text such as "0x10".
     """
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
@@ -137,8 +143,10 @@ def _whole(value: object) -> int | None:
 
 
 def _table(lines: list[str]) -> Iterator[Symbol]:
-    """Yield the symbols of columns with a header that names them, or of lines with an address and a
-    name in either order.
+    """Yield the symbols of a table, whose header names its columns, or of lines of two or three
+    words.
+
+    Such a line has an address and a name in either order, or name, address, and "f" or "l".
     """
     delimiter = "\t" if any("\t" in line for line in lines[:20]) else ","
     rows = _rows(lines, delimiter)
@@ -186,7 +194,8 @@ def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
 
     Args:
         row: the cells.
-        columns: "address", "name", "size" and "type" -> index of the cell; out of range: not there.
+        columns: "address", "name", "size" and "type" -> index of the cell; -1: the table has no
+            such column.
     """
 
     def cell(key: str) -> str:
@@ -207,6 +216,7 @@ def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
 
 
 def _kind(code: bool) -> str:
+    """Return "func" for code, "object" for data."""
     return "func" if code else "object"
 
 

@@ -8,7 +8,7 @@ from ._placing import Image
 
 
 def in_order(images: Sequence[Image]) -> list[int]:
-    """Order libraries so that each comes behind those whose variables it takes.
+    """Return an order for loading libraries: each comes behind those whose variables it takes.
 
     Functions are found whenever they are called; a variable has to be there when it is bound.
 

@@ -27,8 +27,12 @@ LONGEST = 4096  #: bytes of a name
 
 @frozen
 class GoFunction:
-    """A function of a Go program: its name, link address and bytes, alignment behind it
-    included.
+    """A function of a Go program.
+
+    Attributes:
+        name: with its package: "main.main".
+        address: link address.
+        size: bytes, alignment behind the function included.
     """
 
     name: str
@@ -37,8 +41,9 @@ class GoFunction:
 
 
 def go_functions(elf: Elf, relocations: Iterable[Relocation]) -> Iterator[GoFunction]:
-    """Yield the functions that a Go program's table names, by address; none where there is no table
-    that can be read.
+    """Yield the functions that a Go program's table names, by address.
+
+    Nothing where there is no table that can be read.
 
     Args:
         elf: the program.
@@ -118,5 +123,8 @@ class _TableReader:
         return int.from_bytes(data, "little" if self._order == "little" else "big")
 
     def name(self, at: int) -> str:
+        """Return the name at offset `at`, which ends with a NUL; "" where none of up to LONGEST
+        bytes is there.
+        """
         end = self._table.find(b"\0", at, at + LONGEST)
         return self._table[at:end].decode("utf-8", "replace") if 0 < at < end else ""

@@ -121,8 +121,9 @@ class Image:
 
     @property
     def descriptors(self) -> bool:
-        """PPC64 ELFv1: function symbols are descriptors. Old files do not say so; little-endian
-        ones never are.
+        """PPC64 ELFv1: function symbols are descriptors.
+
+        Old files do not say so; little-endian ones never are.
         """
         return self.machine == PPC64 and self.flags & 3 != 2 and self.order == "big"
 
@@ -173,7 +174,12 @@ class Image:
 
 
 class _Placing:
-    """An image while it gets its address; the Binder of its relocations."""
+    """An image while it gets its address: its memory is computed, and relocations are applied to
+    it.
+
+    It is the Binder of these relocations: it answers what their formulas ask for (slot(), veneer(),
+    code(), ifunc() ...).
+    """
 
     def __init__(
         self,
@@ -277,7 +283,14 @@ class _Placing:
             )
 
     def _rows(self, kind: int) -> list[RelocationRow]:
-        """Return the rows of a relocation type; raise ImageError where it is not known."""
+        """Return the rows of a relocation type: what it computes and where the value goes.
+
+        Args:
+            kind: the type's number.
+
+        Raises:
+            ImageError: the type is not known.
+        """
         found = rows(self._of.machine, self._of.bits, kind)
         if not found:
             raise ImageError(
@@ -319,11 +332,13 @@ class _Placing:
     def _plain_words(
         self, relocations: Iterable[Relocation], known: dict[int, list[RelocationRow]]
     ) -> Iterator[tuple[int, int]]:
-        """Yield (run address, value) of relocations whose rows are `plain`, in a tenth of the time
-        of _apply().
+        """Yield (run address, value) for relocations that make a whole address the sum of a few
+        numbers.
+
+        It takes a tenth of the time of _apply().
 
         Args:
-            relocations: at their link addresses.
+            relocations: at their link addresses; their rows are `plain`.
             known: the rows of each type.
         """
         formulas = {kind: found[0].formula for kind, found in known.items()}
@@ -350,7 +365,14 @@ class _Placing:
             self._warnings.append(f"nobody has the original of {e.name}: its copy is zero")
 
     def _entry(self, index: int) -> SymbolEntry:
-        """Return the symbol table's entry; raise ImageError where the index is out of range."""
+        """Return an entry of the symbol table that relocations count in.
+
+        Args:
+            index: of the entry.
+
+        Raises:
+            ImageError: it is out of range.
+        """
         if index >= len(self._of.entries):
             raise ImageError(
                 f"{self.image}: a relocation names symbol {index} of {len(self._of.entries)}",
@@ -359,7 +381,11 @@ class _Placing:
         return self._of.entries[index]
 
     def _target(self, index: int) -> RelocationTarget:
-        """Return what the symbol of an index means at run time; index 0 is none."""
+        """Return what a symbol means at run time.
+
+        Args:
+            index: of the symbol in the symbol table; 0 is no symbol: address 0.
+        """
         if index not in self._targets:
             self._targets[index] = self._bind(self._entry(index)) if index else RelocationTarget()
         return self._targets[index]
@@ -382,7 +408,11 @@ class _Placing:
         """Return what an undefined symbol means: a name of the linker's own, or what `resolve`
         gives.
 
-        Raises ImageError where there is no address, unless the symbol is weak.
+        Args:
+            e: the symbol's entry.
+
+        Raises:
+            ImageError: there is no address, and the symbol is not weak.
         """
         if e.name in SPECIAL and self._of.kind == "rel":
             return RelocationTarget(
@@ -409,7 +439,14 @@ class _Placing:
         )
 
     def slot(self, content: int) -> int:
-        """Return the address of a GOT slot that holds `content`; fill one the first time."""
+        """Return the address of a GOT slot that holds a word; the first time, fill one.
+
+        Args:
+            content: the word.
+
+        Raises:
+            ImageError: the image is no relocatable file.
+        """
         word = self._of.bits // 8
         if content not in self._slots:
             self._refuse_linked()
@@ -418,11 +455,14 @@ class _Placing:
         return self._slots[content]
 
     def veneer(self, target: int, kind: str) -> int:
-        """Return the address of code that jumps to `target`; write it the first time.
+        """Return the address of a veneer, code that jumps to a target; write it the first time.
 
         Args:
             target: run address, with the Thumb bit.
             kind: of the veneer, a key of _veneers.CODE.
+
+        Raises:
+            ImageError: the image is no relocatable file.
         """
         if (target, kind) not in self._veneers:
             self._refuse_linked()
@@ -435,8 +475,10 @@ class _Placing:
         return self._veneers[target, kind]
 
     def _refuse_linked(self) -> None:
-        """Raise ImageError unless the image is a relocatable file: only these have room for slots
-        and veneers.
+        """Check that the image is a relocatable file: only these have room for slots and veneers.
+
+        Raises:
+            ImageError: it is not.
         """
         if self._of.kind != "rel":
             raise ImageError(
@@ -476,10 +518,12 @@ class _Placing:
         )
 
     def _toc_veneer(self, x: RelocationSite) -> int:
-        """Return the address of a veneer that saves r2 and goes to the site's symbol; make the nop
-        behind the call restore r2.
+        """Return the address of a veneer that saves r2 and goes to the site's symbol.
 
-        Compilers leave a nop there for this.
+        The nop behind the call, which compilers leave for this, is made to restore r2.
+
+        Args:
+            x: the place of the relocation, in the call.
         """
         if self.memory.read(x.p, 4) & 1 and self.memory.read(x.p + 4, 4) == 0x60000000:
             # ld r2, 40(r1) or 24(r1)
@@ -487,19 +531,30 @@ class _Placing:
         return self.veneer(x.target.address, "elfv1" if self._of.descriptors else "elfv2")
 
     def describe(self, x: RelocationSite) -> int:
-        """Return the address of the function that a descriptor of a thread-local variable begins
-        with; 0 where no image has it.
+        """Fill the second word of a thread-local variable's descriptor, and return what the first
+        one is.
 
-        What that function answers, the offset from the thread pointer, is written to the
-        descriptor's second word.
+        The second word is the variable's offset from the thread pointer.
+
+        Args:
+            x: the place of the relocation, at the descriptor.
+
+        Returns:
+            The address of the function that answers the second word; 0 where no image has it.
         """
         word = self._of.bits // 8
         self.memory.write(x.p + word, word, x.sum + self.tls[1] & (1 << self._of.bits) - 1)
         return self._resolve(TLSDESC) or 0
 
     def ifunc(self, resolver: int) -> int:
-        """Call the resolver at an address, and return the function that it chooses; 0 where nothing
-        can call it, which is counted.
+        """Return the function that an ifunc's resolver chooses; the resolver is run in the guest.
+
+        Args:
+            resolver: its address.
+
+        Returns:
+            The function's address; 0 where there is no `resolve_ifunc`: this is counted, and warned
+            of.
         """
         if self._resolve_ifunc is None:
             self._ifuncs += 1
@@ -507,8 +562,11 @@ class _Placing:
         return self._resolve_ifunc(resolver)
 
     def _symbols(self, module: str) -> Iterator[Symbol]:
-        """Yield the symbols at run addresses, of module `module`; of a function descriptor f also
-        its code, as `.f`.
+        """Yield the image's symbols at run addresses; of a function descriptor f also its code, as
+        `.f`.
+
+        Args:
+            module: that they belong to.
         """
         names = {s.name for s in self._of.symbols} if self._of.descriptors else set()
         for s in self._of.symbols:
@@ -518,8 +576,11 @@ class _Placing:
                 yield from self._code_symbol(moved)
 
     def _code_symbol(self, descriptor: Symbol) -> Iterator[Symbol]:
-        """Yield `.f`, the code of an ELFv1 descriptor f; nothing where the symbol is code
-        itself.
+        """Yield `.f`, the code of an ELFv1 descriptor f.
+
+        Args:
+            descriptor: the symbol f, at its run address; nothing is yielded where it is code
+                itself.
         """
         segment = segment_at(self._of.segments, descriptor.address - self.bias)
         if segment is not None and "x" not in segment.perms:
@@ -527,8 +588,10 @@ class _Placing:
             yield Symbol(f".{descriptor.name}", code, descriptor.size, descriptor.module)
 
     def _init(self) -> Iterator[int]:
-        """Yield the run addresses of the initialisation functions; entries of 0 and -1 in tables
-        are none.
+        """Yield the run addresses of the initialisation functions, in the order in which they are
+        due.
+
+        Entries of 0 and -1 in tables are none.
         """
         word = self._of.bits // 8
         for addr, size in self._of.init:

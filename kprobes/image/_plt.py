@@ -1,8 +1,8 @@
 """Stubs of procedure linkage tables: which of a file's own code leads to which import, as `f@plt`.
 
-A stub reads an import's address from a slot and goes there. Where its code names the slot the code
-is read; linkers for PowerPC leave names; SPARC's slots are the stubs; on MIPS an undefined symbol's
-value is its stub.
+A stub reads an import's address from a slot (a word of the GOT) and goes there. Where its code
+names the slot the code is read; linkers for PowerPC leave names; SPARC's slots are the stubs; on
+MIPS an undefined symbol's value is its stub.
 
 A finder of a machine (_x86_64 and so on) takes a section of stubs, and yields (address of a stub,
 its bytes, address of its slot).
@@ -45,8 +45,15 @@ _MIPS_STUB = 16  # bytes
 
 @frozen
 class PltTable:
-    """A section of stubs. start: its address. size: bytes of an entry, as its header says. got:
-    what DT_PLTGOT says. wide: 64 bits.
+    """A section of stubs.
+
+    Attributes:
+        code: the section's bytes.
+        start: link address of the section.
+        size: bytes of an entry, as its header says; 0 where that does not.
+        got: what DT_PLTGOT says: address of the GOT; 0 where there is none.
+        order: "little" or "big", of instructions.
+        wide: True: 64 bits.
     """
 
     code: bytes
@@ -57,7 +64,9 @@ class PltTable:
     wide: bool
 
     def words(self) -> list[int]:
-        """Return the code, as words of the guest's order."""
+        """Return the code as unsigned numbers of 4 bytes each, in the byte order of
+        instructions.
+        """
         return [
             int.from_bytes(self.code[at : at + 4], "big" if self.order == "big" else "little")
             for at in range(0, len(self.code) - 3, 4)
@@ -106,11 +115,19 @@ def plt_symbols(
 
 
 def _symbol(name: str, address: int, size: int, mode: int) -> Symbol:
+    """Return the symbol `NAME@plt` of a stub.
+
+    Args:
+        name: of the import.
+        address: of the stub, mode bits included.
+        size: bytes of the stub.
+        mode: mode bits of its code.
+    """
     return Symbol(f"{name}@plt", address - mode, size, mode=mode)
 
 
 def _tables(elf: Elf) -> Iterator[PltTable]:
-    """Yield the sections of stubs."""
+    """Yield the sections of stubs that a file has."""
     order = (
         "little"
         if elf.machine == AARCH64 or (elf.machine == ARM and elf.flags & 0x00800000)
@@ -190,8 +207,9 @@ def _aarch64(t: PltTable) -> Stubs:
 
 
 def _arm(t: PltTable) -> Stubs:
-    """Find stubs of the form add ip, pc, #a; add ip, ip, #b; [add ip, ip, #c;] ldr pc, [ip, #d]!, a
-    to c rotated bytes.
+    """Find stubs of the form add ip, pc, #a; add ip, ip, #b; [add ip, ip, #c;] ldr pc, [ip, #d]!
+
+    a to c are rotated bytes.
     """
     words = t.words()
     for n, first in enumerate(words):
@@ -207,7 +225,11 @@ def _arm(t: PltTable) -> Stubs:
 
 
 def _rotated(word: int) -> int:
-    """Return the immediate of an A32 data-processing instruction."""
+    """Return the immediate of an A32 data-processing instruction: a byte, rotated.
+
+    Args:
+        word: the instruction.
+    """
     value, by = word & 0xFF, word >> 7 & 30
     return (value >> by | value << 32 - by) & 0xFFFFFFFF
 

@@ -64,11 +64,29 @@ def relocatable(elf: Elf) -> Image:
 
 
 class _Layout:
-    """The addresses of the sections of a relocatable file: grouped by permissions, so that code and
-    data share no page.
+    """The addresses of the sections of a relocatable file, from 0 on; arrange() works them out.
+
+    Sections are grouped by permissions, so that code and data share no page.
+
+    Attributes:
+        members: index -> section, of those that are loaded.
+        tls: True where one has thread-local storage.
+        at: index of a section -> its address.
+        loads: the segments that the groups make.
+        slots, veneers: how many GOT slots and veneers relocations may ask for; set before
+            arrange().
+        got, veneers_at: addresses of the GOT and of the first veneer.
     """
 
     def __init__(self, elf: Elf) -> None:
+        """Find the sections that are loaded.
+
+        Args:
+            elf: the file.
+
+        Raises:
+            ImageError: there are none.
+        """
         self._elf = elf
         self.members = {n: s for n, s in enumerate(elf.sections) if s["sh_flags"] & _ALLOC}
         self.tls = any(s["sh_flags"] & _TLS for s in self.members.values())
@@ -84,8 +102,8 @@ class _Layout:
             )
 
     def arrange(self, entries: list[SymbolEntry]) -> list[SymbolEntry]:
-        """Give every section that is loaded an address, and room to the GOT, veneers and common
-        symbols.
+        """Give every section that is loaded an address, and make room for the GOT, veneers and
+        commons.
 
         Args:
             entries: the symbol table, in the file's order.
@@ -98,7 +116,7 @@ class _Layout:
         return [self._moved(n, e) for n, e in enumerate(entries)]
 
     def _group(self, perms: str, entries: list[SymbolEntry]) -> None:
-        """Give addresses to the sections with these permissions, and to what goes with them; add a
+        """Give addresses to the sections with some permissions, and to what goes with them; add a
         Load.
 
         "rw" begins with the GOT and ends with common symbols; veneers stand at the end of "rx".
@@ -137,8 +155,9 @@ class _Layout:
             self.loads.append(Load(start, bytes(data), end - start, perms))
 
     def _moved(self, n: int, e: SymbolEntry) -> SymbolEntry:
-        """Return a symbol with its address for its value; where its section is not loaded, with
-        section "none".
+        """Return a symbol's entry with its address for its value.
+
+        Where its section is not loaded the entry's section becomes "none".
 
         Args:
             n: index in the symbol table.
@@ -155,7 +174,11 @@ class _Layout:
         )
 
     def _alignment(self, asked: int) -> int:
-        """Return an alignment, 1 for 0; raise ImageError where it is too large."""
+        """Return an alignment in bytes as it is, 1 for 0.
+
+        Raises:
+            ImageError: it is too large.
+        """
         if asked > _MAX_ALIGNMENT:
             raise ImageError(
                 f"{self._elf.name}: a section asks for an alignment of {asked:#x} bytes",
@@ -164,8 +187,11 @@ class _Layout:
         return max(1, asked)
 
     def _checked(self, end: int) -> int:
-        """Return an address; raise ImageError where it is beyond the memory that an image may ask
-        for.
+        """Return an address as it is, after a check that it is within the memory that an image may
+        have.
+
+        Raises:
+            ImageError: it is not.
         """
         if end > LIMIT:
             raise ImageError(
@@ -176,12 +202,18 @@ class _Layout:
 
 
 def _perms(section: Any) -> str:
+    """Return the permissions of a section's memory: "r", and "w" and "x" where they hold."""
     return "r" + "w" * bool(section["sh_flags"] & _WRITE) + "x" * bool(section["sh_flags"] & _EXEC)
 
 
 def _small_data_first(member: tuple[int, Any]) -> tuple[bool, bool, int]:
-    """Return the key by which sections are sorted: data that code reaches with 16 bits from the GOT
-    stands next to it; what has no bytes in the file comes last.
+    """Return the key by which sections are sorted.
+
+    Data that code reaches with 16 bits from the GOT comes first, so that it is next to the GOT;
+    what has no bytes in the file comes last.
+
+    Args:
+        member: (index of the section, the section).
     """
     n, section = member
     small = section.name.startswith((".toc", ".got", ".sdata", ".sbss", ".lit"))
@@ -189,13 +221,16 @@ def _small_data_first(member: tuple[int, Any]) -> tuple[bool, bool, int]:
 
 
 def _mips_pairs(relocations: list[Relocation], entries: list[SymbolEntry]) -> list[Relocation]:
-    """Return the relocations of a section with whole addends: those in place are cut in two halves.
+    """Join the addends of a section's relocations, which MIPS files cut in two halves.
 
     The low half of a HI16's addend stands at the next LO16 for the same symbol.
 
     Args:
-        relocations: of one section, in order.
+        relocations: of one section, in order, with the halves as addends.
         entries: the symbol table.
+
+    Returns:
+        The relocations with whole addends, in the same order.
     """
     low: dict[int, int] = {}
     found = []

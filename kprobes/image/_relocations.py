@@ -1,4 +1,8 @@
-"""Relocation types by machine and number, and their application."""
+"""Relocation types by machine and number, and their application.
+
+A row says of a type what is computed (formula) and where the value goes (field); _types has the
+rows as text.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,10 @@ _CALLS_BY_VENEER = (MIPS, PPC64)
 
 
 def apply(rows: list[RelocationRow], x: RelocationSite) -> None:
-    """Compute a relocation's value and write it; calls of an absent weak symbol are left alone.
+    """Compute a relocation's value and write it into the image's memory.
 
-    Of MIPS's composed types each takes the result of the one before as its addend.
+    A call of an absent weak symbol is left alone. Of MIPS's composed types each takes the result of
+    the one before as its addend.
 
     Args:
         rows: the rows of its type, one or more.
@@ -43,7 +48,7 @@ def _row(
     machine: int,
     bits: int,
 ) -> RelocationRow:
-    """Return the row of a relocation type, with what follows from its formula.
+    """Make the row of a relocation type, with the flags that follow from its formula.
 
     Args:
         name: as the supplement prints it.
@@ -73,8 +78,11 @@ def _row(
 
 @functools.cache
 def table(machine: int, bits: int) -> dict[int, RelocationRow]:
-    """Return relocation type -> row of an e_machine whose addresses have `bits` bits; {} where it
-    is not known here.
+    """Return the relocation types of a machine: number -> row.
+
+    Args:
+        machine: e_machine; {} is returned where it is not known here.
+        bits: of an address.
     """
     prefix, text = TABLES.get(machine, ("", ""))
     known: dict[int, RelocationRow] = {}
@@ -97,14 +105,16 @@ def table(machine: int, bits: int) -> dict[int, RelocationRow]:
 
 
 def rows(machine: int, bits: int, kind: int) -> list[RelocationRow]:
-    """Return the rows of a relocation's type: one, or up to three where MIPS composes them; []
-    where it is not known.
+    """Return the rows of a relocation type: one, or up to three where MIPS composes them.
 
     Args:
         machine: e_machine.
         bits: of an address.
         kind: the type as the file has it; MIPS: of three bytes; SPARC V9: with a second addend
             above.
+
+    Returns:
+        [] where the type is not known.
     """
     known = table(machine, bits)
     kinds = [kind & 0xFF if machine == SPARCV9 else kind]

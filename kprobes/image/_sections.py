@@ -20,10 +20,11 @@ _EXTENDED = 0xFFFF  #: SHN_XINDEX: a number that has no room in the file's heade
 
 
 class SectionedElf(ELFFile):  # type: ignore[misc]
-    """An ELF file whose sections are found by their headers.
+    """An ELF file of pyelftools whose sections are found by their headers, without reading all of
+    them.
 
     Attributes:
-        data: the file.
+        data: contents of the file.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -61,10 +62,10 @@ class SectionPlace(NamedTuple):
 
     Attributes:
         name: of the section.
-        type: SHT of it.
+        type: sh_type, a number.
         address: link address in memory.
         offset: in the file.
-        size: bytes of it; in the file as well, but for one that has nothing there.
+        size: bytes in memory, and in the file but for SHT_NOBITS.
     """
 
     name: bytes
@@ -74,23 +75,24 @@ class SectionPlace(NamedTuple):
     size: int
 
     def contents(self, data: bytes) -> bytes:
-        """Return the section's bytes, in the file that has it; they may be compressed.
+        """Return the section's bytes as they are in the file, where they may be compressed.
 
         Args:
-            data: the file.
+            data: contents of the file that has the section.
         """
         return b"" if self.type == _NO_BITS else data[self.offset : self.offset + self.size]
 
 
 def section_places(data: bytes) -> list[SectionPlace]:
-    """Return where the sections of an ELF file are: what pyelftools says, in a hundredth of its
-    time.
+    """Return where the sections of an ELF file are, by their numbers.
+
+    It takes a hundredth of pyelftools' time.
 
     Args:
-        data: the file.
+        data: contents of the file.
 
     Raises:
-        ValueError, struct.error, IndexError: it is none, or damaged.
+        ValueError, struct.error, IndexError: it is no ELF file, or damaged.
     """
     if data[:4] != b"\x7fELF" or data[4] not in (1, 2) or data[5] not in (1, 2):
         raise ValueError("no ELF file")

@@ -12,8 +12,9 @@ from ._values import Segment
 
 
 def merge(loads: Sequence[Load], page: int) -> tuple[Segment, ...]:
-    """Return page-aligned, disjoint segments; a page that two of them share has the permissions of
-    both.
+    """Join LOAD segments to page-aligned, disjoint ones.
+
+    A page that two of them share has the permissions of both.
 
     Args:
         loads: bytes at link addresses, which may share pages.
@@ -42,9 +43,9 @@ def merge(loads: Sequence[Load], page: int) -> tuple[Segment, ...]:
 
 
 def _bytes(loads: Iterable[Load], start: int, end: int) -> bytes:
-    """Return what a file has in [start, end): its bytes, and zeros between segments.
+    """Return what segments have in [start, end): their bytes, and zeros between segments.
 
-    It is shorter where no segment reaches `end`: the rest is zeros, too.
+    The result is shorter where no segment reaches `end`: the rest is zeros, too.
 
     Args:
         loads: the segments; a later one lies over an earlier one.
@@ -61,16 +62,18 @@ def _bytes(loads: Iterable[Load], start: int, end: int) -> bytes:
 
 
 def up(value: int, align: int) -> int:
-    """Return the next multiple of `align`."""
+    """Return a value rounded up to a multiple of `align`."""
     return -(-value // align) * align
 
 
 def with_addends(raw: Iterable[Relocation], memory: ImageMemory, elf: Elf) -> Iterator[Relocation]:
-    """Yield the relocations with an addend each; RELR's get the type of a relative relocation.
+    """Yield relocations with an addend each, read from memory where it stands in place.
+
+    RELR's (type -1) get the type of a relative relocation.
 
     Args:
         raw: as the file has them.
-        memory: read where the addend stands in place.
+        memory: contents of the file at link addresses.
         elf: the file.
     """
     relative = next(

@@ -51,14 +51,26 @@ def build_id(data: bytes) -> str:
 
 
 def _section(data: bytes, name: bytes) -> SectionPlace | None:
-    """Return where a file's section of a name is; None: it has none, or is damaged."""
+    """Return where a section of a file is.
+
+    Args:
+        data: contents of an ELF file.
+        name: of the section.
+
+    Returns:
+        None: the file has no such section, or is damaged.
+    """
     with suppress(*_DAMAGE):
         return next((each for each in section_places(data) if each.name == name), None)
     return None
 
 
 def debug_link(data: bytes) -> tuple[str, int] | None:
-    """Return (name, CRC) of the file that .gnu_debuglink names; None where there is none."""
+    """Return (name, CRC-32) of the file that .gnu_debuglink names; None where there is none.
+
+    Args:
+        data: contents of the ELF file.
+    """
     section = _section(data, b".gnu_debuglink")
     if section is None:
         return None
@@ -70,15 +82,24 @@ def debug_link(data: bytes) -> tuple[str, int] | None:
 
 
 def has_dwarf(data: bytes) -> bool:
-    """Tell whether a file has types, variables and lines."""
+    """Return True where a file has DWARF: types, variables and lines.
+
+    Args:
+        data: contents of an ELF file.
+    """
     with suppress(*_DAMAGE):
         return any(each.name in _DWARF for each in section_places(data))
     return False
 
 
 def packed_symbols(data: bytes) -> bytes:
-    """Return the ELF file in .gnu_debugdata, whose symbols a stripped file lacks; b"" where there
-    is none, or it is damaged.
+    """Return the ELF file that a stripped one has packed in .gnu_debugdata, for its symbols.
+
+    Args:
+        data: contents of the stripped file.
+
+    Returns:
+        Contents of the packed one; b"" where there is none, or it is damaged.
     """
     import lzma
 
@@ -91,8 +112,10 @@ def packed_symbols(data: bytes) -> bytes:
 
 
 def is_of_same_build(one: bytes, other: bytes) -> bool:
-    """Tell whether two files are the same program: by their build-ids, or where neither has one by
-    the address and size of their code.
+    """Return True if two files are the same program, so that one's debug information is the
+    other's.
+
+    Build-ids decide; where neither has one, the address and size of their code.
 
     Args:
         one: contents of an ELF file.
@@ -112,11 +135,11 @@ def _text(data: bytes) -> tuple[int, int] | None:
 
 
 def candidates(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Iterator[str]:
-    """Yield where a file's debug information may be, as gdb looks for it.
+    """Yield the paths where a file's debug information may be, as gdb looks for it.
 
     Args:
-        data: the file.
-        path: of it; "": not known.
+        data: contents of the file.
+        path: of the file; "": not known.
         folders: that have debug information for all files.
     """
     identity = build_id(data)
@@ -136,15 +159,17 @@ def candidates(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Iter
 def find_separate(
     data: bytes, path: str, folders: Sequence[str] = FOLDERS, mapped: bool = False
 ) -> tuple[str, bytes] | None:
-    """(path, contents) of the file with another one's debug information; None where there is none
-    of the same build.
+    """Find the file with another one's debug information.
 
     Args:
-        data: the file that lacks it.
-        path: of that; "": not known.
+        data: contents of the file that lacks it.
+        path: of that file; "": not known.
         folders: that have debug information for all files.
-        mapped: a large file in one of `folders`, where packages are installed by renaming, may be
+        mapped: True: a large file in one of `folders`, where packages are installed by renaming, is
             mapped and not read.
+
+    Returns:
+        (path, contents); None where there is no file of the same build.
     """
     link = debug_link(data)
     for candidate in candidates(data, path, folders):
@@ -168,7 +193,7 @@ def _contents(file: BinaryIO, mapped: bool) -> Any:
 
     Args:
         file: the file.
-        mapped: a large one is mapped.
+        mapped: True: a large file is mapped.
     """
     if mapped and os.fstat(file.fileno()).st_size >= _LARGE:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -178,9 +203,14 @@ def _contents(file: BinaryIO, mapped: bool) -> Any:
 def fetched(identity: str, servers: Sequence[str]) -> bytes:
     """Return the debug information of a build, from debuginfod servers, or what was fetched before.
 
+    What a server gives is kept on disk.
+
     Args:
-        identity: the build-id.
-        servers: their addresses, such as those in DEBUGINFOD_URLS.
+        identity: the build-id, in hexadecimal.
+        servers: their addresses, such as those in DEBUGINFOD_URLS; they are asked in this order.
+
+    Returns:
+        Contents of an ELF file.
 
     Raises:
         ImageError: no server has it.

@@ -16,7 +16,7 @@ NEARER = "place the image and what it imports nearer to each other, or build it 
 
 
 class ImageMemory:
-    """The image's bytes at their addresses.
+    """The image's bytes at their addresses, which relocations read and write.
 
     Attributes:
         regions: (address, size in memory, bytes from the file), by address; what is beyond the
@@ -37,36 +37,46 @@ class ImageMemory:
         self._image = image
 
     def read(self, addr: int, size: int, little: bool | None = None) -> int:
-        """Return the unsigned number at an address; raise ImageError outside the image.
+        """Return the unsigned number at an address.
 
         Args:
             addr: of the first byte.
             size: bytes.
-            little: True: little-endian; None: in the image's byte order.
+            little: True: little-endian; False: big-endian; None: in the image's byte order.
+
+        Raises:
+            ImageError: the bytes are outside the image.
         """
         data, at = self._find(addr, size)
         return int.from_bytes(data[at : at + size], self._order(little))
 
     def write(self, addr: int, size: int, value: int, little: bool | None = None) -> None:
-        """Store the low `size` bytes of a number; raise ImageError outside the image.
+        """Store the low `size` bytes of a number.
 
         Args:
             addr: of the first byte.
             size: bytes.
             value: the number; higher bits are dropped.
-            little: True: little-endian; None: in the image's byte order.
+            little: True: little-endian; False: big-endian; None: in the image's byte order.
+
+        Raises:
+            ImageError: the bytes are outside the image.
         """
         data, at = self._find(addr, size)
         number = value & (1 << 8 * size) - 1
         data[at : at + size] = number.to_bytes(size, self._order(little))
 
     def write_words(self, words: Iterable[tuple[int, int]], size: int) -> None:
-        """Store many numbers, as write() does one; mostly of one region, whose bounds are then
-        looked up once.
+        """Store many numbers in the image's byte order.
+
+        It is quicker than write() where most are in one region.
 
         Args:
             words: (address, number), in the order in which they are stored.
             size: bytes of each, 4 or 8.
+
+        Raises:
+            ImageError: an address is outside the image.
         """
         word = struct.Struct(f"{'<' if self.little else '>'}{_LETTERS[size]}")
         mask = (1 << 8 * size) - 1
@@ -80,14 +90,27 @@ class ImageMemory:
             word.pack_into(data, addr - start, value & mask)
 
     def _order(self, little: bool | None) -> Literal["little", "big"]:
-        """Return the byte order that read() and write() are asked for; None: the image's."""
+        """Return the byte order to use: "little" or "big".
+
+        Args:
+            little: True or False; None: the image's.
+        """
         if little is None:
             little = self.little
         return "little" if little else "big"
 
     def _find(self, addr: int, size: int) -> tuple[bytearray, int]:
-        """Return (bytes of the region, index of `addr` in them), made long enough for `size`
-        bytes.
+        """Return the bytes of the region that an address is in; they are made long enough first.
+
+        Args:
+            addr: the address.
+            size: bytes that are needed from there on.
+
+        Returns:
+            (bytes of the region, index of the address in them).
+
+        Raises:
+            ImageError: the bytes are outside the image.
         """
         i = bisect.bisect_right(self._starts, addr) - 1
         start, room, data = self.regions[i] if i >= 0 else (0, 0, bytearray())
@@ -129,6 +152,10 @@ class Binder(Protocol):
     """The values that formulas need besides place, symbol and addend.
 
     Attributes:
+        memory: the image's, relocated in place.
+        image: names the image in errors.
+        bias: run address less link address.
+        got, gp, toc: addresses that the formulas' GOT, GP and TOC stand for.
         hi20: address of a RISC-V high part -> the value that it holds.
     """
 
@@ -147,13 +174,20 @@ class Binder(Protocol):
         """Return the address of a GOT slot that holds `content`."""
 
     def veneer(self, target: int, kind: str) -> int:
-        """Return the address of code that goes on to a target; kinds are in _veneers."""
+        """Return the address of code that jumps to a target.
+
+        Args:
+            target: run address, with the Thumb bit.
+            kind: of the code, a key of _veneers.CODE.
+        """
 
     def code(self, x: RelocationSite) -> int:
-        """Return the address where a direct call of the site's symbol lands."""
+        """Return the address that a direct call of the site's symbol is to jump to."""
 
     def describe(self, x: RelocationSite) -> int:
-        """First word of the descriptor of a thread-local variable; it writes the second one."""
+        """Write the second word of a thread-local variable's descriptor, and return the first
+        one.
+        """
 
     def ifunc(self, resolver: int) -> int:
         """Return the address of the function that the resolver at this address chooses."""
@@ -161,7 +195,16 @@ class Binder(Protocol):
 
 @define
 class RelocationSite:
-    """A relocation being computed: place p, addend a; extra is SPARC's second addend."""
+    """A relocation that is being computed.
+
+    Attributes:
+        p: run address of the field that it writes.
+        a: the addend.
+        target: what its symbol means.
+        binder: gives the other values that formulas need.
+        row: its type.
+        extra: SPARC's second addend.
+    """
 
     p: int
     a: int
@@ -172,16 +215,16 @@ class RelocationSite:
 
     @property
     def sum(self) -> int:
-        """S + A."""
+        """S + A: the symbol's address plus the addend."""
         return self.target.address + self.a
 
     @property
     def thumb_sum(self) -> int:
-        """(S + A) | T."""
+        """(S + A) | T: the symbol's address plus the addend, with bit 0 set for Thumb code."""
         return self.sum | self.target.thumb
 
     def refuse(self, reason: str, hint: str) -> ImageError:
-        """Return the error that refuses this relocation.
+        """Return (not raise) the error that refuses this relocation.
 
         Args:
             reason: ends the sentence "relocation NAME to SYMBOL ...".
@@ -199,18 +242,36 @@ class RelocationField(Protocol):
     """The bits in memory that a value goes to."""
 
     def read(self, memory: ImageMemory, p: int) -> int:
-        """Return the value in place."""
+        """Return the value that stands in the field at run address `p`."""
 
     def write(self, x: RelocationSite, value: int) -> None:
-        """Put the value in place; raises ImageError where it does not fit."""
+        """Write a value into the field of a relocation.
+
+        Args:
+            x: the relocation; x.p is the field's address.
+            value: its value.
+
+        Raises:
+            ImageError: it does not fit.
+        """
 
 
 @frozen
 class RelocationRow:
-    """A relocation type. name: as the supplement prints it. calls: it is a direct call or jump.
-    late: it is computed after the others. slots: it makes a GOT slot. veneers: it may need a
-    veneer. tls: it is thread-local. plain: it makes a whole address the sum of two or three
-    numbers, which is all that most entries of a large library do.
+    """A relocation type.
+
+    Attributes:
+        name: as the supplement prints it.
+        formula: what is computed, in _types' notation.
+        field: where the value goes.
+        compute: (relocation site) -> the value.
+        calls: it is a direct call or jump.
+        late: it is computed after the others.
+        slots: it makes a GOT slot.
+        veneers: it may need a veneer.
+        tls: it is thread-local.
+        plain: it makes a whole address the sum of two or three numbers, which is all that most
+            entries of a large library do.
     """
 
     name: str

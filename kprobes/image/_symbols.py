@@ -23,8 +23,10 @@ MARKED = (ARM, AARCH64, RISCV)  #: their symbol tables tell code from data
 def symbols_of(
     elf: Elf, entries: Iterable[SymbolEntry], segments: tuple[Segment, ...]
 ) -> tuple[Symbol, ...]:
-    """Return the functions and objects, each (name, address) once; of several versions only the
-    default one keeps the plain name.
+    """Return the functions and objects that symbol tables name, each (name, address) once.
+
+    Of several versions of a symbol only the default one keeps the plain name; others are
+    NAME@VERSION.
 
     Args:
         elf: the file.
@@ -67,8 +69,9 @@ def symbols_of(
 
 
 def _naming(elf: Elf, entries: Iterable[SymbolEntry]) -> Iterator[SymbolEntry]:
-    """Yield the entries that name code or data of this file: no sections, files, registers, marks
-    of the assembler, imports.
+    """Yield the entries that name code or data of this file.
+
+    Sections, files, registers, marks of the assembler and imports are left out.
 
     Args:
         elf: the file.
@@ -89,13 +92,15 @@ def _naming(elf: Elf, entries: Iterable[SymbolEntry]) -> Iterator[SymbolEntry]:
 def data_of(
     elf: Elf, entries: Iterable[SymbolEntry], segments: tuple[Segment, ...]
 ) -> tuple[tuple[int, int], ...]:
-    """Return (start, end) of data amid code: from a mark $d to the next mark of code; () where the
-    machine has no marks.
+    """Return (start, end) of data amid code: from a mark $d to the next mark of code.
 
     Args:
         elf: the file.
         entries: of all its symbol tables.
         segments: its memory; only marks in executable segments count.
+
+    Returns:
+        Link addresses; () where the machine has no marks.
     """
     if elf.machine not in MARKED:
         return ()
@@ -111,6 +116,9 @@ def data_of(
 
 
 def _is_mark(e: SymbolEntry) -> bool:
+    """Return True for an entry with which an assembler marks where code or data begins: $a, $t, $d,
+    $x.
+    """
     return e.name[:2] in ("$a", "$t", "$d", "$x") and e.type == "STT_NOTYPE"
 
 
@@ -132,14 +140,16 @@ def _mode(elf: Elf, e: SymbolEntry, kind: str, marks: list[tuple[int, str]]) -> 
 
 
 def _arm_marks(elf: Elf, entries: Iterable[SymbolEntry]) -> list[tuple[int, str]]:
-    """Return sorted (address, "a", "t" or "d") where ARM code, Thumb code and data begin; [] on
-    other machines.
+    """Return where ARM code, Thumb code and data begin, by the assembler's marks.
 
     For labels without a type they are the only sign of the mode.
 
     Args:
         elf: the file.
         entries: of all its symbol tables.
+
+    Returns:
+        Sorted (address, "a", "t" or "d"); [] on other machines.
     """
     if elf.machine != ARM:
         return []
@@ -151,7 +161,11 @@ def _arm_marks(elf: Elf, entries: Iterable[SymbolEntry]) -> list[tuple[int, str]
 
 
 def imports_of(entries: Iterable[SymbolEntry]) -> dict[str, Import]:
-    """Return the undefined symbols by name."""
+    """Return the undefined symbols: name -> import.
+
+    Args:
+        entries: of a symbol table.
+    """
     kinds: dict[str | int, str] = {"STT_FUNC": "func", "STT_LOOS": "func", "STT_OBJECT": "object"}
     return {
         e.name: Import(

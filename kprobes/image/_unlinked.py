@@ -21,8 +21,9 @@ _LINKED: Final = (b"\2\0", b"\3\0", b"\0\2", b"\0\3")
 
 @define
 class _Binder:
-    """Binder for the relocations of debug sections, which need addresses and addends only: there is
-    no GOT, and no code.
+    """Binder for the relocations of debug sections, which need addresses and addends only.
+
+    There is no GOT, and no code.
     """
 
     memory: ImageMemory
@@ -59,11 +60,14 @@ class _Binder:
 
 
 def renumbered(elf: Elf, entries: list[SymbolEntry]) -> bytes:
-    """Return a relocatable file with other symbol values; b"" where it has no debug information.
+    """Return a relocatable file with the values in its symbol table replaced.
 
     Args:
         elf: the file.
         entries: its symbols, with the values to put in, in the file's order.
+
+    Returns:
+        The file's bytes; b"" where it has no debug information.
     """
     section = next((s for s in elf.sections if s["sh_type"] == "SHT_SYMTAB"), None)
     if section is None or not elf.has_debug:
@@ -77,10 +81,10 @@ def renumbered(elf: Elf, entries: list[SymbolEntry]) -> bytes:
 
 
 def linked(data: bytes) -> bytes:
-    """Return a relocatable file with its debug sections relocated, as a linker leaves them; any
-    other file as it is.
+    """Return a file with its debug sections relocated, as a linker leaves them.
 
-    Sections stay at address 0, and what is relative to a place in them counts from there.
+    Only a relocatable file is changed. Sections stay at address 0, and what is relative to a place
+    in them counts from there.
 
     Args:
         data: contents of the file, as renumbered() returns them.
@@ -137,14 +141,13 @@ def _relocated(elf: Elf, data: bytes, found: list[Relocation], entries: list[Sym
 
 
 def _replace(out: bytearray, elf: Elf, n: int, content: bytes) -> None:
-    """Put a section's bytes into the file; those of a section that was compressed go to the file's
-    end.
+    """Replace a section's bytes in a file; those of a compressed section are put at the file's end.
 
     Args:
         out: the file, which is changed.
         elf: the file as it was.
         n: index of the section.
-        content: the section's bytes, not compressed.
+        content: the section's new bytes, not compressed.
     """
     section: Any = elf.sections[n]
     if not section["sh_flags"] & _COMPRESSED:

@@ -20,16 +20,23 @@ SPECIAL = ("_GLOBAL_OFFSET_TABLE_", "_gp_disp", "_gp", "__gnu_local_gp", ".TOC."
 
 
 def page_size(machine: int) -> int:
-    """Return the bytes of the smallest page of an e_machine; segments are cut and merged at
-    multiples of it.
+    """Return the bytes of the smallest page; segments are cut and merged at multiples of it.
+
+    Args:
+        machine: e_machine of the file.
     """
     return _PAGES.get(machine, 0x1000)
 
 
 @frozen(kw_only=True)
 class Segment:
-    """Memory to map. addr and memsz (bytes) are multiples of the page size; what is beyond `data`
-    is zero. perms: of "rwx".
+    """Memory to map.
+
+    Attributes:
+        addr: a multiple of the page size.
+        data: its first bytes; memory beyond them is zero.
+        memsz: bytes in memory, a multiple of the page size.
+        perms: those of "rwx" that hold.
     """
 
     addr: int
@@ -40,8 +47,13 @@ class Segment:
 
 @frozen(kw_only=True)
 class TlsBlock:
-    """An image's template of thread-local storage: `filesz` bytes at link address `addr`, then
-    zeroes up to `memsz`.
+    """An image's template of thread-local storage, which each thread gets a copy of.
+
+    Attributes:
+        addr: link address of the template.
+        filesz: bytes that are copied from there.
+        memsz: bytes of the block; what is beyond `filesz` is zero.
+        align: of the block, in bytes.
     """
 
     addr: int
@@ -52,8 +64,13 @@ class TlsBlock:
 
 @frozen(kw_only=True)
 class Import:
-    """An undefined symbol. kind: "func", "object" or "" where the file does not say. size: bytes,
-    of objects, or 0.
+    """An undefined symbol.
+
+    Attributes:
+        name: of the symbol.
+        weak: True: it may stay undefined.
+        kind: "func", "object" or "" where the file does not say.
+        size: bytes, of objects; else 0.
     """
 
     name: str
@@ -64,8 +81,12 @@ class Import:
 
 @frozen(kw_only=True)
 class Copy:
-    """Bytes of another image: after everything is mapped, copy `size` bytes from address `frm` to
-    `to`.
+    """Bytes of another image that are to be copied after everything is mapped.
+
+    Attributes:
+        to: run address to which they go.
+        frm: run address where they are.
+        size: bytes.
     """
 
     to: int
@@ -110,10 +131,17 @@ class Placed:
 
 
 def memory_of(segments: Iterable[Segment], base: int, order: str, name: str) -> ImageMemory:
-    """Return the segments' bytes, `base` bytes above their addresses."""
+    """Return an image's bytes as memory that relocations can be read from and written to.
+
+    Args:
+        segments: of the image.
+        base: bytes that are added to their addresses.
+        order: "little" or "big".
+        name: names the image in errors.
+    """
     return ImageMemory(((s.addr + base, s.memsz, s.data) for s in segments), order, name)
 
 
 def segment_at(segments: Iterable[Segment], addr: int) -> Segment | None:
-    """Return the segment that covers an address."""
+    """Return the segment that covers an address; None: none does."""
     return next((s for s in segments if s.addr <= addr < s.addr + s.memsz), None)

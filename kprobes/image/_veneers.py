@@ -1,6 +1,7 @@
 """Veneers: code between a call and a target that is far away, of another mode, or of another image.
 
-Each function returns [(bytes, value)] to be stored one after the other.
+Each function (_arm, _thumb ...) takes the target's run address, mode bits included, and returns
+[(bytes, value)]: numbers to be stored one after the other, which are the veneer's code.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ SIZES = {ARM: 8, MIPS: 16, PPC64: 48}  #: bytes of the longest veneer, a multipl
 
 
 def _arm(target: int) -> list[tuple[int, int]]:
-    """ldr pc, [pc, #-4]: bit 0 of the word selects the mode."""
+    """Return the veneer for ARM code: ldr pc, [pc, #-4], then the target; its bit 0 selects the
+    mode.
+    """
     return [(4, 0xE51FF004), (4, target)]
 
 
 def _thumb(target: int) -> list[tuple[int, int]]:
-    """ldr.w pc, [pc, #0]"""
+    """Return the veneer for Thumb code: ldr.w pc, [pc, #0], then the target."""
     return [(2, 0xF8DF), (2, 0xF000), (4, target)]
 
 
 def _mips(target: int) -> list[tuple[int, int]]:
-    """Return the veneer lui t9; addiu t9; jr t9; nop: position-independent functions find their GOT
-    from t9.
+    """Return the veneer lui t9; addiu t9; jr t9; nop.
+
+    Position-independent functions find their GOT from t9.
     """
     return [
         (4, 0x3C190000 | (target + 0x8000 >> 16 & 0xFFFF)),
@@ -48,15 +52,18 @@ def _load_r12(value: int) -> list[int]:
 
 
 def _elfv2(target: int) -> list[tuple[int, int]]:
-    """Return the veneer std r2, 24(r1); r12 = target; mtctr r12; bctr: the global entry point makes
-    its TOC from r12.
+    """Return the veneer std r2, 24(r1); r12 = target; mtctr r12; bctr.
+
+    The target is a global entry point, which makes its TOC from r12.
     """
     return [(4, word) for word in (0xF8410018, *_load_r12(target), 0x7D8903A6, 0x4E800420)]
 
 
 def _elfv1(target: int) -> list[tuple[int, int]]:
-    """Return the veneer of a descriptor: std r2, 40(r1); r12 = descriptor; ld r0, 0(r12); mtctr r0;
-    ld r2, 8(r12); ld r11, 16(r12); bctr.
+    """Return the veneer that calls by a descriptor, whose address is `target`.
+
+    It is std r2, 40(r1); r12 = descriptor; ld r0, 0(r12); mtctr r0; ld r2, 8(r12); ld r11, 16(r12);
+    bctr.
     """
     return [
         (4, word)

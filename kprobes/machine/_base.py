@@ -1,8 +1,13 @@
 """The contract between the core and an execution engine.
 
-The core never runs the guest. The engine runs it, and delivers reports to the Sink; at a report
-regs.pc is the address of the site, whatever the engine's own idea of pc was. `Machine` is what
-every engine has; `Powers` is what only some have, each a value or None. Begin there.
+The core never runs the guest. The engine runs it, and delivers reports to the Sink, which is the
+core; at a report regs.pc is the address of the site, whatever the engine's own idea of pc was.
+`Machine` is what every engine has; `Powers` is what only some have, each a value or None. Begin
+there.
+
+A slot is memory of the core's where a probed instruction is executed out of its place. A call site
+is an address in a call area to which the core's jumps lead: there the engine calls a service (a
+function in Sink.services), or does the usual work of a hit without the core.
 """
 
 from __future__ import annotations
@@ -43,7 +48,7 @@ class Fault:
 
 
 class Patched(Protocol):
-    """Bytes of the core's in guest text, and what they cover."""
+    """A patch in guest text: bytes of the core's (`new`), and the text that they cover (`old`)."""
 
     @property
     def new(self) -> bytes: ...
@@ -52,7 +57,7 @@ class Patched(Protocol):
 
 
 class Sink(Protocol):
-    """Receives an engine's reports: the core.
+    """Receives an engine's reports: the core. The engine calls these methods.
 
     Attributes:
         services: address in a call area -> what to call, in place, before the instruction there.
@@ -62,7 +67,7 @@ class Sink(Protocol):
     services: dict[int, Callable[[Regs], None]]
 
     def close(self) -> None:
-        """Restore the guest: the machine is about to be closed."""
+        """Restore the guest, since the machine is about to be closed."""
 
     def trap(self, regs: Regs) -> bool:
         """Serve a breakpoint that the guest is about to execute at regs.pc.
@@ -72,20 +77,29 @@ class Sink(Protocol):
         """
 
     def exact(self, on: bool) -> None:
-        """Have each instruction executed at its own address or in a slot, once.
+        """Have each instruction executed one at a time, at its own address or in a slot.
+
+        A run that counts instructions needs this.
 
         Args:
-            on: True where a run that counts instructions begins, False where it has ended.
+            on: True where such a run begins, False where it has ended.
         """
 
     def starting(self, target: int) -> None:
-        """Prepare for an outermost run, which begins at `target`. Nothing runs: text may be
-        changed.
+        """Prepare for an outermost run. Called before it begins: nothing runs, text may be changed.
+
+        Args:
+            target: address where the run begins, mode bits included.
         """
 
     def sent(self, target: int) -> None:
-        """Note that in the middle of a run the guest is sent to `target`: by a nested run, or
-        otherwise, but not by a handler of a hit.
+        """Note that the guest is sent elsewhere in the middle of a run, but not by a handler of a
+        hit.
+
+        A nested run does that as it begins.
+
+        Args:
+            target: address where the guest goes, mode bits included.
         """
 
     def ended(self) -> None:
@@ -104,18 +118,34 @@ class Sink(Protocol):
         """
 
     def abandon(self, regs: Regs, pc: int) -> None:
-        """Note that the guest leaves the displaced instruction at `pc`, which is not executed: that
-        hit never ends.
+        """Note that the guest leaves a displaced instruction without executing it: that hit never
+        ends.
+
+        Args:
+            regs: the registers of the CPU.
+            pc: address of the displaced instruction.
         """
 
     def home(self, pc: int) -> int | None:
-        """Return the original address of the instruction that runs in a slot at `pc`; None: `pc` is
-        in no slot.
+        """Return the original address of the instruction that runs in a slot.
+
+        Args:
+            pc: address in the slot.
+
+        Returns:
+            None: `pc` is in no slot.
         """
 
     def waits(self, regs: Regs) -> int | None:
-        """Return the target of a branch whose delay slot runs out of line at regs.pc; None: no such
-        slot runs there. It is known until fault() is called.
+        """Return the target of the branch whose delay slot runs out of line at regs.pc.
+
+        It is known until fault() is called.
+
+        Args:
+            regs: the registers of the CPU.
+
+        Returns:
+            None: no delay slot runs there.
         """
 
     def ours(self, pc: int) -> bool:
@@ -125,23 +155,45 @@ class Sink(Protocol):
         """Return True if a breakpoint of the core's stands at `pc`."""
 
     def original(self, addr: int, data: bytes) -> bytes:
-        """Return `data`, read at `addr`, without the core's own patches in it."""
+        """Return memory as it would be without the core's patches.
+
+        Args:
+            addr: address that the data was read at.
+            data: what was read.
+        """
 
     def copied(self, pc: int) -> str:
-        """Say what of the core's the guest has copied with its text, and has failed for at `pc`;
-        "": nothing.
+        """Say what of the core's the guest has copied with its text, if it has failed because of
+        that.
+
+        Args:
+            pc: where the guest has failed.
+
+        Returns:
+            A sentence for the error; "": the failure has another cause.
         """
 
     def in_turn(self) -> None:
-        """Note that from now on threads stop one at a time, at jumps of the core's alone
-        (Reporting.in_turn).
+        """Note that from now on threads stop one at a time, at the core's jumps alone.
+
+        Reporting.in_turn is True then.
         """
 
     def unloading(self, start: int, end: int) -> None:
-        """Let go of probes in guest memory [start, end), which is about to be unmapped."""
+        """Make the probes in a range of guest memory GONE, as the range is about to be unmapped.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+        """
 
     def protected(self, start: int, end: int) -> None:
-        """Note that the permissions of [start, end) have changed."""
+        """Note that the permissions of a range of guest memory have changed.
+
+        Args:
+            start: address of the first byte.
+            end: address behind the last byte.
+        """
 
     # for snapshots, which put the guest back between runs:
 
@@ -153,45 +205,67 @@ class Sink(Protocol):
         """Return the core's patches in guest text now: address -> patch."""
 
     def under_way(self) -> Any | None:
-        """Return the calls being followed now, for resume(), by task, and their `trampoline`; None:
-        there are none.
+        """Return the calls being followed now, for a snapshot; None: there are none.
+
+        Returns:
+            What resume() takes; it has `trampoline` and, by task, the calls.
         """
 
     def cannot_resume(self, calls: object | None) -> str:
-        """Say why resume() is refused for these calls; "": it is not."""
+        """Return why resume() would be refused for some calls; "": it would not.
+
+        Args:
+            calls: returned by under_way(); None: no call was followed.
+        """
 
     def resume(self, calls: object | None) -> None:
-        """Follow these calls, and no others: the guest is again what it was when under_way()
-        returned them.
+        """Follow the calls of a snapshot, and no others.
+
+        Called as the guest goes back to the snapshot.
+
+        Args:
+            calls: returned by under_way() as the snapshot was taken; None: no call was followed.
         """
 
 
 class HostProgram(Protocol):
-    """Code of this process's own machine that a call site may run.
+    """A compiled program in this process's own machine code that a call site may run.
 
     Attributes:
         address: of its environment, 64-bit words in host memory: the first is the address of the
             code, which is called with the environment's address by the host's C ABI; the second is
-            the machine's while the program is at a call site. Nobody else has the same environment.
+            the machine's while the program is at a call site. No other program has the same
+            environment.
     """
 
     @property
     def address(self) -> int: ...
     @property
     def asks(self) -> bool:
-        """True if it may call Python."""
+        """True if the program may call Python."""
 
 
 class BuiltIn(Protocol):
-    """A program that a machine comes with."""
+    """A program of the machine's own that serves hits or follows calls at a call site without the
+    core.
+
+    CallsInPlace.program_at() takes it as `last`.
+    """
 
     def room(self, calls: int) -> None:
-        """Make room for `calls` more calls that begin there; at first there is none."""
+        """Let the program follow more calls that begin at its call site; at first it may follow
+        none.
+
+        Args:
+            calls: how many more.
+        """
 
     @property
     def returns(self) -> int:
-        """Number of those calls that have returned since it was put there, and ran programs
-        only.
+        """Number of calls that have returned without the core, since the program was put at a call
+        site.
+
+        Only calls count whose returns run programs.
         """
 
 
@@ -202,14 +276,14 @@ Rest = Callable[[Regs, Any, Any, "BaseException | None"], None]
 
 @frozen(kw_only=True)
 class UsualHit:
-    """A hit that one handler serves: the machine may call it.
+    """A hit that one handler serves: the machine may call that handler by itself, without the core.
 
     Attributes:
         address: what regs.pc shows meanwhile.
         probe: the first argument of `handler`.
-        handler: handler(probe, regs); usually it returns something false, and changes no probe
-            here.
-        rest: what to do if it did otherwise.
+        handler: (probe, registers); usually it returns a false value, and changes no probe at this
+            address.
+        rest: called where the handler did otherwise: finishes the hit.
     """
 
     address: int
@@ -220,8 +294,9 @@ class UsualHit:
 
 @frozen(kw_only=True)
 class UsualEntry(UsualHit):
-    """A function's entry whose handler is asked whether the call is followed: a false result says
-    yes.
+    """A function's entry at which the machine asks a handler whether it follows the call.
+
+    A false result says yes.
 
     Attributes:
         pool: instances that no call has; the last one becomes this call's, and the first argument
@@ -235,14 +310,14 @@ class UsualEntry(UsualHit):
 
 @frozen(kw_only=True)
 class UsualReturn:
-    """The return of a call that the machine follows. regs.pc shows where it returns to.
+    """The return of a call that the machine follows. regs.pc shows where the call returns to.
 
     Attributes:
-        probe: whose turn it is.
-        handler: handler(instance, regs); its result means nothing. None: returns are only counted.
+        probe: whose handler it is.
+        handler: (instance, registers); its result means nothing. None: returns are only counted.
         pool, held: as at the entry; where none is held the last of the pool becomes the call's.
         asked: True where the entry's handler is asked, and so an instance is held.
-        rest: what to do if the handler has raised, or sent the guest elsewhere.
+        rest: called where the handler has raised or sent the guest elsewhere: finishes the return.
     """
 
     probe: Any
@@ -255,16 +330,17 @@ class UsualReturn:
 
 @frozen(kw_only=True)
 class UsualTrap:
-    """A breakpoint that stands for a lone probe.
+    """A breakpoint of a lone probe whose hits the machine may serve by itself, without the core.
 
     Attributes:
         address: of the probed instruction.
-        slot: where that is executed, mode bits included; None: nowhere. `before` is there then, and
-            its `rest` serves a hit whose handler does not send the guest elsewhere.
-        slot_end: address of the breakpoint behind it; None: the slot goes back by itself.
+        slot: where the instruction is executed, mode bits included; None: nowhere. Then `before` is
+            not None, and its `rest` serves a hit whose handler does not send the guest elsewhere.
+        slot_end: address of the breakpoint behind the instruction in the slot; None: the slot leads
+            back by itself.
         next: where the guest goes on, mode bits included.
         before: the pre-handler; None: there is none.
-        after: the post-handler, called as handler(probe, regs, 0); its `address` is that of the
+        after: the post-handler, called with (probe, registers, 0); its `address` is that of the
             next instruction.
         point, probes: what the control block shows while the slot runs.
     """
@@ -280,7 +356,7 @@ class UsualTrap:
 
 
 class ServedTrap(Protocol):
-    """A breakpoint that the machine serves."""
+    """A breakpoint whose hits the machine serves by itself."""
 
     def take_hits(self) -> int:
         """Return the number of hits served since the last call of this method."""
@@ -290,15 +366,15 @@ class ServedTrap(Protocol):
         """Number of hits served since take_hits() was last called."""
 
     def end(self) -> None:
-        """Report the breakpoint to the core again."""
+        """Have hits of the breakpoint reported to the core again."""
 
 
 class Hits(Protocol):
-    """The usual hits, served by the machine without the core.
+    """The machine's power to serve usual hits without the core.
 
     Attributes:
         paused: its first item is not 0 while all hits are left to the services.
-        traps: True if breakpoints can be served.
+        traps: True if hits of breakpoints can be served.
     """
 
     paused: Sequence[int]
@@ -307,7 +383,9 @@ class Hits(Protocol):
     def begin(
         self, block: Any, idle: object, active: object, stepped: object, settled: object
     ) -> None:
-        """Serve hits for a control block.
+        """Take the control block that is to be changed while hits are served.
+
+        Called as a Kprobes begins.
 
         Args:
             block: made by kprobes.native.quick.
@@ -318,11 +396,23 @@ class Hits(Protocol):
         """
 
     def trap(self, usual: UsualTrap) -> ServedTrap:
-        """Serve a breakpoint. Only where `traps` is True."""
+        """Serve the hits of a breakpoint from now on. Only where `traps` is True.
+
+        Args:
+            usual: the breakpoint.
+
+        Returns:
+            Counts the hits, and ends the service.
+        """
 
     def hit(self, usual: UsualHit) -> BuiltIn:
-        """Return a program that serves this usual hit at a call site: program_at() takes it as
-        `last`.
+        """Make a program that serves a usual hit at a call site.
+
+        Args:
+            usual: the hit.
+
+        Returns:
+            The program: CallsInPlace.program_at() takes it as `last`.
         """
 
     def check_targets(self, now: bool) -> None:
@@ -334,16 +424,20 @@ class Hits(Protocol):
         """
 
     def pause(self, now: bool) -> None:
-        """Have every hit, and every followed call, served by the services, or by the machine again.
+        """Stop or go on serving hits and following calls; meanwhile the services do it.
 
         Args:
-            now: True: by the services, from now on; False: by the machine again.
+            now: True: the services do it from now on; False: the machine again.
         """
 
 
 class Following(Protocol):
-    """Built-in programs that follow calls from a function's entry to its return, and the calls that
-    they share.
+    """The machine's power to follow calls from a function's entry to its return without the core.
+
+    The programs that do it share a list of the calls.
+
+    Attributes:
+        idle: (sequence, number): while no call is followed, sequence[0] == number.
     """
 
     # a number, and what it is while no call is followed: looked at on every hit
@@ -352,10 +446,11 @@ class Following(Protocol):
     def enter(
         self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None
     ) -> BuiltIn:
-        """Return a program for a call site at which a function begins: it makes the function's
-        calls return to leave()'s call site.
+        """Make a program for a call site at a function's entry: it has the function's calls
+        followed.
 
-        What is out of the ordinary is left to the service.
+        They return to leave()'s call site. A call that is out of the ordinary is left to the
+        service.
 
         Args:
             returned: the return handler that is called when such a call returns, or the programs
@@ -365,16 +460,21 @@ class Following(Protocol):
         """
 
     def leave(self, target: int) -> BuiltIn:
-        """Return a program for the one call site to which followed calls return; it serves them,
-        and leaves what is out of the ordinary to the service.
+        """Make a program for the call site to which followed calls return: it sends them to their
+        callers.
+
+        It runs the return handler or programs first. A return that is out of the ordinary is left
+        to the service.
 
         Args:
             target: address to which calls return, mode bits included.
         """
 
     def take(self) -> list[tuple[int, int, int]]:
-        """Take over the calls being followed, oldest first: (call site, stack pointer at entry,
-        return address).
+        """Hand over the calls being followed: afterwards the machine follows none of them.
+
+        Returns:
+            (call site, stack pointer at entry, true return address) of each, oldest first.
         """
 
 
@@ -404,33 +504,40 @@ class StackWalk(Protocol):
     walk: Callable[[Regs, int], tuple[int, ...] | None]
 
     def keeper(self, plain: Callable[[Regs], tuple[int, ...]]) -> Callable[[Regs], tuple[int, ...]]:
-        """Return a function that walks, and calls `plain` where walk() gives None."""
-
-    def forget(self, files: object, changes: int) -> None:
-        """Forget all rows.
+        """Return a function that walks the stack, and calls another one where walk() gives None.
 
         Args:
-            files, changes: what these attributes of the symbols are: rows hold until they are
-                others.
+            plain: (registers) -> the stack in the same form.
+
+        Returns:
+            (registers) -> pc and return addresses.
+        """
+
+    def forget(self, files: object, changes: int) -> None:
+        """Forget all rows, as symbols have changed.
+
+        Args:
+            files, changes: what these attributes of the symbols are now: rows that are put from now
+                on hold until the attributes change again.
         """
 
     def put(
         self, pc: int, step: Step | None, known: bool, outermost: bool, entry: bool | None
     ) -> None:
-        """Give an address a row.
+        """Say how the caller of the function at an address is found: give the address a row.
 
         Args:
             pc: the address.
             step: the way to the caller; None: it is none of the usual kind.
-            known: there is call frame information.
-            outermost: a function there has no caller.
-            entry: a function begins there; None: it was not looked at. Where there is call frame
-                information it does not matter.
+            known: True: there is call frame information.
+            outermost: True: a function there has no caller.
+            entry: True: a function begins there; None: it was not looked at. Where there is call
+                frame information it does not matter.
         """
 
 
 class StackWalking(Protocol):
-    """Walks stacks without the core."""
+    """The machine's power to walk stacks without the core."""
 
     def begin(
         self,
@@ -440,13 +547,13 @@ class StackWalking(Protocol):
         above: int,
         points: Container[int],
     ) -> StackWalk:
-        """Return what walks stacks.
+        """Make a walk for the stacks of the guest.
 
         Args:
-            calls: stacks are seen through these.
+            calls: a return address that these have replaced is shown as it was.
             symbols: the machine's.
             look: called with an address that has no row, and before the first walk after the
-                symbols' files or changes have become others: gives it one, by put().
+                symbols' files or changes have become others: gives the address a row, by put().
             above: bytes from a canonical frame address to the caller's stack pointer register.
             points: addresses that are probed. Of these alone it is asked whether a function begins
                 there.
@@ -535,40 +642,43 @@ class RecordedHit:
 
 
 class HitRecording(Protocol):
-    """Records hits of events without calling Python functions."""
+    """The machine's power to record hits of events without calling Python functions."""
 
     def taker(
         self, hit: RecordedHit, plain: Callable[[Any, Regs], None]
     ) -> Callable[[Any, Regs], None] | None:
-        """Make a handler of hits, or of returns.
+        """Make a handler that writes a record at each hit, or at each return.
 
         Args:
             hit: what it records.
-            plain: a handler that does the same, for what is not usual: what cannot be read, guest
-                tasks.
+            plain: (probe or instance, registers): a handler that does the same, for what is not
+                usual: what cannot be read, guest tasks.
 
         Returns:
-            None: nothing but `plain` can do it.
+            (probe or instance, registers): the handler. None: nothing but `plain` can do it.
         """
 
     def saver(
         self, numbers: Sequence[RecordedNumber], plain: Callable[[Any, Regs], None]
     ) -> Callable[[Any, Regs], None] | None:
-        """Make an entry handler of a return probe, which keeps numbers as data["saved"] of the
-        call, for "saved" numbers of a taker.
+        """Make an entry handler of a return probe that fetches numbers for the record of the
+        return.
+
+        It keeps them as data["saved"] of the call, for "saved" numbers of a taker.
 
         Args:
             numbers: what is fetched at the entry.
-            plain: a handler that does the same, for what is not usual.
+            plain: (instance, registers): a handler that does the same, for what is not usual.
 
         Returns:
-            None: nothing but `plain` can do it.
+            (instance, registers): the handler. None: nothing but `plain` can do it.
         """
 
 
 class Clock(Protocol):
-    """A number that grows by one with each instruction of the guest's own, from a start() to as
-    many stop().
+    """A count of the guest's own instructions; it grows between start() and stop().
+
+    Calls of start() and stop() nest. Calling the clock returns the count.
     """
 
     @property
@@ -614,8 +724,13 @@ class MarkedMemory(Protocol):
         """Why accesses cannot be reported; "": they can."""
 
     def map(self, size: int) -> int:
-        """Map zeroed memory that the guest may read and write, and return its address. Raises
-        NoMemory.
+        """Map zeroed memory that the guest may read and write, and return its address.
+
+        Args:
+            size: bytes.
+
+        Raises:
+            NoMemory: there is no room.
         """
 
     def watch(self, start: int, marks: memoryview, report: Watched) -> Callable[[], None]:
@@ -628,18 +743,23 @@ class MarkedMemory(Protocol):
         Args:
             start: address of the first byte that has a mark.
             marks: a byte for each of the guest's; the caller may change them at any time.
-            report: as in Watching.watch_at().
+            report: (registers, address, bytes, what is written; None: a read): called at an access.
 
         Returns:
-            What ends it.
+            () ends the reports.
 
         Raises:
             Unsupported: `unwatchable` says why.
         """
 
     def keep_books(self, books: Books) -> Callable[[], None]:
-        """Have books go back with the guest, when it goes back to a snapshot. Returns what ends
-        it.
+        """Have books go back with the guest, when the guest goes back to a snapshot.
+
+        Args:
+            books: an object whose `books` are saved with each snapshot, and set again.
+
+        Returns:
+            () ends this.
         """
 
 
@@ -655,7 +775,7 @@ class CallsInPlace(Protocol):
     of pc.
 
     Such instructions stand in call areas: memory of the library's own, to which jumps lead from
-    text.
+    text. Their addresses are call sites.
 
     Attributes:
         call_area: bytes of an area.
@@ -670,7 +790,7 @@ class CallsInPlace(Protocol):
         """True if program_at() works."""
 
     def jumps(self, programs: Sequence[Any] | None, mode: int) -> bool:
-        """Return True if a jump may lead to a call site.
+        """Return True if a jump in guest text may lead to a call site.
 
         Args:
             programs: what is to run there; None: the core is called.
@@ -678,10 +798,13 @@ class CallsInPlace(Protocol):
         """
 
     def map_calls(self, near: int) -> int:
-        """Map an executable area near an address, aligned to its size, and return its address.
+        """Map an executable area for call sites, aligned to its size, and return its address.
 
-        Each instruction executed there is reported by Sink.services first; the sink may move the
-        guest.
+        Before each instruction that is executed there the engine calls the address's function in
+        Sink.services, which may move the guest.
+
+        Args:
+            near: address that the area is to be near to.
 
         Raises:
             NoMemory: there is no room.
@@ -691,43 +814,51 @@ class CallsInPlace(Protocol):
         """Unmap an area from map_calls()."""
 
     def call_at(self, addr: int) -> None:
-        """Call Sink.services at a call site, an address in an area that is a multiple of 8, and run
-        no programs there.
+        """Have the engine call the service of a call site (Sink.services), and run no programs
+        there.
 
-        The service is there, or about to be.
+        Args:
+            addr: the call site, a multiple of 8 in an area. Its service is in Sink.services, or
+                will be before the guest comes there.
         """
 
     def program_at(self, addr: int, programs: Sequence[Any], last: BuiltIn | None = None) -> None:
-        """Count a call site's executions and run programs there, in turn, calling nobody, until
-        call_at().
+        """Have programs run at a call site, in turn, instead of the service, until call_at().
 
-        Executions in a run inside another one, and those that are out of the ordinary, are left to
-        the service.
+        Executions are counted. Those in a run inside another one, and those that are out of the
+        ordinary, are left to the service.
 
         Args:
             addr: the call site.
             programs: HostPrograms, or what else was compiled for the machine's view; empty:
                 executions are only counted.
-            last: one of `Following`'s or `Hits`', which runs after them.
+            last: a program of the machine's own, made by `Following` or `Hits`, which runs after
+                them.
         """
 
     def count(self, addr: int) -> int:
-        """Tell how often a call site was executed without its service being called."""
+        """Return how often a call site was executed without its service being called."""
 
     def ran(self, addr: int) -> bool:
-        """Return True if the service of a call site, which is called now, is called for a hit whose
-        programs have run already, as the call is not to be followed.
+        """Return True if programs have already run for the hit that a call site's service is called
+        for.
+
+        Then only the call is still to be followed, by the service. Called in the service.
+
+        Args:
+            addr: the call site.
         """
 
     def serve_here(self, addr: int, programs: Sequence[Any]) -> Callable[[], None] | None:
-        """Make an instruction in text a call site itself, for these programs: no jump leads there.
+        """Make an instruction in guest text a call site itself, for programs: no jump leads there.
 
         Args:
             addr: the instruction, which the guest may not write.
             programs: what runs there.
 
         Returns:
-            What ends it; None: it is none, and a jump has to lead to one.
+            () ends the call site. None: the instruction cannot be one, and a jump has to lead to
+            one.
         """
 
 
@@ -741,10 +872,11 @@ class Watching(Protocol):
             start: address of the first byte.
             size: bytes.
             access: "r", "w" or "rw"; "x": the guest executes instructions that begin there.
-            report: called with the access; for "x" with the instruction's address and size.
+            report: (registers, address, bytes, what is written; None: a read or execution): called
+                at an access; for "x" with the instruction's address and size.
 
         Returns:
-            What ends it.
+            () ends the reports.
 
         Raises:
             Unsupported: the engine cannot.
@@ -762,7 +894,7 @@ class Watching(Protocol):
 
 
 class BlockCounting(Protocol):
-    """The power to tell of the blocks of guest code that are executed."""
+    """The machine's power to count the blocks of guest code that are executed."""
 
     def count_blocks(
         self, wanted: Callable[[int], bool] | None = None, arcs: bool = False
@@ -770,8 +902,9 @@ class BlockCounting(Protocol):
         """Count the blocks that are executed from now on.
 
         Args:
-            wanted: asked once about each block, by its address; None: all are counted.
-            arcs: edges are counted one by one, too.
+            wanted: (address of a block) -> True where it is counted; asked once about each block.
+                None: all are counted.
+            arcs: True: edges between blocks are counted one by one, too.
         """
 
 
@@ -795,8 +928,15 @@ class GuestText(Protocol):
         """Return True if the guest may execute at an address."""
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """Map executable pages, one behind the other, as close to `near` as there is room, and
-        return their address.
+        """Map executable pages of the library's own, one behind the other, and return their
+        address.
+
+        Args:
+            near: address that they are to be as close to as there is room; None: anywhere.
+            pages: how many.
+
+        Raises:
+            NoMemory: there is no room.
         """
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
@@ -807,7 +947,7 @@ class GuestText(Protocol):
         """Loaded images: name -> (start, end)."""
 
     def regions(self) -> list[tuple[int, int]]:
-        """List guest memory that is mapped, as far as is known: (start, end), by address."""
+        """Return the guest memory that is mapped, as far as is known: (start, end), by address."""
 
 
 class Processors(Protocol):
@@ -841,7 +981,7 @@ class Reporting(Protocol):
 
     @property
     def busy(self) -> Busy:
-        """Held by the thread that runs the machine, or changes its probes."""
+        """The machine's lock. A thread has it while it runs the machine, or changes its probes."""
 
     @property
     def in_turn(self) -> bool:
@@ -853,8 +993,13 @@ class Reporting(Protocol):
         """Deliver reports to `sink` from now on; None: deliver none."""
 
     def stop_at(self, addr: int) -> None:
-        """Report trap() when the guest is about to execute the breakpoint at `addr`, until
-        release(): something else takes its place.
+        """Report the breakpoint at an address by Sink.trap(), when the guest is about to execute
+        it.
+
+        Until release(): then something else takes the breakpoint's place.
+
+        Args:
+            addr: the address; the core has written the breakpoint there.
         """
 
     def release(self, addr: int) -> None:
@@ -871,8 +1016,10 @@ class Running(Protocol):
         """
 
     def invoke(self, target: int) -> None:
-        """Run guest code at `target` with the registers as they are until it returns; then put all
-        registers back.
+        """Run guest code until it returns, then put all registers back. Called inside a hit.
+
+        Args:
+            target: address of the code, which starts with the registers as they are.
         """
 
 
@@ -904,13 +1051,14 @@ class Powers(Protocol):
 
     @property
     def host_view(self) -> HostCodeView | None:
-        """The guest as code of the host's sees it; None: only built-in programs run at call
-        sites.
+        """How this process's own code finds the guest's registers and memory.
+
+        None: only built-in programs run at call sites.
         """
 
     @property
     def guest_view(self) -> GuestCodeView | None:
-        """The guest as its own code sees it; None: no programs run in the guest."""
+        """How code in the guest finds registers and memory; None: no programs run in the guest."""
 
     @property
     def watching(self) -> Watching | None:
@@ -943,7 +1091,7 @@ class Machine(GuestText, Processors, Reporting, Running, Powers, Protocol):
 
 
 def watching_of(machine: Machine) -> Watching:
-    """Return the machine's power to report accesses.
+    """Return the machine's power to report accesses to memory.
 
     Raises:
         Unsupported: it has none.
@@ -957,7 +1105,7 @@ def watching_of(machine: Machine) -> Watching:
 
 
 def blocks_of(machine: Machine) -> BlockCounting:
-    """Return the machine's power to tell of blocks.
+    """Return the machine's power to count blocks of code.
 
     Raises:
         Unsupported: it has none.

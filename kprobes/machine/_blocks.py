@@ -1,4 +1,6 @@
-"""The contract's words about blocks of guest code, and about what a machine does not do."""
+"""A part of the contract with engines: counts of blocks of guest code, and powers that a machine
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,20 @@ class BlockCounts(Protocol):
 
     @property
     def edges(self) -> memoryview:
-        """65,536 counters of a byte."""
+        """65,536 counters of a byte: a bitmap of edges between blocks, as fuzzers have it."""
 
     def arcs(self) -> list[tuple[int, int, int]]:
-        """(block left, block entered, how often) of edges; none where edges are not counted one by
-        one.
+        """Return (address of the block left, of the block entered, how often) of each edge.
+
+        [] where edges are not counted one by one.
         """
 
     def rows(self, addresses: list[int]) -> list[tuple[int, int, int]]:
-        """(address, bytes, how often) of blocks that were found."""
+        """Return (address, bytes, how often it was executed) of blocks.
+
+        Args:
+            addresses: of blocks, from `found`.
+        """
 
     def reset(self) -> None:
         """Set all counts back to zero."""
@@ -44,7 +51,10 @@ def refuses(reason: str, hint: str) -> Callable[..., Any]:
 
     Args:
         reason: text of the error.
-        hint: what to do instead.
+        hint: what to do instead; the error has it.
+
+    Returns:
+        A function that takes any arguments.
     """
 
     def refuse(*args: Any, **more: Any) -> Any:

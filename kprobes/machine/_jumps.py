@@ -1,4 +1,4 @@
-"""Code in the guest to which jumps lead from its text."""
+"""Programs in the guest: compiled code to which jumps lead from the guest's text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import Protocol
 
 
 class GuestProgram(Protocol):
-    """Code of the guest's own that the detour of a machine without call sites in place may run.
+    """A program compiled to the guest's own code, for machines that cannot call the host at a call
+    site.
+
+    A probe's detour runs it in the guest.
 
     Attributes:
         entry: address of the code, a function of (environment, frame); see machine.detours.
-        environment: its address.
-        reads: registers that must be in the frame.
+        environment: address of the program's data.
+        reads: names of the registers that must be in the frame.
         runs: how often it has run.
-        text: the code; it may run elsewhere.
+        text: the code; it may run at another address.
     """
 
     @property

@@ -87,7 +87,7 @@ _ATOMIC = {10: Atomic.OPENS, 11: Atomic.CLOSES}
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """Decode an instruction of PAPER, as Arch.decode does.
+    """Decode an instruction of PAPER.
 
     Args:
         code: bytes from `addr` on; more than the instruction's may be there.
@@ -132,10 +132,26 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def _simulate(simulate: Callable[[Regs, Insn], int], insn: Insn, regs: Regs) -> int:
+    """Execute an instruction by its function: Insn.simulate is this with the first two filled in.
+
+    Args:
+        simulate: (registers, instruction) -> the next pc.
+        insn: the instruction.
+        regs: the CPU's registers.
+    """
     return simulate(regs, insn)
 
 
 def _back(frm: int, to: int) -> bytes:
+    """Return PAPER's jump to an absolute address.
+
+    Args:
+        frm: address of the jump; not used.
+        to: the address.
+
+    Raises:
+        OutOfReach: it is beyond 64 KiB.
+    """
     if not 0 <= to < 1 << 16:
         raise OutOfReach("PAPER has 16-bit addresses", address=to, hint="stay below 64 KiB")
     return b"\x10" + to.to_bytes(2, "little")
@@ -146,6 +162,7 @@ def _set_lr(regs: Regs, target: int) -> None:
 
 
 def _restore_lr(regs: Regs, sp: int, target: int) -> None:
+    """Put a true return address into the link register; `sp` is not used."""
     regs["lr"] = target
 
 

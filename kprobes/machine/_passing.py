@@ -17,7 +17,10 @@ BELOW = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
 
 
 class ArgumentMemory(Protocol):
-    """The guest's memory as arguments of calls need it: buffers and strings are copied there."""
+    """The guest's memory as arguments of calls need it: buffers and strings are copied there.
+
+    alloc(size) returns the address of new guest memory, which free() takes back.
+    """
 
     arch: Arch
 
@@ -28,8 +31,10 @@ class ArgumentMemory(Protocol):
 
 
 class Passing:
-    """The arguments of one call: checked when it is made, copied by set_up(), given back by
-    finish().
+    """The arguments of one guest call.
+
+    They are checked when the object is made, copied to the guest by set_up() before the call, and
+    copied back and freed by finish() after it.
     """
 
     def __init__(self, memory: ArgumentMemory, arguments: Sequence[Argument]) -> None:
@@ -37,7 +42,8 @@ class Passing:
 
         Args:
             memory: the guest's, where buffers and strings will be copied to.
-            arguments: as UnicornMachine.call() takes them.
+            arguments: integers, None (0), text and buffers; what is in a bytearray afterwards is
+                copied back.
 
         Raises:
             BadArgument: one cannot be passed.
@@ -99,13 +105,14 @@ class Passing:
             )
 
     def _sorted(self, abi: Abi) -> tuple[list[int], list[int]]:
-        """Return the arguments as words: (those for registers that take pointers only, all others).
-
-        The first list is empty where the ABI has no such registers. Buffers are copied into guest
-        memory.
+        """Return the arguments as words; buffers are copied into guest memory for that.
 
         Args:
             abi: the architecture's calling convention.
+
+        Returns:
+            (words for registers that take pointers only, all other words). The first list is empty
+            where the ABI has no such registers.
 
         Raises:
             Unsupported: there are more pointers than such registers.
@@ -120,7 +127,7 @@ class Passing:
         return pointers, [self._word(a) for a in self._arguments if not isinstance(a, apart)]
 
     def finish(self) -> None:
-        """Copy bytearrays back, and free the copies."""
+        """Copy bytearrays back from the guest, and free the copies there. Called after the call."""
         for addr, source, size in self._copies:
             if source is not None:
                 source[:] = self._memory.read(addr, size)
@@ -144,9 +151,9 @@ class Passing:
 
 
 def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
-    """Return a function that moves the stack pointer to where it stands at function entry.
+    """Return a function that moves the stack pointer to where it stands at a function's entry.
 
-    It does what Passing.set_up() does without arguments.
+    It is for calls without arguments, which it serves quicker than Passing.set_up().
 
     Args:
         memory: the guest's.

@@ -16,8 +16,8 @@ class RegisterPlace(Protocol):
     """The place of a register's value, for code of the host's.
 
     Attributes:
-        way: "cell", "window", "api", "pc", "none" or "python"; what the others mean with each is
-            said at the engine's.
+        way: how the value is reached: "cell", "window", "api", "pc", "none" or "python"; what the
+            others mean with each is said at the engine's.
         place: a distance in bytes, or the engine's number of the register.
         index: bytes behind where a pointer points.
         bits: of the value there.
@@ -51,17 +51,17 @@ class HostCodeView(Protocol):
     regs: Regs
 
     def where(self, name: str) -> RegisterPlace:
-        """Tell where a register's value is."""
+        """Return the place of a register's value, by the register's name."""
 
 
 class GuestCopies(Protocol):
-    """Copies in guest memory of objects of this process."""
+    """Copies in guest memory of objects of this process, kept the same around each run."""
 
     def push(self) -> None:
-        """Copy it into the guest, before that runs."""
+        """Copy the objects into the guest, before the guest runs."""
 
     def pull(self) -> None:
-        """Copy it back, after the guest has run."""
+        """Copy the objects back, after the guest has run."""
 
 
 class GuestCodeView(Protocol):
@@ -71,13 +71,13 @@ class GuestCodeView(Protocol):
         arch: the guest's architecture.
         saving: how a detour saves registers.
         copies: told before and after a run; None: nothing is copied.
-        code: (start, end) of programs there.
+        code: (start, end) of programs in guest memory.
         reads: True where programs may read memory: in a process, not in a kernel.
         read: (address, bytes) -> guest memory.
         write: (address, data): writes guest memory.
         alloc: (bytes) -> address of guest memory.
         fresh: (bytes) -> address of zeroed pages that are never taken back.
-        asked: (code) -> address of code that a program calls to ask Python.
+        asked: (code) -> address of the code in the guest, which a program calls to ask Python.
     """
 
     arch: Arch
@@ -93,11 +93,11 @@ class GuestCodeView(Protocol):
     def asked(self, code: bytes) -> int: ...
     @property
     def there(self) -> bool:
-        """True while there is a guest."""
+        """True while the guest still exists."""
 
     @property
     def several(self) -> bool:
         """True where the guest has several threads."""
 
     def readable(self) -> list[tuple[int, int]]:
-        """List (start, bytes) of memory that programs may read."""
+        """Return (start, bytes) of each stretch of memory that programs may read."""

@@ -1,4 +1,4 @@
-"""Objects that are closed: whatever they were good for is an error that says so."""
+"""Objects that are closed: every use of such an object raises MachineClosed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ OPERATORS = (
 
 
 def close(thing: object, keeps: frozenset[str] = frozenset()) -> None:
-    """Have every use of an object raise MachineClosed from now on: of its public attributes, and of
-    operators.
+    """Have every use of an object raise MachineClosed from now on.
+
+    Uses are of its public attributes, and operators.
 
     Args:
-        thing: the object; its class is replaced.
+        thing: the object; its class is replaced by a subclass that raises.
         keeps: names of public attributes that can still be used.
     """
     kind: Any = type(thing)  # hashable, as classes are
@@ -33,11 +34,11 @@ def close(thing: object, keeps: frozenset[str] = frozenset()) -> None:
 
 @cache
 def _closed(kind: type, keeps: frozenset[str]) -> type:
-    """Return a subclass of a class, whose objects raise MachineClosed for nearly every use.
+    """Make a subclass of a class, whose objects raise MachineClosed for nearly every use.
 
     Args:
         kind: the class.
-        keeps: attributes that can be used still. Names that begin with "_" can be, too.
+        keeps: names of attributes that can still be used. Names that begin with "_" can be, too.
     """
 
     def refuse(*_: Any) -> NoReturn:
@@ -48,8 +49,8 @@ def _closed(kind: type, keeps: frozenset[str]) -> type:
         others.
 
         Args:
-            name: of the method.
-            otherwise: the method of the class, for attributes that are kept.
+            name: of the method: "__getattribute__" or another.
+            otherwise: the class's own method, for attributes that are kept.
         """
 
         def access(self: object, attribute: str, *value: Any) -> Any:

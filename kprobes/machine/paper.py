@@ -1,5 +1,5 @@
-"""PaperMachine: a deterministic toy engine, for tests of the core and for reading. PAPER is in
-_paper_isa.py.
+"""PaperMachine: a deterministic toy engine, for tests of the core and for reading. PAPER, its
+instruction set, is in _paper_isa.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ EXIT = 0xE000
 
 
 class PaperCalls:
-    """The toy engine's calls in place: the power of machine._base.CallsInPlace.
+    """The toy engine's power to call the core in place (machine._base.CallsInPlace).
+
+    A call site is an address in a page of map_calls(). Before an instruction there is executed the
+    engine calls the address's service, a function of the core's in Sink.services.
 
     Attributes:
         call_area: bytes of an area: a page.
@@ -37,9 +40,10 @@ class PaperCalls:
     delays_in_calls = can_run = True
 
     def __init__(self, map_page: Callable[[int], int], unmap_page: Callable[[int], None]) -> None:
-        """Args:
-        map_page: (near) -> address of a new executable page.
-        unmap_page: (page): takes one away.
+        """
+        Args:
+            map_page: (near) -> address of a new executable page.
+            unmap_page: (page): unmaps one.
         """
         self._map_page = map_page
         self._unmap_page = unmap_page
@@ -48,23 +52,31 @@ class PaperCalls:
         self._counting: set[int] = set()  # where that is so now
 
     def jumps(self, programs: Sequence[object] | None, mode: int) -> bool:
-        """Return True: every call site is served in place."""
+        """Return True: a jump may lead to any call site. The arguments are not used."""
         return True
 
     def map_calls(self, near: int) -> int:
-        """Map a page in which each instruction is reported to Sink.services first."""
+        """Map a page for call sites, and return its address.
+
+        Args:
+            near: address that the page is to be near to.
+        """
         page = self._map_page(near)
         self.areas.add(page)
         return page
 
     def unmap_calls(self, area: int) -> None:
-        """Take a page from map_calls() away."""
+        """Unmap a page from map_calls()."""
         self.areas.discard(area)
         self._counting.difference_update(range(area, area + PAGE))
         self._unmap_page(area)
 
     def call_at(self, addr: int) -> None:
-        """Call the service at a call site again: it is looked up when it is due."""
+        """Have the service of a call site called again at each execution, after program_at().
+
+        Args:
+            addr: the call site; its service is looked up when the guest comes there.
+        """
         self._counting.discard(addr)
 
     def program_at(
@@ -81,30 +93,37 @@ class PaperCalls:
         self._counting.add(addr)
 
     def counts_at(self, pc: int) -> bool:
-        """Count an execution where that is all that happens; False elsewhere."""
+        """Count an execution, if the address is a call site where executions are only counted.
+
+        Args:
+            pc: address of the instruction that is about to be executed.
+
+        Returns:
+            True where it was counted.
+        """
         if pc not in self._counting:
             return False
         self._counts[pc] = self._counts.get(pc, 0) + 1
         return True
 
     def count(self, addr: int) -> int:
-        """Tell how often a call site's execution was only counted."""
+        """Return how often a call site was executed without its service being called."""
         return self._counts.get(addr, 0)
 
     def ran(self, addr: int) -> bool:
-        """Return False: no programs run here."""
+        """Return False: no programs run on this engine."""
         return False
 
     def serve_here(self, addr: int, programs: Sequence[object]) -> None:
-        """Return None: a call site is where a jump leads to."""
+        """Return None: an instruction in guest text cannot be a call site itself."""
 
 
 class PaperMachine:
-    """The toy engine: of PAPER, or of an instruction set that no other engine has.
+    """The toy engine: executes PAPER, or an instruction set that no other engine has, in Python.
 
     Attributes:
-        before: called with (machine, cpu) before each instruction; may change registers (an
-            interrupt, say).
+        before: called with (machine, number of the CPU) before each instruction; may change
+            registers (an interrupt, say).
         steps: instructions executed.
     """
 
@@ -191,6 +210,14 @@ class PaperMachine:
         return Regs(self, readers, writers, cpu)
 
     def _set(self, values: dict[str, int], name: str, mask: int, value: int) -> None:
+        """Set a register to a value, cut by `mask` to the register's width.
+
+        Args:
+            values: the CPU's registers, name -> value.
+            name: of the register.
+            mask: its greatest value.
+            value: the new value.
+        """
         values[name] = value & mask
 
     @property
@@ -206,6 +233,12 @@ class PaperMachine:
     # --- memory
 
     def _map(self, page: int, *, executable: bool) -> None:
+        """Map a page of zeros.
+
+        Args:
+            page: address of the page.
+            executable: True: the guest may execute there.
+        """
         self._pages[page] = bytearray(PAGE)
         if executable:
             self._code.add(page)
@@ -255,7 +288,15 @@ class PaperMachine:
         return b"".join(self._views(addr, size, "read"))
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory; GuestFault where it is not mapped, before anything is written."""
+        """Write guest memory.
+
+        Args:
+            addr: address of the first byte.
+            data: what to write.
+
+        Raises:
+            GuestFault: a page is not mapped. Nothing was written.
+        """
         at = 0
         for view in list(self._views(addr, len(data), "write")):
             view[:] = data[at : at + len(view)]
@@ -269,7 +310,7 @@ class PaperMachine:
 
     @property
     def modules(self) -> dict[str, tuple[int, int]]:
-        """No images are loaded here."""
+        """{}: no images are loaded here."""
         return {}
 
     def regions(self) -> list[tuple[int, int]]:
@@ -294,7 +335,12 @@ class PaperMachine:
         raise NoMemory("no free page", hint="unmap one")
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
-        """Take an executable page away."""
+        """Unmap a page.
+
+        Args:
+            page: address of the page.
+            pages: not used.
+        """
         del self._pages[page]
         self._code.discard(page)
 
@@ -309,22 +355,26 @@ class PaperMachine:
         self.unmap_code(page)
 
     def snapshot(self) -> dict[int, bytes]:
-        """Return every page as it is now."""
+        """Return a copy of memory: address of a page -> its bytes."""
         return {page: bytes(data) for page, data in self._pages.items()}
 
     # --- reports
 
     def report_to(self, sink: Sink | None) -> None:
-        """Deliver reports to `sink`; None: deliver none."""
+        """Deliver reports to `sink` from now on; None: deliver none.
+
+        Raises:
+            AlreadyRegistered: another sink gets them.
+        """
         if sink is not None and self.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self.sink = sink
 
     def stop_at(self, addr: int) -> None:
-        """Breakpoints arrive by themselves."""
+        """Do nothing: this engine reports every breakpoint in memory."""
 
     def release(self, addr: int) -> None:
-        """Breakpoints go by themselves."""
+        """Do nothing: this engine reports only breakpoints that are in memory."""
 
     exit_address = EXIT  #: where guest calls return to
 
@@ -370,6 +420,7 @@ class PaperMachine:
             regs.reported, regs.target = outer
 
     def _return_to_exit(self, regs: Regs) -> None:
+        """Set the return address at a function's entry so that the function returns to EXIT."""
         assert self.arch.linkage is not None
         regs.sp -= self.arch.linkage.pushed
         self.arch.linkage.set(regs, EXIT)
@@ -434,7 +485,14 @@ class PaperMachine:
                 self.sink.ended()
 
     def step(self, cpu: int = 0) -> None:
-        """Execute one instruction, or deliver one report."""
+        """Execute one instruction of a CPU, or deliver one report.
+
+        Args:
+            cpu: number of the CPU.
+
+        Raises:
+            GuestFault: the guest has failed, and no handler has handled that.
+        """
         values = self._values[cpu]
         if self.before is not None:
             self.before(self, cpu)
@@ -466,7 +524,7 @@ class PaperMachine:
             )
 
     def _moved(self, cpu: int) -> None:
-        """Send a CPU to where its registers say, if pc was written outside of any report.
+        """Set a CPU's pc to where its registers were sent outside of any report (Regs.target).
 
         Args:
             cpu: number of the CPU.
@@ -496,7 +554,13 @@ class PaperMachine:
         return self.read(pc, length)
 
     def _stops(self, cpu: int, pc: int, code: bytes) -> bool:
-        """Return True where a breakpoint is about to be executed."""
+        """Return True where a breakpoint is about to be executed.
+
+        Args:
+            cpu: number of the CPU.
+            pc: address of the instruction.
+            code: bytes that begin with it.
+        """
         if self._breaks is not None:
             return self._breaks(self._regs[cpu], self.arch.decode(code, pc))
         return any(code.startswith(trap) for trap in self._traps)
@@ -567,6 +631,15 @@ class PaperMachine:
             return regs.target is not None
 
     def _report(self, cpu: int, pc: int) -> bool:
+        """Report a breakpoint to the core.
+
+        Args:
+            cpu: number of the CPU.
+            pc: address of the breakpoint.
+
+        Returns:
+            False where it is none of the core's.
+        """
         with self._reporting(cpu, pc) as regs:
             return self.sink is not None and self.sink.trap(regs)
 

@@ -93,7 +93,8 @@ class CallsUnderWay:
     ) -> None:
         """Have the machine follow the calls of a function by itself while instances are free.
 
-        Programs the call site; from then on each hit there is served without the core's service.
+        The call site is programmed: from then on its service, a function of the core's, is called
+        only where a hit is out of the ordinary.
 
         Args:
             probes: the function's return probes, in the order in which they run at the entry.
@@ -143,9 +144,7 @@ class CallsUnderWay:
 
     @property
     def is_empty(self) -> bool:
-        """True while surely no call is followed: neither on CPU 0, nor of another task, nor by the
-        machine.
-        """
+        """True where surely no call is followed: by the machine, on CPU 0 or of another task."""
         return not self.own and len(self.tasks) == 1 and self.idle[0][0] == self.idle[1]
 
     def catch_up(self) -> None:

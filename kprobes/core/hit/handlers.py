@@ -58,6 +58,13 @@ class Handlers:
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, calls: CallsUnderWay) -> None:
+        """Make a control block for each CPU, and have the machine serve usual hits if it can.
+
+        Args:
+            rooms: the parts of the Kprobes.
+            optimizer: makes breakpoints jumps and back.
+            calls: the calls that return probes follow.
+        """
         self._rooms = rooms
         self._optimizer = optimizer
         self._calls = calls
@@ -76,8 +83,9 @@ class Handlers:
             rooms.displaced_changed()
 
     def pause_hits(self) -> None:
-        """Have the machine report all hits to the core. Called as an instruction begins in its
-        slot.
+        """Have the machine report all hits to the core.
+
+        Called as an instruction begins in its slot.
         """
         if self.hits is not None:
             self.hits.pause(True)
@@ -88,8 +96,8 @@ class Handlers:
         self.hits.pause(False)
 
     def abandon(self, cb: ControlBlock) -> None:
-        """End the CPU's hits whose instruction is in its slot: the guest has left the slot before
-        its end.
+        """End the CPU's hits whose instruction is in its slot, as the guest has left the slot
+        early.
 
         Their post-handlers do not run. A hit whose handler is running (HIT_ACTIVE, HIT_SSDONE)
         stays, and so do those around it.

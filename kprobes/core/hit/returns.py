@@ -94,8 +94,9 @@ class Returns:
         return more > 0
 
     def warn(self) -> None:
-        """Warn, once for each probe, that calls were not followed (ReturnMissed). Called between
-        runs.
+        """Warn, once for each probe, that calls were not followed (ReturnMissed).
+
+        For between runs.
         """
         while self.short:
             rp = self.short.pop()

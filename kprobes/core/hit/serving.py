@@ -17,8 +17,9 @@ from .handlers import Handlers
 
 
 class Serving:
-    """Decides who serves a call site. Asked whenever the probes of an optimized probepoint
-    change.
+    """Decides who serves a call site.
+
+    Asked whenever the probes of an optimized probepoint change.
     """
 
     def __init__(

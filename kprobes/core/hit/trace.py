@@ -149,6 +149,15 @@ class _StackWalk:
     def __init__(
         self, calls: CallsUnderWay, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int
     ) -> None:
+        """Begin a walk at a hit; nothing is read yet.
+
+        Args:
+            calls: the calls that return probes follow.
+            unwinder: has the call frame information.
+            machine: runs the guest.
+            regs: the registers at the hit.
+            limit: the most addresses, pc included.
+        """
         self._calls = calls
         self._unwinder = unwinder
         self._machine = machine

@@ -64,6 +64,13 @@ class TrapDriver:
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, returns: Returns) -> None:
+        """Make the parts that serve hits, and wire them together.
+
+        Args:
+            rooms: the parts of the Kprobes.
+            optimizer: makes breakpoints jumps and back.
+            returns: the entries of return probes.
+        """
         self._rooms = rooms
         self._sites = rooms.sites
         self._optimizer = optimizer

@@ -29,6 +29,13 @@ class Executed:
         executable: Callable[[int], bool],
         symbols: Symbols,
     ) -> None:
+        """
+        Args:
+            arch: the guest's architecture.
+            read: (address, bytes) -> original text, fewer bytes where memory ends.
+            executable: (address) -> True where the guest may execute.
+            symbols: the machine's; they say where text is.
+        """
         self._arch = arch
         self._read = read
         self._executable = executable

@@ -77,7 +77,7 @@ class Wanting:
 
 
 class Probepoint:
-    """An address and all that lives there.
+    """An address that has probes, and what the library has in guest memory for it.
 
     Attributes:
         address: mode bits stripped.
@@ -135,6 +135,19 @@ class Probepoint:
     )
 
     def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
+        """Make a probepoint that is not armed, and write the slot of its instruction if it needs
+        one.
+
+        Args:
+            rooms: the parts of the Kprobes.
+            insn: the original instruction.
+            symbol: name of the function; "" where unknown.
+            offset: bytes from its start.
+            module: name of the image; "" where unknown.
+
+        Raises:
+            OutOfReach, NoMemory: there is no room for the slot.
+        """
         self._rooms = rooms
         self.insn = insn
         self.address = insn.addr
@@ -430,8 +443,9 @@ class Probepoint:
             self.native = True
 
     def restore(self) -> None:
-        """Write the breakpoint over the jump. The detour stays allocated; the caller gives it
-        back.
+        """Write the breakpoint over the jump.
+
+        The detour stays allocated; the caller gives it back.
         """
         self._change(Change.RESTORE)
         assert self.patch is not None
@@ -540,8 +554,9 @@ class Probepoint:
             return None
 
     def give_back_slot(self) -> None:
-        """Give the slot back, to be freed when no CPU can be inside any more. For a second time:
-        nothing.
+        """Give the slot back, to be freed when no CPU can be inside any more.
+
+        For a second time: nothing.
         """
         if not self._owns_slot:
             return

@@ -60,6 +60,12 @@ class _Area:
     __slots__ = ("count", "end", "free", "fresh", "used")
 
     def __init__(self, start: int, count: int, size: int) -> None:
+        """
+        Args:
+            start: address of the area.
+            count: units that it has.
+            size: bytes of a unit.
+        """
         self.count = count
         self.end = start + count * size
         self.free: list[int] = []

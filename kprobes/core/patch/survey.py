@@ -75,8 +75,9 @@ class Survey:
         self.executed = Executed(arch, self._bytes, executable, symbols)
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
-        """Return the original instruction at an address. Whether a probe may be there is not looked
-        at.
+        """Return the original instruction at an address.
+
+        Whether a probe may be there is not looked at.
 
         Args:
             addr: the address.

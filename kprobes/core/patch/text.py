@@ -635,8 +635,9 @@ class Text:
         return sorted(self._patches.values(), key=lambda p: p.addr)
 
     def _holds(self, patch: Patch, addr: int, data: bytes) -> bool:
-        """Return True if bytes that were read from memory show a patch. The guest may have replaced
-        it.
+        """Return True if bytes that were read from memory show a patch.
+
+        The guest may have replaced it.
 
         Args:
             patch: the patch.

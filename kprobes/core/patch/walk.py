@@ -113,6 +113,13 @@ class Walk:
     )
 
     def __init__(self, source: WalkedText, start: int, end: int, mode: int) -> None:
+        """
+        Args:
+            source: the text.
+            start: address of the first instruction.
+            end: address that the walk must not go beyond.
+            mode: mode bits of the code.
+        """
         self._source = source
         self.start = start
         self.end = end

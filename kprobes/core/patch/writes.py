@@ -107,8 +107,8 @@ class Writes:
         return any(self._writable[page] for page in range(addr & -size, end, size))
 
     def _watch(self, addr: int) -> None:
-        """Watch the lines of text of a patch; lines become longer where there would be too many
-        watches.
+        """Watch the lines of text that a patch lies on; lines become longer where watches are too
+        many.
 
         Args:
             addr: address of the patch.

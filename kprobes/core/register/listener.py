@@ -40,6 +40,16 @@ class Listener:
     """
 
     def __init__(self, machine: Machine) -> None:
+        """Begin to receive the machine's reports.
+
+        Where a closed Kprobes still waits for calls to return, its memory and calls are taken over.
+
+        Args:
+            machine: the machine.
+
+        Raises:
+            AlreadyRegistered: the machine has a Kprobes already.
+        """
         before: Listener | None = _CLOSING.get(id(machine))
         if before is not None:
             before.hand_over()

@@ -265,14 +265,24 @@ class Registry:
 
     @property
     def enabled(self) -> bool:
-        """The global switch: False keeps all probes disarmed. Setting it arms or disarms them at
-        once.
+        """The global switch: False keeps all probes disarmed.
+
+        Setting it arms or disarms them at once.
         """
         return self._enabled
 
     @enabled.setter
     @alone
     def enabled(self, on: bool) -> None:
+        """Arm or disarm all probes, as the global switch is set; where one cannot be armed, none
+        is.
+
+        Args:
+            on: True: arm those that are not disabled themselves.
+
+        Raises:
+            KprobeError: a probe cannot be armed; all are disarmed.
+        """
         self._enabled = on
         try:
             for point in list(self.points.values()):

@@ -1,5 +1,7 @@
-"""Programs that stand in their detour: without a call, and without the computed jumps to them and
-back, at which an emulator leaves one piece of translated code to look for the next.
+"""Programs that stand in their detour, without a call.
+
+So there are no computed jumps to a program and back, at which an emulator leaves one piece of
+translated code to look for the next.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ MOST = 512  #: bytes of a program; twice as many of a detour's
 
 
 def bodies(arch: Arch, returns: bytes, calls: Sequence[Call]) -> list[Call]:
-    """Return each call with the code to inline in its place.
+    """Replace each call's code by the code to inline in the call's place.
 
     The code runs off its end where the program would return. It is b"" where the program must be
     called: it is too long, or calls a function itself.
@@ -21,7 +23,10 @@ def bodies(arch: Arch, returns: bytes, calls: Sequence[Call]) -> list[Call]:
     Args:
         arch: the architecture.
         returns: the return instruction; b"": all are called.
-        calls: (environment, entry, code) of each.
+        calls: (address of the environment, address of the entry, the program's code) of each.
+
+    Returns:
+        (environment, entry, code to inline) of each, in the same order.
     """
     out, left = list[Call](), 2 * MOST
     for environment, entry, text in calls:

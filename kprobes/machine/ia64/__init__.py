@@ -30,10 +30,9 @@ Where = int | tuple[int, int]
 def model(
     code: bytes, *, base: int = 0x1000, symbols: dict[str, Where] | None = None, cpus: int = 1
 ) -> PaperMachine:
-    """Return a machine with this code: 64 KiB of memory, a stack that grows down and a backing
-    store that grows up.
+    """Make a machine that executes Itanium code: 64 KiB of memory, a stack and a backing store.
 
-    m.call() makes a frame of eight inputs.
+    The stack grows down, the backing store up. m.call() makes a frame of eight inputs.
 
     Args:
         code: bundles.

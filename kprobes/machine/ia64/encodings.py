@@ -15,9 +15,15 @@ Effect = Callable[..., None]
 
 
 class Effects:
-    """Encodings of a unit with what they do."""
+    """The instructions of one unit that the model knows: their encodings, with what they do."""
 
     def __init__(self, known: Sequence[tuple[str, Effect]]) -> None:
+        """
+        Args:
+            known: (picture of an encoding, function that executes it) of each. In a picture 0 and 1
+                are fixed bits, "-" any bit, and a letter's bits are the function's argument of that
+                name.
+        """
         self._table = DecodeTable([Row(picture, str(n)) for n, (picture, _) in enumerate(known)])
         self._effects = [effect for _, effect in known]
 
@@ -27,7 +33,8 @@ class Effects:
         Args:
             regs: the CPU's registers.
             word: the instruction's 41 bits.
-            upper: the other 41 bits, of an instruction of the units L and X.
+            upper: the 41 bits of the bundle's middle slot, the rest of an instruction of units L
+                and X.
 
         Returns:
             False where the model does not know the instruction: nothing was executed.
