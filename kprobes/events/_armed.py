@@ -133,7 +133,7 @@ class TraceEvent:
 
     @property
     def enabled(self) -> bool:
-        """True where hits are recorded. Triggers act in either case.
+        """Whether hits are recorded. Triggers act in either case.
 
         Setting it raises BadLocation where the event is removed, EventError where a place cannot be
         armed any more.
@@ -142,6 +142,7 @@ class TraceEvent:
 
     @enabled.setter
     def enabled(self, on: bool) -> None:
+        """Record hits from now on, or do not; probes that nothing needs are disabled."""
         self._check()
         self._recording = bool(on)
         if self.kind == "w" or (
@@ -161,6 +162,7 @@ class TraceEvent:
 
     @filter.setter
     def filter(self, text: str) -> None:
+        """Set the filter, and arm all places again with it."""
         self._check()
         before = self._filter
         self._filter = parse_filter(text, self.definition, self._owner.machine.symbols)
@@ -238,6 +240,7 @@ class TraceEvent:
             self._gone(self)
 
     def __iter__(self) -> Iterator[Record]:
+        """Yield the event's records that are in the buffer, oldest first."""
         mine = {place.cookie: place for place in self._all}
         for row in list(self.buffer.pull()):
             if row[1] in mine:
@@ -308,7 +311,11 @@ class TraceEvent:
         self._all += done
 
     def leave(self, places: Sequence[EventPlace]) -> None:
-        """Disarm some of its places; their hits are not counted any more."""
+        """Disarm some of the event's places, and take them out of `places` and of the counts.
+
+        Args:
+            places: which of the event's places.
+        """
         for place in places:
             self._drop(place)
             self.places.remove(place)
@@ -327,7 +334,9 @@ class TraceEvent:
         )
 
     def _refused(self) -> str:
-        """Return why its triggers need Python, as one clause; "" where a program can do them."""
+        """Return why the event's triggers need Python, as one clause; "" where a program can do
+        them all.
+        """
         if len(self.hists) < len(self._triggers):
             return "triggers are Python's"
         return next(filter(None, map(why_not, self.hists)), "")
@@ -378,7 +387,9 @@ class TraceEvent:
             raise definition.refused(error) from error
 
     def _drop(self, place: EventPlace) -> None:
-        """Unregister the probe of a place. Its counts so far stay with the place."""
+        """Unregister the probe of a place, and count its marker's semaphore down. Its counts
+        stay.
+        """
         counts = place.counts()
         probe = place.probe
         if isinstance(probe, Probe) and probe.registered:
@@ -390,7 +401,9 @@ class TraceEvent:
         place.unlook(self._owner)
 
     def _rearm(self) -> None:
-        """Arm all places again, after a change that their probes cannot follow.
+        """Unregister the probes of all places, and arm these again with new programs or handlers.
+
+        Called after a change of filter, triggers or recording that registered probes cannot follow.
 
         Raises:
             EventError: of the first place that cannot be armed now; it is disabled, and the others
@@ -429,8 +442,8 @@ class TraceEvent:
             self._counts.record(self._recording)
 
     def _switch(self) -> None:
-        """Enable or disable the probes: they are wanted while hits are recorded, or there are
-        triggers.
+        """Enable the probes of all places while hits are recorded or there are triggers; else
+        disable them.
         """
         self._record()
         wanted = self._recording or bool(self._triggers)
@@ -441,7 +454,7 @@ class TraceEvent:
                 (self._owner.enable if wanted else self._owner.disable)(probe)
 
     def _check(self) -> None:
-        """Check that the event is not removed. Raises BadLocation."""
+        """Raise BadLocation if the event is removed."""
         if self._removed:
             raise BadLocation(f"event {self.name} is removed", hint="define it again")
 
@@ -477,7 +490,9 @@ class TraceEvent:
         )
 
     def _watch(self, place: EventPlace) -> None:
-        """Set the watchpoint of a place, where anything is to be done at its hits."""
+        """Set the watchpoint of a place if hits are recorded or there are triggers; else set
+        none.
+        """
         d = place.definition
         if self._recording or self._triggers:
             place.probe = self._owner.watchpoint(d.address, d.size, d.access, self._handler(place))

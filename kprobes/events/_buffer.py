@@ -86,11 +86,11 @@ class Buffer:
 
     @classmethod
     def of(cls, machine: Machine, size: int = BYTES) -> Buffer:
-        """Make a buffer for a machine.
+        """Make a buffer whose ring programs of a machine can write into.
 
         Args:
-            machine: where programs run in the guest's own memory, the ring is made small enough for
-                it.
+            machine: the guest. Where programs run in a kernel's own memory, the ring gets at most
+                KERNEL bytes.
             size: bytes of the ring, at most.
         """
         view = machine.guest_view
@@ -98,12 +98,13 @@ class Buffer:
 
     @property
     def on(self) -> bool:
-        """True where records are taken: ftrace's file tracing_on."""
+        """Whether records are taken: ftrace's file tracing_on."""
         self.state.settle()
         return bool(self.words[ON])
 
     @on.setter
     def on(self, value: bool) -> None:
+        """Take records from now on, or drop all hits, of programs and of Python."""
         self.state.settle()
         self.words[ON] = bool(value)
 
@@ -142,7 +143,9 @@ class Buffer:
         return self._sound(sound) if self.ring.copies else self.ring
 
     def _whose(self, data: bytes) -> bool:
-        """Return True where bytes may be a record of the place whose cookie they have."""
+        """Return True where bytes from the ring may be a record of the place whose cookie they
+        have.
+        """
         cookie = _HEAD.unpack_from(data)[1] if len(data) >= _HEAD.size else len(self.members)
         return cookie < len(self.members) and self.members[cookie].wrote(data)
 
@@ -173,16 +176,17 @@ class Buffer:
     def lines(
         self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]
     ) -> list[str]:
-        """Return the lines of Python by which a generated handler appends a row to `rows`.
+        """Return the lines of Python that append a record's row to `rows`, for a generated handler.
 
-        When `rows` is full they drop its oldest row first.
+        When `rows` is full they drop its oldest row first. They use the handler's variables
+        `number` (of the record), `who` (the task) and `back` (the return address).
 
         Args:
-            cookie: the place's number.
-            cpu: expression for the processor.
-            stack: expression for the stack.
-            values: expressions for the arguments' values, with commas between.
-            names: names that the lines use -> objects; gets `rows` and `buffer`.
+            cookie: the place's number in the buffer.
+            cpu: Python expression for the processor's number.
+            stack: Python expression for the stack, a tuple of addresses.
+            values: Python expressions for the arguments' values, with commas between.
+            names: names that the lines use -> objects; `rows` and `buffer` are added to it.
         """
         names |= {"rows": self.rows, "buffer": self}
         return [

@@ -72,36 +72,41 @@ class Counts:
         self._switch[0] = int(on)
 
     def parts(self, event: Event, first: int) -> list[Part]:
-        """Return what writes the instructions of each histogram.
+        """Return a Counting for each histogram: it appends the instructions that count a hit.
 
         Args:
             event: the event, whose arguments are counted.
-            first: number of the first histogram's first map among the program's maps.
+            first: number of the first histogram's first map, among the program's maps.
         """
         return [Counting(event, hist, n, first + 2 * n) for n, hist in enumerate(self._hists)]
 
     def give_back(self) -> None:
-        """Let Python count the histograms again, with what programs have counted."""
+        """Move what programs have counted back to Python, which counts the histograms again."""
         for hist in self._hists:
             hist.give_back()
 
 
 class Counting:
-    """Writes the instructions by which a program counts a hit in one histogram (a writer's Part).
+    """Writer of the eBPF instructions by which a program counts a hit in one histogram (a Part of
+    events._writer: called with the Writer, it appends them).
 
-    The program has r6: the context, r7: the histogram's entry, r8: the histogram's state.
+    Each method appends the instructions that do what its first line says; the program does it at a
+    hit. In the program r6 is the context, r7 the histogram's entry, r8 the histogram's state (the
+    words PAUSED, HITS and DROPPED). "Load into r3" fetches a number. The key is built on the stack:
+    a word of fault bits, then a word for each column.
     """
 
     _w: Writer
 
     def __init__(self, event: Event, hist: Histogram, number: int, state: int) -> None:
-        """Prepare.
+        """Prepare; instructions are appended when the object is called.
 
         Args:
             event: the event, whose arguments are counted.
             hist: the histogram.
-            number: its number in the program, which makes its labels unique.
-            state: number of its map of state; the next one has its entries.
+            number: index of the histogram among those of the program, which makes labels unique.
+            state: number of the map with the histogram's state, among the program's maps; the next
+                map has its entries.
         """
         self._event = event
         self._hist = hist
@@ -128,14 +133,18 @@ class Counting:
         w.label(over)
 
     def _name(self, text: str) -> str:
-        """Return a label's name that no other histogram of the program has."""
+        """Return the name of a label, made of `text`, that no other histogram of the program
+        has.
+        """
         return f"histogram {self._number} {text}"
 
     def _part(self, n: int, column: Column) -> None:
-        """Write a word of the key on the stack: 0, and a fault bit, where memory cannot be read.
+        """Compute a word of the key and store it on the stack.
+
+        Where guest memory cannot be read, the word is 0 and the column's fault bit is set.
 
         Args:
-            n: index of the word in the key.
+            n: index of the column in the key, from 0.
             column: the column of the key, with its modifier.
         """
         w = self._w
@@ -159,8 +168,11 @@ class Counting:
             w.label(done)
 
     def _fetch(self, column: Column, failed: str) -> None:
-        """Load into r3 the number that a column is made of, before its modifier; go to `failed`
-        without it.
+        """Load into r3 the number that a column is made of, before its modifier is applied.
+
+        Args:
+            column: the column; it has a field.
+            failed: label to go to where guest memory cannot be read.
         """
         field = column.field
         assert field is not None
@@ -170,8 +182,12 @@ class Counting:
             _COMMON[field.python](self._w)
 
     def _log2(self, n: int, column: Column) -> None:
-        """Turn r3 into the bits of r3 - 1 (ftrace's .log2); 0 for what is not above 0. n: the
-        column's number.
+        """Replace r3 by the number of bits of r3 - 1 (ftrace's .log2); by 0 where r3 is not above
+        0.
+
+        Args:
+            n: index of the column in the key, which makes labels unique.
+            column: the column, whose field says whether r3 is signed.
         """
         w = self._w
         low = self._name(f"low {n}")
@@ -194,7 +210,12 @@ class Counting:
         w.label(done)
 
     def _bucket(self, n: int, column: Column) -> None:
-        """Round r3 down to a multiple of the column's bucket width. n: the column's number."""
+        """Round r3 down to a multiple of the column's bucket width.
+
+        Args:
+            n: index of the column in the key, which makes labels unique.
+            column: the column, with the width.
+        """
         w = self._w
         down = self._name(f"negative {n}")
         done = self._name(f"bucket {n}")
@@ -215,8 +236,11 @@ class Counting:
             w.label(done)
 
     def _find(self) -> None:
-        """Point r7 at the key's entry, a new one where there is none; count the hit as dropped
-        without room.
+        """Point r7 at the entry of the key on the stack; make an entry of zeros where there is
+        none.
+
+        Where the map has no room for another entry, count the hit as dropped, and leave the
+        histogram.
         """
         w = self._w
         there = self._name("there")
@@ -237,30 +261,39 @@ class Counting:
         w.op(isa.MOV | isa.X | isa.ALU64, 7, 0)
 
     def _lookup(self) -> None:
-        """Look the key up; r0 is its entry's address, 0 where there is none."""
+        """Look up the key on the stack; r0 becomes the address of its entry, 0 where there is
+        none.
+        """
         self._arguments()
         self._w.op(isa.CALL | isa.JMP, imm=_LOOKUP)
 
     def _arguments(self) -> None:
-        """Load r1 with the map of entries, and r2 with the key's address."""
+        """Load the arguments of a map helper: the map of entries into r1, the key's address into
+        r2.
+        """
         w = self._w
         w.code += lddw(1, self._state + 1, isa.MAP, 0)
         w.op(isa.MOV | isa.X | isa.ALU64, 2, 10)
         w.op(isa.ADD | isa.ALU64, 2, imm=self._key)
 
     def _count(self, base: int, at: int) -> None:
-        """Add 1 to the 64-bit word at an offset from a register."""
+        """Add 1 to a 64-bit word in memory; r1 is overwritten.
+
+        Args:
+            base: number of the register that has an address.
+            at: bytes from that address to the word.
+        """
         w = self._w
         w.op(isa.MEM | isa.DW | isa.LDX, 1, base, at)
         w.op(isa.ADD | isa.ALU64, 1, imm=1)
         w.op(isa.MEM | isa.DW | isa.STX, base, 1, at)
 
     def _add(self, n: int, column: Column) -> None:
-        """Add a value to its sum in the entry; nothing is added where memory cannot be read.
+        """Add a value to its sum in the entry at r7; add nothing where guest memory cannot be read.
 
         Args:
-            n: index of the sum in the entry.
-            column: the column of the value; one without a field counts hits.
+            n: index of the sum in the entry, from 0.
+            column: the column of the value; where it has no field, 1 is added.
         """
         w = self._w
         failed = self._name(f"no value {n}")
@@ -274,14 +307,23 @@ class Counting:
 
 
 def _called(w: Writer) -> None:
-    """Load into r3 the address of the function whose return is probed."""
+    """Append instructions that load into r3 the address of the function whose return is probed.
+
+    Args:
+        w: takes the instructions.
+    """
     w.op(isa.MOV | isa.X | isa.ALU64, 1, 6)
     w.op(isa.CALL | isa.JMP, imm=_FUNC_IP)
     w.op(isa.MOV | isa.X | isa.ALU64, 3, 0)
 
 
 def _time(w: Writer, unit: int) -> None:
-    """Load into r3 the host's time in units of so many ns."""
+    """Append instructions that load the host's time into r3.
+
+    Args:
+        w: takes the instructions.
+        unit: nanoseconds that one step of the time has.
+    """
     w.op(isa.CALL | isa.JMP, imm=_TIME)
     w.op(isa.MOV | isa.X | isa.ALU64, 3, 0)
     if unit > 1:

@@ -65,11 +65,14 @@ class Counted:
 
     @table.setter
     def table(self, table: CountTable | None) -> None:
+        """Set the table in which programs count; None: Python alone counts."""
         self._table = table
 
     @property
     def words(self) -> MutableSequence[int] | memoryview:
-        """The state (PAUSED, HITS, DROPPED), to be read and written, wherever it is now."""
+        """The words PAUSED, HITS and DROPPED, to be read and written: those of the programs' table
+        while there is one, else Python's.
+        """
         return self.state if (table := self.table) is None else table.words
 
 
@@ -119,8 +122,9 @@ class CountTable:
         )
 
     def settle(self) -> None:
-        """Fetch what programs in a guest have counted; entries that the guest has written over are
-        dropped.
+        """Copy what programs in a guest have counted into this process.
+
+        Entries that the guest has written over are dropped, and counted as such.
         """
         self.state.settle()
         self.entries.settle()

@@ -182,11 +182,11 @@ class EventFiles:
     # --- files of events
 
     def _of(self, name: str, words: list[str]) -> list[TraceEvent]:
-        """Return the events that words of a path name.
+        """Return the events that a path under events/ means.
 
         Args:
             name: the whole path, for the error.
-            words: group and event, only the group, or none for all events.
+            words: the path's group and event, or only the group, or none for all events.
 
         Raises:
             BadArgument: there is no such group or event (ENOENT).
@@ -216,7 +216,9 @@ class EventFiles:
         }[file]()
 
     def _enabled(self, events: list[TraceEvent]) -> str:
-        """Return the text of a file `enable`: 1 or 0; X where some are enabled and some are not."""
+        """Return the text of a file `enable`: "1" where all events are enabled, "0" where none is,
+        else "X".
+        """
         states = {event.enabled for event in events}
         return "X\n" if len(states) == 2 else f"{int(states == {True})}\n"
 
@@ -250,11 +252,11 @@ class EventFiles:
     # --- other files
 
     def _trace(self) -> str:
-        """Return the text of `trace`."""
+        """Return the text of `trace`: a line for each record. The records stay."""
         return trace_text(self._events.buffer, self._machine.symbols)
 
     def _taken(self) -> str:
-        """Return the text of `trace_pipe`, and forget its records."""
+        """Return the text of `trace_pipe`: a line for each record. The records are removed."""
         lines = lines_of(self._events.buffer, self._machine.symbols)
         self._events.buffer.clear()
         return "".join(lines)
@@ -286,14 +288,24 @@ class EventFiles:
 
 
 def _failure(message: str, hint: str, number: int) -> BadArgument:
-    """Return an error about a file, with an errno."""
+    """Make the error of an access to a file.
+
+    Args:
+        message: what is wrong.
+        hint: what to do.
+        number: the errno.
+    """
     error = BadArgument(message, hint=hint)
     error.errno = number
     return error
 
 
 def _reporter(name: str) -> str:
-    """Return the name by which error_log reports the errors of a file."""
+    """Return what error_log calls the origin of an error, such as "trace_kprobe".
+
+    Args:
+        name: of the file that was written to.
+    """
     words = name.split("/")
     if words[-1] == "trigger":
         return ":".join(["hist", *words[1:3]])
@@ -301,8 +313,14 @@ def _reporter(name: str) -> str:
 
 
 def _switch(name: str, text: str) -> bool:
-    """Return what 0 and 1 mean. Raises BadArgument for any other text; name: the file's, for the
-    error.
+    """Return True for the text "1", False for "0".
+
+    Args:
+        name: of the file that the text is written to, for the error.
+        text: what is written.
+
+    Raises:
+        BadArgument: it is any other text.
     """
     if text not in _SWITCHES:
         raise BadArgument(f"{text!r} is nothing for {name}", hint="write 0 or 1")

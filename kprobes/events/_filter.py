@@ -117,9 +117,11 @@ class Filter:
     Attributes:
         text: as written.
         tree: its tests.
-        python: the same as an expression in v, regs, back and func (see Predicate) and `constants`.
-        constants: what the expression names: constants that were written, and functions.
-        keep: tells whether a hit passes.
+        python: the same as an expression of Python: v has the arguments' values, regs the
+            registers, back the return address, func the probed address; other names are keys of
+            `constants`.
+        constants: names in the expression -> objects: constants that were written, and functions.
+        keep: function of (v, regs, back, func) that tells whether a hit passes.
     """
 
     text: str
@@ -243,12 +245,25 @@ class _FilterParser:
         return tree
 
     def either(self, depth: int) -> Node:
-        """Parse tests joined by `||`. depth: brackets and negations around it."""
+        """Parse tests joined by `||`.
+
+        Args:
+            depth: number of brackets and negations around them.
+
+        Raises:
+            EventError: a part is wrong.
+        """
         return self.joined("||", depth)
 
     def joined(self, op: str, depth: int) -> Node:
-        """Parse parts joined by an operator, `||` or `&&`. depth: brackets and negations around
-        it.
+        """Parse parts joined by an operator.
+
+        Args:
+            op: `||` or `&&`; parts of `||` are parts joined by `&&`.
+            depth: number of brackets and negations around the parts.
+
+        Raises:
+            EventError: a part is wrong.
         """
         parts = [self.joined("&&", depth) if op == "||" else self.one(depth)]
         while self.next_is(op):
@@ -257,7 +272,14 @@ class _FilterParser:
         return parts[0] if len(parts) == 1 else Join(tuple(parts), op == "||")
 
     def one(self, depth: int) -> Node:
-        """Parse a test, a negation, or a filter in brackets. Raises EventError beyond MAX_DEPTH."""
+        """Parse a test, a negation, or a filter in brackets.
+
+        Args:
+            depth: number of brackets and negations around it.
+
+        Raises:
+            EventError: it is wrong, or `depth` is beyond MAX_DEPTH.
+        """
         kind, text, at = self.take()
         if depth > MAX_DEPTH:
             self.fail("TOO_MANY_PREDS", at)
@@ -369,7 +391,12 @@ def _number(text: str) -> int | None:
 
 
 def _python(node: Node, constants: dict[str, Any]) -> str:
-    """Return a part of a filter as an expression; what it names is added to `constants`."""
+    """Return a part of a filter as an expression of Python in v, regs, back and func, for eval().
+
+    Args:
+        node: the part.
+        constants: name -> object; what the expression names is added.
+    """
     if isinstance(node, Not):
         return f"(not {_python(node.of, constants)})"
     if isinstance(node, Join):
@@ -379,8 +406,11 @@ def _python(node: Node, constants: dict[str, Any]) -> str:
 
 
 def _test(test: Test, constants: dict[str, Any]) -> str:
-    """Return a test as an expression, false where its field could not be read; adds to
-    `constants`.
+    """Return a test as an expression of Python; it is false where the field's argument is None.
+
+    Args:
+        test: the test.
+        constants: name -> object; the constant or function that the expression names is added.
     """
     field = test.field
     op = test.op
@@ -400,5 +430,9 @@ def _test(test: Test, constants: dict[str, Any]) -> str:
 
 
 def _glob(pattern: str) -> Callable[[str], Any]:
-    """Return a function that matches ftrace's glob: `*`, `?` and `[..]`, with `!` for "not in"."""
+    """Return a function that gives a match where all of a text fits ftrace's glob, else None.
+
+    Args:
+        pattern: the glob: `*`, `?` and `[..]`, with `!` for "not in".
+    """
     return re.compile(fnmatch.translate(pattern)).match

@@ -109,12 +109,12 @@ def _words(text: str) -> list[str]:
 
 
 def _definitions(words: list[str], places: list[tuple[str, int]], machine: Machine) -> Many:
-    """Make a definition for each address.
+    """Make a definition for each of some addresses, all with one event's name.
 
     Args:
-        words: of the definition as written.
-        places: (what the place is called, address without mode bits).
-        machine: the guest.
+        words: of the definition as written; words[1] is the place.
+        places: for each address (what the place is called, address without mode bits).
+        machine: the guest, whose symbols give addresses their mode bits.
     """
     body = words[1].removesuffix("%return")
     head = _head(words[0], body.strip("".join(QUOTES)), words[1] != body)
@@ -201,15 +201,18 @@ def _is_pattern(place: str) -> bool:
 
 
 def _rest(words: list[str]) -> str:
-    """Return what stands behind the address in each definition: `%return` of f events, and
+    """Return what each definition has behind the address: `%return` of an f event, then the
     arguments.
+
+    Args:
+        words: of the definition as written.
     """
     returns = words[0][:1] == "f" and words[1].endswith("%return")
     return "%return" * returns + "".join(f" {word}" for word in words[2:])
 
 
 def _head(word: str, pattern: str, returns: bool) -> str:
-    """Return the first word of the definitions, with an event's name in it.
+    """Return the first word of each definition, `KIND[MAXACTIVE]:[GROUP/]NAME`, with a name in it.
 
     Args:
         word: the first word as written.

@@ -163,13 +163,14 @@ def handler(
 
 
 def _test(filter: Filter, fetches: Sequence[str]) -> str:
-    """Return the filter's expression with v0, v1 ... for the values.
+    """Return the filter as an expression of Python, with v0, v1 ... for the arguments' values.
 
-    Values that are words of registers are never None, so it does not ask that of them.
+    The filter's own expression has `v[n] is not None` for each argument; that is left out for an
+    argument that is a word of a register, as it is never None.
 
     Args:
         filter: the filter.
-        fetches: the expression of each argument.
+        fetches: for each argument the expression that fetches it.
     """
     text = re.sub(r"\bv\[(\d+)\]", r"v\1", filter.python)
     for n, fetch in enumerate(fetches):
@@ -205,7 +206,7 @@ def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> st
 
 
 def _register(arg: Argument, machine: Machine) -> str:
-    """Return the register whose content is an argument's value.
+    """Return the name of the register whose content, cut to its type, is an argument's value.
 
     Args:
         arg: the argument.
@@ -233,15 +234,19 @@ def _register(arg: Argument, machine: Machine) -> str:
 
 
 class AtOnce:
-    """The arguments of an event that lie in the same memory of this process: one call fetches them
-    all.
+    """Arguments of an event that generated code fetches all by one call of struct.
 
-    They are registers that the engine keeps there. struct cuts and extends them as their types say.
-    `n in at_once` tells whether the n-th argument is one of them.
+    They are registers that the engine keeps in one piece of this process's memory; struct cuts and
+    extends them as their types say. `n in at_once` tells whether argument n is one of them.
     """
 
     def __init__(self, args: Sequence[Argument], machine: Machine) -> None:
-        """Find them; where there is only one, there is none."""
+        """Choose the arguments; where fewer than two lie in such memory, choose none.
+
+        Args:
+            args: the event's arguments.
+            machine: the guest, whose engine keeps the registers.
+        """
         found: list[tuple[int, str, int]] = []  # where, struct's letter, the argument's number
         self._words = memoryview(b"")
         for n, arg in enumerate(args):
@@ -263,10 +268,15 @@ class AtOnce:
             self._taken.clear()
 
     def __contains__(self, n: int) -> bool:
+        """Return True where argument n, counted from 0, is fetched by the call of struct."""
         return n in self._taken
 
     def lines(self, names: dict[str, Any]) -> list[str]:
-        """Return the lines of Python that fetch the arguments, and add what they use to `names`."""
+        """Return the line of Python that sets v0, v1 ... to the arguments; [] where there are none.
+
+        Args:
+            names: names that the line uses -> objects; they are added to it.
+        """
         if not self._taken:
             return []
         names |= {"fetch": struct.Struct(self._format).unpack_from, "cells": self._words}
@@ -274,15 +284,15 @@ class AtOnce:
 
 
 def _part(size: int, index: int, kind: Type) -> tuple[int, str]:
-    """Return the place of the low bits of a register in this process's memory.
+    """Return where struct finds the low bits of a register in this process's memory.
 
     Args:
         size: bytes of each cell of that memory.
         index: of the register's cell.
-        kind: the type that is fetched.
+        kind: the type that is fetched, which says how many bits, and whether they are signed.
 
     Returns:
-        (offset in bytes, struct's letter).
+        (offset in bytes from the beginning of the memory, struct's letter).
     """
     bits = min(kind.bits, 8 * size)
     letter = _LETTERS[bits].lower() if kind.style == "s" and bits == kind.bits else _LETTERS[bits]

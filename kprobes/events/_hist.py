@@ -227,13 +227,15 @@ class Histogram:
 
     @paused.setter
     def paused(self, on: bool) -> None:
+        """Stop counting hits where `on` is true, else count them (again)."""
         look("paused", on, SORTS["bool"])
         self._counted.words[PAUSED] = int(on)
 
     def lend(self) -> CountTable:
-        """Have hits counted in a table that programs use; each call is ended by give_back().
+        """Move what was counted into a table in which an event's programs count, and return the
+        table.
 
-        What was counted so far is in the table.
+        Each call is ended by a call of give_back().
         """
         counted = self._counted
         if counted.table is None:
@@ -247,7 +249,7 @@ class Histogram:
         return counted.table
 
     def give_back(self) -> None:
-        """End one lend(). After the last one Python counts alone, on from what the table has."""
+        """End one lend(). After the last one move the counts back: Python alone counts again."""
         counted = self._counted
         counted.borrowers -= 1
         if not counted.borrowers:
@@ -256,7 +258,10 @@ class Histogram:
             counted.table = None
 
     def share(self, other: Histogram) -> bool:
-        """Count where another histogram of its name counts.
+        """Count from now on in the counts of another histogram of the same name.
+
+        Args:
+            other: the histogram that is there already.
 
         Returns:
             False: the other one has other columns, or is sorted otherwise; nothing has changed.
@@ -311,7 +316,7 @@ class Histogram:
         )
 
     def _order(self, sort: SortKey) -> Callable[[HistogramRow], Any]:
-        """Return the key function by which rows are sorted."""
+        """Return the function from a row to what it is sorted by, for `sorted(key=...)`."""
         column = sort.column
         if column in self.keys and column not in self.values:
             at = self.keys.index(column)

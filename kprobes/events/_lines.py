@@ -47,7 +47,13 @@ class _Places:
     """The search for one place in the source."""
 
     def __init__(self, machine: Machine, text: str, at: int) -> None:
-        """Prepare. text and at: the definition, and the place's column, for errors."""
+        """Prepare.
+
+        Args:
+            machine: whose files have the debug information.
+            text: the definition, for errors.
+            at: column of the place in the definition, for errors.
+        """
         self._symbols = machine.symbols
         self._info = DebugInfo(machine)
         self._mode_bits = machine.arch.pointers.mode_bits
@@ -55,7 +61,15 @@ class _Places:
         self._at = at
 
     def of(self, place: str) -> list[SourcePlace] | None:
-        """Return the places that one as written stands for; None: it is no place in the source."""
+        """Return the addresses that a place stands for.
+
+        Args:
+            place: as written: FILE:LINE, FUNCTION:LINE, FUNCTION:LABEL, FUNCTION;PATTERN,
+                FUNCTION%inlined or the name of a function that is only inlined.
+
+        Returns:
+            The places; None: it is no place in the source.
+        """
         if place.endswith(_INLINED):
             return self._copies(place.removesuffix(_INLINED), "stands inlined nowhere")
         if ";" in place:
@@ -118,16 +132,28 @@ class _Places:
         return [SourcePlace(found[label], name)]
 
     def _unnamed(self, place: str) -> list[SourcePlace] | None:
-        """Return the inlined copies of a function that has no code of its own; None: there are
-        none.
+        """Return the inlined copies of a function that has no code of its own.
+
+        Args:
+            place: the function's name.
+
+        Returns:
+            The places; None: there are no copies, or it is no name.
         """
         if not re.fullmatch(r"[A-Za-z_]\w*", place, re.ASCII):
             return None
         return self._info.copies(place) or None
 
     def _copies(self, name: str, otherwise: str) -> list[SourcePlace]:
-        """Return the inlined copies of a function. Raises EventError without any; `otherwise` ends
-        the reason.
+        """Return the inlined copies of a function.
+
+        Args:
+            name: the function's.
+            otherwise: what the error says behind the name where there are none, as a verb and so
+                on.
+
+        Raises:
+            EventError: there are none.
         """
         found = self._info.copies(name)
         if not found:

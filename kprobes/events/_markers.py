@@ -41,11 +41,15 @@ class Fetched:
 
 
 def marked(words: list[str], machine: Machine) -> tuple[tuple[str, str], ...]:
-    """Return (place, definition) of each place of a marker.
+    """Return the definitions, one for each place of a marker, that a marker's definition stands
+    for.
 
     Args:
         words: of the definition; the second one is %PROVIDER:NAME, each a glob.
         machine: whose files have the markers.
+
+    Returns:
+        For each place (the place as definitions have it, the definition).
 
     Raises:
         EventError: there is no such marker, it has not the arguments, or it is no p event.
@@ -78,7 +82,7 @@ def marked(words: list[str], machine: Machine) -> tuple[tuple[str, str], ...]:
 
 
 def _first(marker: Marker) -> str:
-    """Return the first word of a definition that has no name: the marker's group and name, as in
+    """Return `p:GROUP/NAME` of a marker: the first word for a definition that gives no name, as in
     perf.
     """
     group, event = (
@@ -92,7 +96,13 @@ class _Place:
     """One place of a marker; str() is how a definition has it: ADDRESS, or ADDRESS(SEMAPHORE)."""
 
     def __init__(self, marker: Marker, machine: Machine, text: str) -> None:
-        """Prepare. text: the definition, for errors."""
+        """Prepare.
+
+        Args:
+            marker: the marker at this place: its address, semaphore and arguments.
+            machine: the guest.
+            text: the definition as written, for errors.
+        """
         self._marker = marker
         self._arch = machine.arch
         self._symbols = machine.symbols
@@ -131,7 +141,16 @@ class _Place:
         return " ".join(out)
 
     def _word(self, word: str, at: int) -> str:
-        """Return an argument of the definition, its `$argN` replaced. at: its column."""
+        """Return an argument of the definition with each `$argN` in it replaced by a fetch.
+
+        Args:
+            word: the argument as written: `[NAME=]FETCH[:TYPE]`. Without a type `$argN` alone gets
+                the marker's type.
+            at: its column in the definition, for errors.
+
+        Raises:
+            EventError: the marker has no such argument here, or it cannot be fetched.
+        """
         name, equals, body = word.partition("=") if "=" in word else ("", "", word)
         whole = _ARGUMENT.fullmatch(body.partition(":")[0])
         if whole is not None:
@@ -165,13 +184,15 @@ class _Place:
         return operand.fetch
 
     def _operand(self, number: int, text: str, at: int) -> Fetched:
-        """Return what fetches the argument of a number from 1. Raises EventError where there is
-        none.
+        """Return what fetches an argument of the marker at this place.
 
         Args:
-            number: counted from 1.
+            number: of the argument, counted from 1.
             text: "$argN" as written, for messages.
             at: column of the whole argument.
+
+        Raises:
+            EventError: the marker has no such argument, or it cannot be fetched.
         """
         if not 0 < number <= len(self._marker.arguments):
             raise make_error("BAD_ARG_NUM", at, self._text, text)

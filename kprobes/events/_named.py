@@ -66,25 +66,45 @@ class NameContext(Protocol):
         """Raise the EventError of a kind unless a condition is true."""
 
     def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int:
-        """Return a number from 1 to `most`, or raise an EventError (Parser.count)."""
+        """Return `value` if it is a number from 1 to `most`.
+
+        Args:
+            text: the number as written, for errors.
+            at: its column.
+            most: the greatest.
+            bad: kind of the error for 0, and for what is no number.
+            big: kind of the error beyond `most`.
+            value: the number that the text is; None: it is none.
+
+        Raises:
+            EventError: the value is None, 0, or greater than `most`.
+        """
 
     def numbered(self, n: int, text: str, at: int) -> Fetch:
-        """Return what fetches the n-th argument of the call, from 1; name and column are for
-        errors.
+        """Return the fetch of the n-th argument of the call.
+
+        Args:
+            n: counted from 1.
+            text: the name as written, for errors.
+            at: its column.
         """
 
     def kept(self, value: KeptAtEntry) -> Fetch:
-        """Have a return event keep a value of the function's entry; return what fetches it."""
+        """Have a return event keep a value at the function's entry; return the fetch of the kept
+        value.
+        """
 
 
 @frozen
 class _Found:
-    """The value that a name begins with.
+    """Where the value of a name lies: what a longer fetch, such as `it->count`, begins with.
 
     Attributes:
-        type: of it.
-        source: fetches its word, or has its address; None: only Python finds it.
-        view: gives a number or a View of it.
+        type: of the value.
+        source: fetches the value's word, or, of a structure or array, has its address; None: only
+            Python finds the value, by `view`.
+        view: function of (registers, saved values) that gives the value: a number, or a View of a
+            structure or array; None where `source` is there.
     """
 
     type: CType
@@ -100,7 +120,7 @@ class KnownNames:
     """
 
     def __init__(self, around: NameContext, address: int) -> None:
-        """Prepare.
+        """Look up what debug information has of the place.
 
         Args:
             around: the definition that is parsed.
@@ -220,7 +240,14 @@ class KnownNames:
         return self._around.machine.arch.bits
 
     def _refuse(self, name: str, at: int, reason: str) -> NoReturn:
-        """Raise the EventError for a value that is known and cannot be shown."""
+        """Raise the EventError for a value that debug information has and that an event cannot
+        show.
+
+        Args:
+            name: of the value.
+            at: its column in the definition.
+            reason: why it cannot be shown, as one clause.
+        """
         self._around.fail("NOSUP_DAT_ARG", at, name, reason)
 
     # --- where names begin
@@ -307,13 +334,13 @@ class KnownNames:
         return self._kept(name, type, read)
 
     def _kept(self, name: str, type: CType, read: Plan) -> _Found:
-        """Have a return event keep a value at the function's entry; return the kept value.
+        """Have a return event keep a value at the function's entry; return where the kept value is.
 
         Args:
             name: of the variable.
             type: its type; a number or pointer of at most 64 bits is kept as a word, anything else
                 whole.
-            read: reads the value at the entry.
+            read: function that reads the value at the entry.
         """
         if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= 64:
             return _Found(type, self._around.kept(KeptAtEntry(name, _word(read))))
@@ -379,8 +406,8 @@ class KnownNames:
         """Make the fetch of a variable, or a member of it, that only Python finds.
 
         Args:
-            found: the variable.
-            steps: the way to a member: ("->", name), (".", name) or ("[", index).
+            found: the variable; it has a `view`.
+            steps: the way to a member: ("->", name), (".", name) or ("[", index) each.
             text: name and way as written.
             at: column of the text.
             suffix: the type that the definition asks for; None: the type is that of debug
@@ -439,13 +466,14 @@ class KnownNames:
         return source, None
 
     def _as_value(self, holder: CType, where: Read, field: str, type: CType) -> tuple[Fetch, Type]:
-        """Return what fetches memory that Python reads as a whole, and its type.
+        """Return the fetch of memory that Python reads as a whole, such as a structure, and its
+        type.
 
         Args:
-            holder: the type that lies there.
-            where: gives the address.
-            field: a member of `holder`; "": all of it.
-            type: of what is read.
+            holder: the C type that lies there.
+            where: function that gives the address at a hit.
+            field: a member of `holder` that is wanted; "": all of it.
+            type: C type of what is wanted.
         """
         machine = self._around.machine
 
@@ -457,10 +485,11 @@ class KnownNames:
         return Fetch(word=where, tree=Word("variable", name=field), value=read), _typed(type)
 
     def _whereabouts(self, source: Fetch, op: str) -> Read:
-        """Return what gives the address of the structure that a member is in.
+        """Return the function that gives, at a hit, the address of the structure that has a member.
 
         Args:
-            source: fetches the pointer, or has the structure's address.
+            source: fetches what stands in front of the operator: the pointer ("->"), or the
+                structure, whose address it has (".").
             op: "->" or ".".
         """
         if op == "->":
@@ -521,14 +550,18 @@ class KnownNames:
     def _member(
         self, source: Fetch, type: CType, op: str, field: str, at: int
     ) -> tuple[Fetch, Member]:
-        """Return what fetches a member, and the member; bit fields in 1, 2, 4 or 8 bytes.
+        """Return the fetch of a structure's member, and the member; a bit field as 1, 2, 4 or 8
+        bytes.
 
         Args:
-            source: fetches the value in front of the operator.
-            type: of that value.
+            source: fetches what stands in front of the operator.
+            type: its C type: a structure, or a pointer to one.
             op: "->" or ".".
             field: the member's name.
             at: column, for errors.
+
+        Raises:
+            EventError: it is no structure, or has no such member.
         """
         holder = self._holder(type, op, field, at)
         member = holder.members[field]
@@ -537,13 +570,16 @@ class KnownNames:
         return self._behind(source, type, member, at), member
 
     def _behind(self, source: Fetch, type: CType, member: Member, at: int) -> Fetch:
-        """Return what fetches a member of a structure or array.
+        """Return the fetch of a member of a structure, or of an element of an array.
 
         Args:
-            source: has its address, or fetches a pointer to it.
-            type: of what `source` fetches.
-            member: the member or element.
+            source: fetches a pointer to the structure or array, or has its address.
+            type: C type of what `source` fetches.
+            member: the member or element, with its offset.
             at: column, for errors.
+
+        Raises:
+            EventError: `source` is no pointer, and what it fetches has no address.
         """
         if type.kind == "pointer":
             return self._dereferenced(source, member.offset)
@@ -554,7 +590,9 @@ class KnownNames:
 
     @staticmethod
     def _unit(member: Member) -> int | None:
-        """Return the bytes that an event reads for a bit field; None: more than 8."""
+        """Return how many bytes an event reads for a bit field: 1, 2, 4 or 8; None: it takes more
+        than 8.
+        """
         return next((size for size in (1, 2, 4, 8) if size >= member.unit), None)
 
     def _readable(self, member: Member, holder: CType, at: int) -> Member:
@@ -580,17 +618,19 @@ class KnownNames:
         return evolve(member, offset=offset, unit=unit, shift=member.shift + before)
 
     def _dereferenced(self, source: Fetch, offset: int) -> Fetch:
-        """Return what fetches a word at an offset behind the word that `source` fetches."""
+        """Return the fetch of a word of memory, `offset` bytes behind the address that `source`
+        fetches.
+        """
         return self._at(source.word, source.tree, offset, source.steps + 1)
 
     def _at(self, base: Read, tree: Word, offset: int, steps: int) -> Fetch:
-        """Return what fetches a word of memory.
+        """Return the fetch of a word of memory.
 
         Args:
-            base: gives the address that it is counted from.
-            tree: the same as data.
-            offset: bytes behind it.
-            steps: of the fetch, as Linux counts them.
+            base: function that gives, at a hit, the address that `offset` is counted from.
+            tree: the same address as data, for programs.
+            offset: bytes from there to the word.
+            steps: number of steps of the fetch, as Linux counts and limits them.
         """
         return memory(base, tree, offset, self._around.machine.arch.mask, steps)
 
@@ -687,8 +727,8 @@ class KnownNames:
         return self._type(f"{kind}[{type.count}]", at)
 
     def _word(self, type: CType) -> str | None:
-        """Return the name of the event type that shows a number or pointer; None where there is
-        none.
+        """Return the name of the event type that shows a number or pointer, such as u32; None: none
+        does.
         """
         bits = 8 * type.size
         if type.kind == "pointer":
@@ -704,17 +744,29 @@ class KnownNames:
         return f"{'s' if type.signed else 'u'}{bits}"
 
     def _type(self, name: str, at: int) -> Type:
-        """Return the event type of a name. at: column, for errors."""
+        """Return the event type of a name, such as u32.
+
+        Args:
+            name: as definitions write it.
+            at: column, for errors.
+
+        Raises:
+            EventError: there is no such type.
+        """
         return type_of(self._around, name, at)
 
 
 def _typed(type: CType) -> Type:
-    """Return the event type of what Python shows as a whole."""
+    """Return the event type, of style "value", of a C type that Python shows as a whole."""
     return Type(name=type.name, style="value", bits=8 * type.size, size=max(type.size, 1))
 
 
 def _word(read: Plan) -> Read:
-    """Return what fetches, as a word, a number or an address that Python reads."""
+    """Return a function that gives, as a word at a hit, the number or address that Python reads.
+
+    Args:
+        read: function that gives the number, or a View, whose address is meant.
+    """
 
     def word(regs: Regs, saved: Saved) -> int:
         """Return the number or address as a word. Raises GuestFault: it has no location here."""
@@ -727,7 +779,11 @@ def _word(read: Plan) -> Read:
 
 
 def _address(read: Plan) -> Read:
-    """Return what fetches the address of a value that Python reads."""
+    """Return a function that gives the guest address of a value that Python finds.
+
+    Args:
+        read: function that gives a View of the value at a hit.
+    """
 
     def word(regs: Regs, saved: Saved) -> int:
         """Return the value's address. Raises GuestFault: it lies in no memory, but in registers."""

@@ -147,7 +147,11 @@ class Parser:
     # --- what and where
 
     def event(self) -> Event:
-        """Parse the definition. Raises EventError."""
+        """Parse the whole definition, and return the event.
+
+        Raises:
+            EventError: the definition is wrong.
+        """
         maxactive, group, name = self.head(self.words[0][0])
         self.need(
             len(self.words) > 1,
@@ -356,7 +360,16 @@ class Parser:
         return group, self.named("EVENT", event, at + len(group) + 1) if event else ""
 
     def named(self, what: str, name: str, at: int) -> str:
-        """Return a name if it is one. what: "EVENT" or "GROUP", which begins the errors' kinds."""
+        """Return the name of an event or a group, after a check.
+
+        Args:
+            what: "EVENT" or "GROUP": the kinds of errors are made of it.
+            name: the name.
+            at: its column.
+
+        Raises:
+            EventError: the name is too long, or has other characters than names have.
+        """
         self.need(len(name) <= MAX_NAME, f"{what}_TOO_LONG", at, name)
         self.need(_NAME.fullmatch(name), f"BAD_{what}_NAME", at, name)
         return name
@@ -443,14 +456,14 @@ class Parser:
         return name, offset, start.place(offset) | start.mode
 
     def address(self, number: int, at: int) -> tuple[None, int, int]:
-        """Look up the function at an address, and set `entry`.
+        """Find out whether an address is a function's entry; set `entry` to that.
 
         Args:
             number: the address, mode bits included.
             at: column of the address in the definition.
 
         Returns:
-            (None, 0, address with mode bits).
+            (None, 0, address with mode bits), as place() returns it: no symbol, no offset.
 
         Raises:
             EventError: the guest's addresses have fewer bits.
@@ -468,8 +481,10 @@ class Parser:
         return None, 0, here.addr | here.mode
 
     def start(self, symbol: Symbol) -> Entry:
-        """Return the entry of a function: where its code begins, and which offsets count as the
-        entry.
+        """Return where a function's code begins, and which offsets from there count as its entry.
+
+        Args:
+            symbol: the function.
         """
         return self.arch.pointers.code_address(symbol.address | symbol.mode, self._read)
 
@@ -499,8 +514,7 @@ class Parser:
         return tuple(args)
 
     def expand(self) -> None:
-        """Replace the word `$arg*` among the arguments in `words` by the names of the function's
-        parameters.
+        """Replace `$arg*` among the definition's words by the names of the function's parameters.
 
         `words` stays as it is where `$arg*` stands more than once, where the place is no function's
         entry, and where debug information has nothing of the function.
@@ -664,10 +678,10 @@ class Parser:
         return Fetch(word=lambda regs, saved: regs.stack(n), tree=Word("stack", n))
 
     def numbered(self, n: int, text: str, at: int) -> Fetch:
-        """Return what fetches the n-th argument of a call; a return event keeps it at the entry.
+        """Return the fetch of the n-th argument of the call; a return event keeps it at the entry.
 
         Args:
-            n: from 1.
+            n: counted from 1.
             text: as written, for errors.
             at: its column.
 
@@ -682,7 +696,12 @@ class Parser:
         return Fetch(word=saved_argument(self.saves.index(n - 1)), tree=Word("saved", n - 1))
 
     def kept(self, value: KeptAtEntry) -> Fetch:
-        """Have a return event keep a value of the function's entry; return what fetches it."""
+        """Have a return event keep a value at the function's entry; return the fetch of the kept
+        value.
+
+        Args:
+            value: what is kept; it is added to `saves`, once.
+        """
         self.saves += [value] * (value not in self.saves)
         return Fetch(
             word=saved_argument(self.saves.index(value)),

@@ -151,14 +151,14 @@ class EventPlace:
         return self.compiled
 
     def look(self, owner: EventOwner, on: bool) -> None:
-        """Count the semaphore of the place's marker up or down, so that the guest sees whether the
-        marker is traced.
+        """Add 1 to the semaphore of the place's marker, or take this 1 off: so the guest sees that
+        the marker is traced.
 
-        Nothing is done where this place has counted it so already, or the marker has no semaphore.
+        Nothing is done where this place has done so already, or the marker has no semaphore.
 
         Args:
             owner: has the machine.
-            on: True: one up; False: one down.
+            on: True: add; False: subtract.
 
         Raises:
             GuestFault: the semaphore is not mapped.
@@ -168,7 +168,9 @@ class EventPlace:
             self.looks = on
 
     def unlook(self, owner: EventOwner) -> None:
-        """Count the semaphore down again if look() has counted it up; nothing is raised."""
+        """Take 1 off the semaphore of the place's marker if look() has added it. Nothing is
+        raised.
+        """
         if self.looks:
             self.looks = False
             unlook(owner, self.definition)
@@ -179,7 +181,7 @@ class EventPlace:
         return self.hits + hits, self.missed + missed
 
     def wrote(self, data: bytes) -> bool:
-        """Return True where the place's program may have written a record."""
+        """Return True where bytes from the ring may be a record of this place."""
         return self.reader is not None and len(data) == self.reader.size
 
     def record(self, row: Row) -> Record:
@@ -213,14 +215,15 @@ class EventPlace:
 
 
 def look(owner: EventOwner, event: Event, on: bool) -> None:
-    """Count the semaphore of an event's marker up or down; an event without one: do nothing.
+    """Add 1 to the semaphore of an event's marker in guest memory, or subtract 1.
 
-    A guest asks its semaphore whether somebody looks at the marker.
+    The guest reads the semaphore to see whether the marker is traced. Nothing is done for an event
+    without a semaphore.
 
     Args:
         owner: has the machine.
         event: the event.
-        on: True: one up; False: one down.
+        on: True: add; False: subtract.
 
     Raises:
         GuestFault: the semaphore is not mapped.
@@ -233,7 +236,7 @@ def look(owner: EventOwner, event: Event, on: bool) -> None:
 
 
 def unlook(owner: EventOwner, event: Event) -> None:
-    """Count the semaphore of an event's marker down, if it still can be written.
+    """Subtract 1 from the semaphore of an event's marker, if it still can be written.
 
     Nothing is done, and nothing raised, if the guest has unmapped it or the machine is closed.
 
@@ -281,14 +284,14 @@ def probe_of(event: Event, machine: Machine, hit: Handler, disabled: bool = Fals
 def attached(
     owner: EventOwner, made: EventProgram, event: Event, cookie: int, clock: str = HOST_CLOCK
 ) -> Attached:
-    """Attach an event's program at its place.
+    """Attach an event's program to a probe at the event's place, and return the attachment.
 
     Args:
         owner: registers the probe.
         made: the program.
         event: the event, at the place.
         cookie: the place's number in the buffer.
-        clock: the clock of its records' times, if they have any.
+        clock: name of the clock that the program reads for its records' times.
     """
     where = event.symbol or event.target
     return owner.attach(

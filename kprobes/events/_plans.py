@@ -90,10 +90,10 @@ def pid(regs: Regs) -> int:
 
 
 def saved_argument(slot: int) -> Read:
-    """Return what gives a value that was kept at the function's entry.
+    """Return a function that gives, at a return, a value that was kept at the function's entry.
 
     Args:
-        slot: its index in `saved`.
+        slot: index of the value among those that the return event keeps.
     """
 
     def read(regs: Regs, saved: Saved) -> Any:
@@ -110,11 +110,11 @@ def memory(base: Read, tree: Word, offset: int, mask: int, steps: int) -> Fetch:
     """Return the fetch of a word in memory.
 
     Args:
-        base: gives the address that it is counted from.
-        tree: the same as data.
-        offset: bytes behind that.
+        base: function that gives, at a hit, the address that `offset` is counted from.
+        tree: the same address as data, for programs.
+        offset: bytes from there to the word.
         mask: the guest's greatest address; sums wrap there.
-        steps: of the fetch, as Linux counts them.
+        steps: number of steps of the fetch, as Linux counts and limits them.
     """
 
     def where(regs: Regs, saved: Saved) -> int:
@@ -165,7 +165,9 @@ def _string(regs: Regs, address: int, limit: int) -> str:
 
 
 def _whole(value: Plan) -> Plan:
-    """Return what gives a value that Python reads as a whole; None where it cannot be read."""
+    """Return a function that calls `value` at a hit, and gives None where guest memory cannot be
+    read.
+    """
 
     def read(regs: Regs, saved: Saved) -> Value:
         """Return the value; None: it cannot be read."""
@@ -178,12 +180,14 @@ def _whole(value: Plan) -> Plan:
 
 
 def plan(source: Fetch, type: Type, symbols: Symbols) -> Plan:
-    """Return the function that gives an argument's value at a hit.
+    """Return the function of (registers, saved values) that gives an argument's value at a hit.
+
+    It gives None where guest memory cannot be read, and a tuple for an array.
 
     Args:
         source: the parsed fetch.
         type: of the value.
-        symbols: name addresses, for types that do.
+        symbols: name addresses, for types that are shown by name.
     """
     if source.value is not None:
         return _whole(source.value)

@@ -76,8 +76,8 @@ def needs_python(
         machine: the guest.
         event: the event.
         filter: which hits are recorded; None: all.
-        make: gives the event's program; called only where all else is well.
-        clock: the clock of its records' times.
+        make: returns the event's program; it is called only where nothing else speaks against one.
+        clock: name of the clock that the program reads for its records' times.
     """
     if machine.cpu_task is not None:
         return "Python knows which task runs"
@@ -105,7 +105,7 @@ def needs_python(
 
 
 def shape(event: Event) -> Hashable:
-    """Return a key that two events have in common if one program serves both.
+    """Return a key of what an event fetches; events with equal keys can share one program.
 
     Their text alone is not enough: a parameter's name stands for another word in another function.
     """
@@ -113,7 +113,9 @@ def shape(event: Event) -> Hashable:
 
 
 def _walk(tree: Word) -> Iterator[Word]:
-    """Yield a word, and the words that its address is made of."""
+    """Yield a word, then the word that its address is counted from, and so on to one not in
+    memory.
+    """
     yield tree
     if tree.base is not None:
         yield from _walk(tree.base)
@@ -188,13 +190,13 @@ class RecordReader:
         return read
 
     def _value(self, arg: Argument, record: bytes, faults: int, at: int) -> Value:
-        """Return the value of an argument.
+        """Return the value of an argument in a record; None: guest memory could not be read.
 
         Args:
             arg: the argument.
-            record: the record.
-            faults: its fault bits, from the argument's first one on.
-            at: offset of its first byte.
+            record: the record's bytes.
+            faults: its fault bits, shifted so that bit 0 is the argument's first one.
+            at: offset of the argument's first byte in the record.
         """
         if arg.source.literal is not None:
             return str(arg.source.literal)
@@ -210,13 +212,16 @@ class RecordReader:
         )
 
     def _shown(self, arg: Argument) -> Callable[[int], Scalar]:
-        """Return a function from a number in a record, which is shifted already, to the value it
-        stands for.
+        """Return the function from an argument's number in a record to its value, such as a
+        symbol's name.
+
+        Args:
+            arg: the argument; programs have shifted the number already.
         """
         return converter(evolve(arg.type, shift=0), self._symbols)
 
     def _number(self, arg: Argument) -> Callable[[bytes], Scalar]:
-        """Return a function from the bytes of an element to its value."""
+        """Return the function from the 8 bytes of an element in a record to its value."""
         convert = self._shown(arg)
         return lambda raw: convert(int.from_bytes(raw, sys.byteorder))
 

@@ -49,8 +49,7 @@ def recorder(
     clock: Callable[[], int] | None,
     plain: Handler,
 ) -> Handler:
-    """Return a handler for one place of an event: the machine's, or `plain` where it has none for
-    such events.
+    """Return the handler by which the machine itself records an event's hits at one place.
 
     Args:
         event: the event, at this place.
@@ -60,7 +59,8 @@ def recorder(
         cookie: the place's number in the buffer, the second word of its records.
         filter: which hits are recorded; None: all.
         clock: gives the time; None: records have none.
-        plain: does the same in Python, and takes what is not usual.
+        plain: the handler in Python that does the same; the machine calls it for a hit that it
+            cannot record, and it is returned where the machine records no such events.
     """
     recording = machine.hit_recording
     found = described(event, machine, filter, layout)
@@ -148,13 +148,13 @@ def saver(
 
 
 def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNumber:
-    """Describe an argument that is a number.
+    """Describe to the machine how it fetches an argument that is a number.
 
     Args:
         event: the event.
         arg: the argument.
         arch: the guest's.
-        at: index of its first word in a record.
+        at: index of the argument's first word in a record, behind the fault bits.
 
     Raises:
         _Refused: it is no number, or not fetched as one.

@@ -17,7 +17,11 @@ UNKNOWN: Final = "unknown_syscall"  # as ftrace prints it
 def syscall_names(machine: Machine) -> Callable[[int], str] | None:
     """Return a function from a system call's number to its name ("sys_read").
 
-    None where the guest's symbols have no table of system calls.
+    Args:
+        machine: the guest, a kernel: the function reads the table of system calls in its memory.
+
+    Returns:
+        None: the guest's symbols have no table of system calls.
     """
     table = machine.symbols.find(TABLE)
     if table is None:

@@ -43,6 +43,9 @@ class Events(Mapping[str, TraceEvent]):
     # --- a mapping
 
     def __getitem__(self, name: str) -> TraceEvent:
+        """Return the event called `name`: NAME in the group "kprobes", or GROUP/NAME. Raises
+        KeyError.
+        """
         group, slash, event = str(name).rpartition("/")
         found = self._events.get((group if slash else "kprobes", event))
         if found is None:
@@ -217,12 +220,12 @@ class Events(Mapping[str, TraceEvent]):
 
     @staticmethod
     def _matching(event: TraceEvent, words: list[str]) -> list[EventPlace]:
-        """Return the places of an event that a removal means.
+        """Return those places of an event that a line `-:NAME PLACE ARG ...` removes.
 
         Args:
             event: the event.
-            words: the place and the arguments, as the definition has them; further arguments may be
-                left out. None at all: every place is meant.
+            words: what the line has behind the name: place and arguments, as the definition has
+                them; last arguments may be left out. []: all places are meant.
         """
         if not words:
             return list(event.places)
@@ -234,11 +237,11 @@ class Events(Mapping[str, TraceEvent]):
         ]
 
     def _forget(self, event: TraceEvent) -> None:
-        """Take a removed event off the mapping."""
+        """Take an event out of the mapping. The event calls it once it is removed."""
         self._events.pop((event.group, event.name), None)
 
     def _named(self, name: str) -> Histogram | None:
-        """Return the histogram of a name; None: there is none."""
+        """Return the histogram of a name among those of all events; None: there is none."""
         return next(
             (hist for event in self._events.values() for hist in event.hists if hist.name == name),
             None,
@@ -250,7 +253,10 @@ class Events(Mapping[str, TraceEvent]):
             event.remove()
 
     def leave(self) -> None:
-        """Give back all semaphores of markers, as if the events were not there; the events stay."""
+        """Count the semaphores of all events' markers down, as if nobody traced; the events stay.
+
+        Called when the Kprobes is closed: the guest may go on without it.
+        """
         for event in self._events.values():
             for place in event.places:
                 place.unlook(self._owner)

@@ -46,12 +46,13 @@ def task_column(task: Any) -> str:
 
 
 def line_of(place: EventPlace, row: Row, symbols: Symbols) -> str:
-    """Return a record as a line of `trace`, with the lines of its stack; the clock is "counter".
+    """Return a record as a line of ftrace's `trace`, followed by lines for its stack.
 
     Args:
         place: whose record it is.
-        row: as the buffer keeps it.
-        symbols: name the addresses of stacks.
+        row: the record as the buffer keeps it; its number stands where ftrace has the time, as
+            with ftrace's clock "counter".
+        symbols: name addresses.
     """
     record = place.record(row)
     definition = place.definition
@@ -121,7 +122,15 @@ def format_text(definition: Event, number: int, word: int) -> str:
 
 
 def _field(kind: str, name: str, offset: int, size: int, signed: int) -> str:
-    """Return the line of a field in `format`."""
+    """Return the line of one field in a file `format`.
+
+    Args:
+        kind: the field's type in C.
+        name: its name.
+        offset: bytes from the record's beginning.
+        size: its bytes.
+        signed: 1 where it is signed, else 0.
+    """
     return f"\tfield:{kind} {name};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n"
 
 
@@ -141,7 +150,9 @@ def _stored(type: Type) -> tuple[str, int, int]:
 
 
 def _form(type: Type) -> str:
-    """Return printf's conversion for values of a type."""
+    """Return printf's conversion for values of a type, such as "%u"; of an array one for each
+    element.
+    """
     if _is_text(type):
         form = "%s" if type.style == "value" else '\\"%s\\"'
     elif type.style == "f":
@@ -157,7 +168,7 @@ def _form(type: Type) -> str:
 
 
 def _values(argument: Argument) -> list[str]:
-    """Return the arguments that `print fmt` has for an argument of the event."""
+    """Return the C expressions that `print fmt` passes to printf for an argument of the event."""
     name, type = argument.name, argument.type
     if _is_text(type):
         get = f"__get_str({name}"

@@ -294,8 +294,17 @@ class TriggerParser:
         return self.shared(hist)
 
     def shared(self, hist: Histogram) -> Histogram:
-        """Have a histogram count together with others of its name. Raises EventError where they
-        differ.
+        """Let a histogram with a name count in the counts of the histogram of that name, if there
+        is one.
+
+        Args:
+            hist: the new histogram.
+
+        Returns:
+            `hist` itself.
+
+        Raises:
+            EventError: the two have different columns, or are sorted otherwise.
         """
         other = self.context.named(hist.name) if hist.name else None
         if other is not None and not hist.share(other):
@@ -464,5 +473,7 @@ def _same(one: Trigger, other: Trigger) -> bool:
 
 
 def _identity(hist: Histogram) -> tuple[Any, ...]:
-    """Return what makes a histogram differ from others of an event."""
+    """Return (name, keys, values, the filter's text): an event has no two histograms that agree
+    here.
+    """
     return hist.name, hist.keys, hist.values, hist.filter.text if hist.filter else ""

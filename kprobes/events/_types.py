@@ -28,7 +28,19 @@ class TypeContext(Protocol):
         """Raise the EventError of a kind unless a condition is true."""
 
     def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int:
-        """Return a number from 1 to `most`, or raise an EventError (Parser.count)."""
+        """Return `value` if it is a number from 1 to `most`.
+
+        Args:
+            text: the number as written, for errors.
+            at: its column.
+            most: the greatest.
+            bad: kind of the error for 0, and for what is no number.
+            big: kind of the error beyond `most`.
+            value: the number that the text is; None: it is none.
+
+        Raises:
+            EventError: the value is None, 0, or greater than `most`.
+        """
 
 
 def integer_of(text: str) -> int | None:

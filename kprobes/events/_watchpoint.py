@@ -104,6 +104,7 @@ class Watchpoint:
 
     @handler.setter
     def handler(self, handler: WatchHandler | None) -> None:
+        """Replace the handler."""
         if handler is not None and not callable(handler):
             raise BadArgument(
                 f"{handler!r} is no handler",
@@ -118,7 +119,7 @@ class Watchpoint:
 
     @alone
     def _watch(self) -> None:
-        """Have the engine report accesses."""
+        """Have the engine call _hit() at each access to the memory, until _unwatch()."""
         self._end = watching_of(self._machine).watch_at(
             self.address, self.size, self.wanted, self._hit
         )
@@ -138,11 +139,11 @@ class Watchpoint:
 
     @alone
     def _remove(self) -> None:
-        """End it from outside of its handler."""
+        """Stop watching, called where no handler of this watchpoint runs in this thread."""
         self._unwatch()
 
     def _unwatch(self) -> None:
-        """End the engine's reports."""
+        """Have the engine call _hit() no longer."""
         end = self._end
         self._end = None
         if end is not None:
@@ -159,13 +160,16 @@ class Watchpoint:
         return f"<Watchpoint {where}: {self.nhit} hits, {self.nmissed} missed>"
 
     def _hit(self, regs: Regs, address: int, size: int, data: bytes | None) -> None:
-        """Serve an access.
+        """Count an access, note its bytes, and call the handler. The engine calls it before the
+        access.
+
+        While the handler runs, a further access is only counted, as missed.
 
         Args:
-            regs: the registers before it.
-            address: that the instruction accesses.
+            regs: the registers before the access.
+            address: first address that the instruction accesses.
             size: bytes that it accesses.
-            data: what it writes; None: it reads.
+            data: the bytes that it writes; None: it reads, or executes.
         """
         if self._busy:
             self.nmissed += 1
@@ -187,14 +191,15 @@ class Watchpoint:
                 self._serving = 0
 
     def _look(self, address: int, data: bytes | None) -> bool:
-        """Note the watched bytes before and after an access.
+        """Set `before`, `value` and `access`: the watched bytes before and after an access, and its
+        kind.
 
         Args:
-            address: where it is.
+            address: where the access is.
             data: what it writes; None: it reads.
 
         Returns:
-            False where they are not mapped any more: the access is going to fail.
+            False: the watched memory is not mapped any more, so the access is going to fail.
         """
         try:
             now = self._machine.read(self.address, self.size)

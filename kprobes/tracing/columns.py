@@ -286,7 +286,7 @@ class _Columns:
         )
 
     def _task(self) -> pyarrow.Array:
-        """Return the column of tasks: integers where all tasks are, else their texts as
+        """Return the Arrow column of tasks: integers where all tasks are, else their texts as
         categories.
         """
         np = self.np
@@ -536,7 +536,7 @@ def _one_category_each(table: pyarrow.Table) -> pyarrow.Table:
 
 
 class _Lists:
-    """Columns of a part of a table as lists."""
+    """The columns of a part of a table as lists, each made once, when it is first asked for."""
 
     def __init__(self, table: pyarrow.Table) -> None:
         self._table = table
@@ -564,7 +564,13 @@ class _Lists:
         )
 
     def _values(self, name: str) -> Any:
-        """Return a column as an array where its values are integers, and as a list otherwise."""
+        """Return the values of a column: an array where they are integers, else a list.
+
+        Missing integers are None in the array; Arrow's lists become tuples.
+
+        Args:
+            name: of the column.
+        """
         import pyarrow
 
         column = self._table.column(name)
@@ -591,7 +597,8 @@ class TableSource:
         clock: str,
         version: int = VERSION,
     ) -> None:
-        """
+        """Make a source of the records of a table.
+
         Args:
             table: the records.
             infos: the events that they are of.
@@ -742,7 +749,11 @@ class TableSource:
             yield self._batch(first)
 
     def _batch(self, first: int) -> Batch:
-        """Return the batch whose first record is the one at index `first`."""
+        """Return a batch of at most BATCH records.
+
+        Args:
+            first: index of its first record, counted from the oldest.
+        """
         columns = _Lists(self._table.slice(first, BATCH))
         events = self._events[first : first + BATCH]
         numbers = self._numbers

@@ -186,7 +186,7 @@ class RecordingPrograms:
 
     @property
     def _ticks(self) -> str:
-        """Name of the clock that programs read; "host" where the trace has no times."""
+        """The name of the clock that programs read; "host" where the trace has no times."""
         return INSTRUCTION_CLOCK if self._clock == INSTRUCTION_CLOCK else HOST_CLOCK
 
     def detach(self) -> None:
@@ -197,8 +197,8 @@ class RecordingPrograms:
             each.detach()
 
     def _whose(self, data: bytes) -> bool:
-        """Return True where a record in the buffer is, by its size and event number, one of these
-        programs'.
+        """Return True where bytes in the buffer have the size and event number of a record of these
+        programs.
         """
         return len(data) == self._size and _HEAD.unpack_from(data)[1] in self._take
 

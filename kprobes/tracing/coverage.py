@@ -107,7 +107,8 @@ class Coverage:
         functions: str | Sequence[str] = (),
         edges: bool = False,
     ) -> None:
-        """
+        """Begin to count.
+
         Args:
             machine: whose guest it is.
             modules: globs of modules; only blocks in these are counted. (): all are.
@@ -160,7 +161,7 @@ class Coverage:
 
     @property
     def _wanted(self) -> Callable[[int], bool] | None:
-        """The check whether a block is to be counted, by its address; None: all are."""
+        """The function from a block's address to whether the block is counted; None: all are."""
         return self._wants if self._modules or self._functions else None
 
     def _wants(self, address: int) -> bool:

@@ -58,6 +58,9 @@ class ExecutionCounts:
     """Tells how often the instruction at an address was executed, from the blocks that hold it."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
+        """Read how often each block was executed. blocks: the executed blocks, which may
+        overlap.
+        """
         steps: Counter[int] = Counter()
         for block in blocks:
             steps[block.address] += block.count
@@ -341,8 +344,8 @@ def page(sources: dict[str, SourceCoverage], folder: str | Path) -> bytes:
 
 
 def _functions(source: SourceCoverage) -> str:
-    """Return the table, in HTML, of a source file's functions: the line of each, and how often it
-    was entered.
+    """Return an HTML table of a source file's functions: name, first line, and how often
+    entered.
     """
     rows = "".join(
         f'<tr class="{"hit" if count else "missed"}"><td '

@@ -90,6 +90,11 @@ class CallTree:
     """
 
     def __init__(self, counted: bool = False) -> None:
+        """Make an empty tree.
+
+        Args:
+            counted: calls have the number of their instructions.
+        """
         self.counted = counted
         self.calls: list[GraphedCall] = []
         self.skipped: dict[str, str] = {}
@@ -109,13 +114,16 @@ class CallTree:
         )
 
     def disarm(self) -> list[Any]:
-        """Forget the probes, and return them; what they have counted stays."""
+        """Forget the probes, and return them, to be unregistered; what they have counted stays in
+        `missed`.
+        """
         self._before = self.missed - self.dropped
         probes = self.probes
         self.probes = []
         return probes
 
     def __iter__(self) -> Iterator[GraphedCall]:
+        """Yield all calls, those inside of others too, in the order in which they began."""
         for call in self.calls:
             yield from call
 
@@ -281,7 +289,8 @@ class Graph:
         depth: int | None = None,
         instructions: bool = False,
     ) -> None:
-        """
+        """Prepare; probes are registered when the `with` statement is entered.
+
         Args:
             k: the Kprobes that registers the probes.
             function: the function that the tree begins with.
@@ -332,6 +341,7 @@ class Graph:
         return self._tree
 
     def __exit__(self, *exc: object) -> None:
+        """Unregister the probes, and stop counting instructions. The tree stays."""
         for probe in self._tree.disarm():
             if probe.registered:
                 self._k.unregister(probe)
@@ -340,7 +350,15 @@ class Graph:
             self._clock.stop()
 
     def _arm(self, symbol: Symbol) -> None:
-        """Register the probe of a function, or note in the tree why it cannot be probed."""
+        """Register a return probe for a function, or note in the tree's `skipped` why it cannot be
+        probed.
+
+        Args:
+            symbol: the function.
+
+        Raises:
+            KprobeError: the function that the tree begins with cannot be probed.
+        """
         start = self._k.machine.arch.pointers.code_address(
             symbol.address | symbol.mode, self._k.original
         )
@@ -360,8 +378,12 @@ class Graph:
         self._tree.probes.append(probe)
 
     def _entry(self, symbol: Symbol) -> Callable[[Any, Regs], int]:
-        """Return the handler of a function's entry: it puts the call into the tree, and gives 1
-        where the return is not wanted.
+        """Return the handler of a function's entry, which puts the call into the tree.
+
+        The handler returns 1 where the call's return is not wanted, else 0.
+
+        Args:
+            symbol: the function.
         """
         root = symbol is self._root
         name = symbol.name

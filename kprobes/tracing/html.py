@@ -46,8 +46,12 @@ NO_RETURN = -1
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
-    """Write the page of a trace, with all pictures that it has something for. `format` is not
-    used.
+    """Write the page of a trace to an open file, with all pictures that the trace has data for.
+
+    Args:
+        trace: the records.
+        file: an open text file.
+        format: not used; all writers of a trace have it.
     """
     file.write(page_of(trace))
 
@@ -208,6 +212,12 @@ class _Calls:
     """
 
     def __init__(self, trace: Trace, times: bool) -> None:
+        """Read all records of a trace, and pair entries and returns to calls.
+
+        Args:
+            trace: the records.
+            times: the records have times.
+        """
         self._trace = trace
         self._timed = times
         self.functions = Names()
@@ -402,8 +412,12 @@ class _Calls:
         return {COUNTER: "records", INSTRUCTION_CLOCK: "instructions"}.get(self._trace.clock, "ns")
 
     def _scaled(self, times: Sequence[int]) -> list[int]:
-        """Return times as shown: without a clock each record is 1,000 on the line of time, which is
-        divided out.
+        """Return times as the page shows them.
+
+        Without a clock the times are 1,000 times a record's number; they are divided by that.
+
+        Args:
+            times: of the trace; negative ones are marks, and stay.
         """
         return (
             [time if time < 0 else time // 1000 for time in times]
@@ -412,7 +426,11 @@ class _Calls:
         )
 
     def timeline(self) -> tuple[bool, Any]:
-        """Return (True if there is a timeline, the data that scripts/timeline.js draws)."""
+        """Return whether there is a timeline, and its data for scripts/timeline.js.
+
+        Returns:
+            (True: there is a call or a hit in it; the data).
+        """
         slices = self._slices
         order = sorted(
             range(len(slices.task)),
@@ -436,7 +454,12 @@ class _Calls:
         return bool(slices.task), data
 
     def heat(self) -> tuple[bool, Any]:
-        """Return (True if there is a heat map, the data that scripts/heat.js draws)."""
+        """Return whether there is a heat map of how long calls took, and its data for
+        scripts/heat.js.
+
+        Returns:
+            (True: calls have returned, and records have times; the data).
+        """
         span = max(self.end - self.begin, 1)
         functions = []
         names = self.functions.texts()
@@ -465,7 +488,11 @@ class _Calls:
         return self._timed and bool(functions), data
 
     def histograms(self) -> tuple[bool, Any]:
-        """Return (True if there is a histogram, the data that scripts/histogram.js draws)."""
+        """Return whether there are histograms, and their data for scripts/histogram.js.
+
+        Returns:
+            (True: there is at least one; the data).
+        """
         series = []
         names = self.functions.texts()
         if self._timed:
@@ -570,12 +597,11 @@ def _rounded(value: Any) -> Any:
 
 
 def _edges(values: Sequence[int], unit: str) -> list[int]:
-    """Return the values where the bars of a histogram begin, and last the one where the last bar
-    ends.
+    """Return the bounds of a histogram's bars: where each begins, then where the last one ends.
 
     Args:
-        values: in ascending order.
-        unit: of the values.
+        values: the numbers that are counted, in ascending order.
+        unit: not used.
     """
     least, most = values[0], values[-1]
     if most - least < MOST_BARS:

@@ -141,7 +141,9 @@ def _message(field: int, data: bytes) -> bytes:
 
 
 def _annotation(value: Any) -> bytes:
-    """Return the fields of an annotation that tell a value of any type."""
+    """Return a value as protobuf's fields of an annotation, for values that Python reads as a
+    whole.
+    """
     if isinstance(value, dict):
         members = [
             _message(MEMBER, name.encode(errors="backslashreplace")) + _annotation(each)
@@ -165,6 +167,7 @@ class _Interned(dict[Any, int]):
     """Numbers, from 1 on, of the texts that a batch interns: text, address or None -> number."""
 
     def __missing__(self, key: Any) -> int:
+        """Give a new key the next number, counted from 1."""
         number = self[key] = len(self) + 1
         return number
 
@@ -464,7 +467,13 @@ def _at(column: Sequence[Any], which: Sequence[int]) -> Sequence[Any]:
 
 
 def _sign(value: Any) -> Any:
-    """Return the part of a value that decides how many bytes its packet takes."""
+    """Return a key of how many bytes a value takes in a packet; values with equal keys take as
+    many.
+
+    Args:
+        value: None, a number, a tuple or bytes. Of bytes the key is the length; else which
+            elements, or whether the value, could not be read.
+    """
     if isinstance(value, bytes):
         return len(value)
     return tuple([each is None for each in value]) if isinstance(value, tuple) else value is None

@@ -51,12 +51,14 @@ class Live:
     def __init__(
         self, infos: Sequence[EventInfo], ring: RecordRing, clock: str, drain: Callable[[], None]
     ) -> None:
-        """
+        """Make a source of a ring's records.
+
         Args:
             infos: the events.
             ring: the records.
             clock: the name of the clock that their times are by.
-            drain: moves records of programs into the ring.
+            drain: moves the records that programs have written into the ring; called before each
+                read.
         """
         self.infos = infos
         self._ring = ring
@@ -262,6 +264,9 @@ class Recording:
         return self.trace
 
     def __exit__(self, *exc: object) -> None:
+        """Unregister all probes, lower the markers' semaphores, and detach programs. The trace
+        stays.
+        """
         self._before += self._missed()
         probes = self.probes
         self.probes = []
@@ -346,7 +351,10 @@ class Recording:
         self._looks.append(event)
 
     def _handler(self, event: Event, number: int) -> Handler:
-        """Return the handler of an event's hits, which fills the ring, or calls the event's `told`.
+        """Return the Python or machine handler of an event's hits.
+
+        It puts records into the ring, or, where `told` is given, passes hits to the event's
+        function.
 
         Args:
             event: the event.
@@ -367,16 +375,18 @@ class Recording:
 
 
 class Walker:
-    """Gives the stack of a hit as a tuple of addresses, of which the first is the place of the hit;
-    where no more can be found it is the only one.
+    """Gives handlers of events the stack of a hit, as a tuple of addresses, innermost first.
+
+    The first address is the place of the hit; where no more can be found it is the only one.
     """
 
     enabled = True
 
     def __init__(self, k: EventOwner) -> None:
+        """Prepare. k: the Kprobes, which finds the stacks."""
         self._k = k
 
     @property
     def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
-        """Gives the stack of a hit."""
+        """The function from the registers at a hit to its stack."""
         return self._k.kept_stack

@@ -31,8 +31,17 @@ Letter = Literal["q", "Q"]  #: struct's, of a word with a sign and of one withou
 
 
 class Put(Protocol):
-    """A function that puts a record of one event into a ring. Where `time` is None, the record has
-    the time of now.
+    """A function that puts a record of one event into a ring, over the oldest one if the ring is
+    full.
+
+    Args:
+        seq: number of the record.
+        cpu: number of the processor.
+        task: identity of the task, any hashable value.
+        values: of the event's arguments; None: memory could not be read.
+        caller: address that a return event returns to.
+        stack: addresses, the innermost first.
+        time: by the trace's clock; None: the clock is asked now.
     """
 
     def __call__(
@@ -64,7 +73,8 @@ class Layout:
     """
 
     def __init__(self, info: EventInfo, clock: bool) -> None:
-        """
+        """Lay out the records of an event.
+
         Args:
             info: the event.
             clock: records have times.
@@ -87,7 +97,12 @@ class Layout:
         self.size = struct.calcsize(self.format)
 
     def flat(self, values: Sequence[Value]) -> list[Any]:
-        """Return the words of fault bits and the numbers that a record has for these values."""
+        """Return the part of a record behind its head: words of fault bits, then the numbers.
+
+        Args:
+            values: of the event's arguments; None: memory could not be read, which sets a fault
+                bit.
+        """
         faults, out = 0, []
         for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
             value = values[n]
@@ -99,7 +114,7 @@ class Layout:
         return [*(faults >> 64 * word & (1 << 64) - 1 for word in range(self.words)), *out]
 
     def values(self, raw: Sequence[Any], texts: Sequence[Value] | None) -> tuple[Value, ...]:
-        """Return the values of an event's fields.
+        """Return the values of an event's arguments, as Event.fetch() gave them.
 
         Args:
             raw: all fields of the record, as `struct` unpacks them.
@@ -191,7 +206,8 @@ class RecordRing:
     def __init__(
         self, infos: Sequence[EventInfo], records: int, clock: Callable[[], int] | None, stack: bool
     ) -> None:
-        """
+        """Make an empty ring.
+
         Args:
             infos: the events.
             records: number of records that there is room for at most.
@@ -227,8 +243,10 @@ class RecordRing:
     # --- writing
 
     def turn(self) -> int:
-        """Make more room at the end, or begin again at the start where the ring has all the room it
-        may have.
+        """Make room for the next record, called when `at` has come to `end`.
+
+        The room at the end is enlarged; where the ring has all the room that it may have, it begins
+        again at its start, over the oldest records.
 
         Returns:
             The offset in `buffer` where the next record goes.
@@ -264,20 +282,26 @@ class RecordRing:
         return number
 
     def same(self, value: Any, mixed: bool = False) -> Any:
-        """Return an equal value that is kept already, so that equal texts and stacks are in memory
+        """Return the kept tuple that equals a value, so that equal texts and stacks are in memory
         once.
+
+        A new value is kept, and returned itself.
 
         Args:
             value: a tuple.
-            mixed: the value may equal one of other types (1 and 1.0), from which it is then told
-                apart.
+            mixed: True where values that are equal may differ in type (1 and 1.0), and are to be
+                told apart.
         """
         if len(self._same) > 1 << 16:
             self._same.clear()
         return self._same.setdefault(repr(value) if mixed else value, value)
 
     def writer(self, event: int) -> Put:
-        """Return the function that puts records of the event with this number into the ring."""
+        """Return the function that puts records of one event into the ring.
+
+        Args:
+            event: the event's number.
+        """
         layout = self.layouts[event]
         pack = self.formats[event].pack_into
         size = self.size
@@ -339,8 +363,10 @@ class RecordRing:
         return put
 
     def extend(self, rows: bytes) -> None:
-        """Append records of programs as they are. They have the ring's size, and no texts or
-        stacks.
+        """Append records that programs have written, as they are.
+
+        Args:
+            rows: bytes of the records, each of the ring's size; they have no texts or stacks.
         """
         rest = memoryview(rows)
         while rest:
@@ -350,10 +376,11 @@ class RecordRing:
             self.at, rest = at + many, rest[many:]
 
     def aside(self, place: int, values: Sequence[Value], stack: Sequence[int]) -> None:
-        """Keep a record's values and stack in `texts` and `stacks`, where the ring has these.
+        """Keep a record's values in `texts` if any event has text, and its stack in `stacks` if
+        stacks are recorded.
 
         Args:
-            place: index of the record in the ring.
+            place: index of the record in the ring, counted from the buffer's start.
             values: of the event's arguments.
             stack: addresses, the innermost first.
         """
@@ -397,7 +424,12 @@ class RecordRing:
         return self.at_place(self.place(n))
 
     def at_place(self, place: int) -> Row:
-        """Return the record at a place, counted from the buffer's start, as row() does."""
+        """Return the record at a place, as a tuple (number, event, cpu, task, time, caller, values,
+        stack).
+
+        Args:
+            place: index of the record, counted from the buffer's start.
+        """
         at = place * self.size
         event = self.event(place)
         raw = self.formats[event].unpack_from(self.buffer, at)
@@ -491,10 +523,11 @@ class RecordRing:
         )
 
     def order(self, first: int = 0, many: int | None = None) -> list[int]:
-        """Return places of records, the oldest first.
+        """Return the places of records (indices counted from the buffer's start), the oldest record
+        first.
 
         Args:
-            first: index of the first one, counted from the oldest.
+            first: index of the first wanted record, counted from the oldest.
             many: how many; None: all.
         """
         start = self.place(first)

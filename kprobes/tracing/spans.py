@@ -36,6 +36,12 @@ class _SpanWriter:
     """Writes a trace's spans in the order in which they end."""
 
     def __init__(self, trace: Trace, file: IO[str]) -> None:
+        """Prepare.
+
+        Args:
+            trace: the records.
+            file: an open text file.
+        """
         self._trace = trace
         self._file = file
         facts = repr((len(trace), [info.text for info in trace.events])).encode(

@@ -23,7 +23,8 @@ class IntoRing:
     """
 
     def __init__(self, ring: RecordRing, words: Any, programs: RecordingPrograms | None) -> None:
-        """
+        """Prepare.
+
         Args:
             ring: takes the records.
             words: the pair of words; with programs, the one in their memory.
@@ -89,6 +90,7 @@ class Told:
     """
 
     def __init__(self, tell: Tell) -> None:
+        """Prepare. tell: called at each hit with its values, caller and stack."""
         self.words = [0, 1]
         self._tell = tell
 

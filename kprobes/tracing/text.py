@@ -45,15 +45,18 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
 
 
 class _Known(dict[Any, str]):
-    """Keeps the texts of values, so that each is made once; when there are some ten thousand it
-    begins anew.
+    """Dictionary value -> its text, made once by a function when it is asked for.
+
+    When there are some ten thousand texts it begins anew.
     """
 
     def __init__(self, text: Callable[[Any], str]) -> None:
+        """Begin without texts. text: the function that makes the text of a value."""
         super().__init__()
         self._text = text
 
     def __missing__(self, value: Any) -> str:
+        """Make the text of a value, and keep it."""
         if len(self) > MOST_TEXTS:
             self.clear()
         text = self[value] = self._text(value)
@@ -108,7 +111,8 @@ class _Lines:
         yield part.places, self._columns(self._trace.events[part.event], batch, part)
 
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
-        """Return what the lines of one event's records consist of, from left to right.
+        """Return the pieces of text that the lines of one event's records consist of, from left to
+        right.
 
         Args:
             info: the event.
@@ -116,8 +120,8 @@ class _Lines:
             part: those of this event.
 
         Returns:
-            (text with a %-format, values that fill the format); values None: a text without a
-            format.
+            For each piece (text with a %-format, a value for each record that fills the format), or
+            (text without a format, None) for what is the same in all lines.
         """
         raise NotImplementedError
 
@@ -289,9 +293,11 @@ class _FtraceLines(_Lines):
         return f"{name}: (%s)", [known[caller] for caller in part.callers]
 
     def _text(self, value: Any, type: Type) -> str:
+        """Return the text of an argument's value as ftrace prints it."""
         return type.show(value)
 
     def _number(self, type: Type) -> str:
+        """Return the %-format of numbers of a type as ftrace prints them."""
         return "%#x" if type.style == "x" else "%d"
 
 
@@ -361,6 +367,7 @@ class _JsonLines(_Lines):
         )
 
     def _text(self, value: Any, type: Type) -> str:
+        """Return an argument's value as JSON."""
         return json.dumps(for_json(value))
 
 

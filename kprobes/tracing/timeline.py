@@ -69,11 +69,15 @@ class Marks:
         return INSTANT if place in self.unmatched else self.phases[event]
 
     def ordered(self, marks: list[Any], end: Callable[[int, int], Any]) -> list[Any]:
-        """Return the marks of all records, and between them those of the spans in `left`.
+        """Put the marks that end spans without a return between the marks of the batch's records.
 
         Args:
-            marks: one for each record of the batch.
-            end: makes the mark of a span that is left, from (time, task).
+            marks: a mark for each record of the batch, of any type, such as a line of the file.
+            end: makes the mark that ends a span, from (time by the trace's clock, number of the
+                task).
+
+        Returns:
+            All marks in order: for each of `left` one just before its record's.
         """
         if not self.left:
             return marks
@@ -308,13 +312,14 @@ class _Rows:
 
 
 class _Callers(dict[int, str]):
-    """Address -> its name in JSON."""
+    """Dictionary from an address to its name as a JSON string, made when it is first asked for."""
 
     def __init__(self, trace: Trace) -> None:
         super().__init__()
         self._trace = trace
 
     def __missing__(self, address: int) -> str:
+        """Make the name of an address, and keep it."""
         found = self[address] = json.dumps(self._trace.name(address))
         return found
 

@@ -124,7 +124,8 @@ class Trace:
         missed: Callable[[], int] = lambda: 0,
         lines: Callable[[int], str] = lambda address: "",
     ) -> None:
-        """
+        """Make a trace of a source's records.
+
         Args:
             source: the records.
             names: a code address -> what to show for it.
