@@ -129,35 +129,46 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def function_effect(self, node: tree.FunctionCall | tree.Name, used: bool) -> None:
-        """Write a call for what it does.
+        """Write code for a call whose value is not needed.
 
         Args:
-            node: the call.
+            node: the call, or the name of a function without parentheses.
             used: True where its value counts as used: no warning where it deletes what is not
                 there.
         """
 
     @abstractmethod
     def function_number(self, node: tree.FunctionCall | tree.Name) -> None:
-        """Compute a builtin or a function into r0."""
+        """Load into r0 the number that a builtin or a function gives."""
 
     @abstractmethod
     def function_store(
         self, node: tree.FunctionCall | tree.Name, kind: ValueType, area: Area
     ) -> None:
-        """Put a builtin's or a function's value into an area of a type."""
+        """Store a builtin's or a function's value in an area.
+
+        Args:
+            node: the builtin or the call.
+            kind: the type that the value is stored as.
+            area: where it is stored.
+        """
 
     @abstractmethod
     def comparison(self, node: tree.Binary, label: str) -> None:
-        """Go on at a label if `==` or `!=` of two values in memory does not hold."""
+        """Jump to a label if `==` or `!=` of two values in memory does not hold; else go on behind.
+
+        Args:
+            node: the comparison.
+            label: the label.
+        """
 
     @abstractmethod
     def argument(self, node: tree.FieldAccess) -> None:
-        """Load `args.name` into r0."""
+        """Load `args.name`, a number, into r0."""
 
     @abstractmethod
     def argument_store(self, node: tree.FieldAccess, area: Area) -> None:
-        """Put `args.name`, which is no number, into an area of its type."""
+        """Store `args.name`, which is no number, in an area of its type."""
 
     @abstractmethod
     def aggregate_update(
@@ -173,7 +184,11 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def aggregate_read(self, kind: ValueType) -> None:
-        """Load into r0 the number that an aggregate at r7 counts as."""
+        """Load into r0 the number that an aggregate counts as, from the address in r7.
+
+        Args:
+            kind: the aggregate's type.
+        """
 
     # --- room
 
@@ -190,7 +205,7 @@ class BlockWriter(ABC):
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Free the temporary areas that are taken inside a with block, at its end."""
+        """Free, at the end of a with block, the temporary areas that were taken inside it."""
         before = self._temporary
         yield
         self._temporary = before
@@ -242,16 +257,17 @@ class BlockWriter(ABC):
             _STATEMENTS[type(statement)](self, statement)
 
     def _line(self, span: Span) -> None:
-        """Note the line of the script that the following instructions are made of."""
+        """Note that the following instructions are made of this part of the script."""
         lines = self._source.text.split("\n")
         self.asm.line(CodeLine(self._source.name, span.line, span.column, lines[span.line - 1]))
 
     def _evaluate(self, statement: tree.Evaluate) -> None:
-        """Write an expression for what it does."""
+        """Write code for an expression that is a statement; its value is dropped."""
         self.effect(statement.expression, statement.discarded)
 
     def effect(self, node: Expression, used: bool = False) -> None:
-        """Write an expression for what it does.
+        """Write code for an expression whose value is not needed: only for what it changes or
+        prints.
 
         Args:
             node: the expression.
@@ -272,7 +288,9 @@ class BlockWriter(ABC):
             self.place(node)
 
     def _branches(self, node: tree.Conditional) -> None:
-        """Write an `if` whose value is not used."""
+        """Write code for an `if` whose value is not needed: the branches, and the jumps around
+        them.
+        """
         asm = self.asm
         chosen = self._chosen(node)
         if chosen is not None:
@@ -290,10 +308,10 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _chosen(self, node: tree.Conditional) -> list[Expression] | None:
-        """Return the branch of a condition that was known at compile time, as a list.
+        """Return the branch that is taken, as a list, of an `if` whose condition is `comptime`.
 
         Returns:
-            The list is empty where `else` is missing; None: the condition was not known.
+            The list is empty where a missing `else` is taken; None: the condition is no `comptime`.
         """
         if not isinstance(node.condition, tree.CompileTime):
             return None
@@ -468,11 +486,11 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _top(self, top: str, out: str) -> None:
-        """Write the beginning of a loop's round, which engines count.
+        """Write the beginning of a loop's round: engines count rounds, and may end the loop there.
 
         Args:
-            top: label that is placed there.
-            out: label behind the loop, gone to after too many rounds.
+            top: label that is placed there, for the jump back.
+            out: label behind the loop, jumped to after too many rounds.
         """
         self.asm.place(top)
         self.asm.call("may_loop")
@@ -649,7 +667,9 @@ class BlockWriter(ABC):
         self.asm.call("ringbuf_output")
 
     def wake(self) -> None:
-        """Have Python read the ring at once: a line of trace_printk calls it."""
+        """Have Python read the ring at once: the program prints a line by trace_printk, which calls
+        it.
+        """
         text = self.storage.constant(b"wake\0")
         self.point(1, text)
         self.asm.set(2, 5)
@@ -1032,7 +1052,7 @@ class BlockWriter(ABC):
 
     @staticmethod
     def _integer(kind: ValueType) -> IntegerType:
-        """Return the integer type that a number is compared as."""
+        """Return the integer type as which a number of another type is compared."""
         if isinstance(kind, types.AggregateType):
             return IntegerType(64, getattr(kind, "signed", True))
         bits, signed = layout.width(kind)
@@ -1064,11 +1084,15 @@ class BlockWriter(ABC):
         self.as_guest(kind, size, bit, bits)
 
     def as_guest(self, kind: ValueType, size: int, bit: int, bits: int | None) -> None:
-        """Convert r0 from bytes as the guest has them in memory to a number.
+        """Convert r0 from bytes as they lie in guest memory, loaded by the host, to a number of a
+        type.
+
+        Bytes are swapped where the guest's order is the other one, and the bits of a bit field
+        taken out.
 
         Args:
             kind: the number's type.
-            size: its bytes.
+            size: bytes that were loaded.
             bit: the lowest bit of a bit field.
             bits: bits of a bit field; None: it is none.
         """
@@ -1162,7 +1186,9 @@ class BlockWriter(ABC):
         self.asm.place(inside)
 
     def _elements(self, node: tree.Index) -> int:
-        """Return the number of elements of an indexed array or string; 0 behind a pointer."""
+        """Return the number of elements of an indexed array, or bytes of a string; 0: it is a
+        pointer.
+        """
         of = self.type(node.of)
         if isinstance(of, types.ArrayType):
             return of.count
@@ -1213,7 +1239,7 @@ class BlockWriter(ABC):
         self.at_address(node, lambda: self.read_number(kind, bit, bits), lambda: self.asm.set(0, 0))
 
     def member(self, node: tree.FieldAccess) -> types.RecordField:
-        """Return the member that a field access means."""
+        """Return the field of a structure or record that `x.name` or `x->name` means."""
         of = self.type(node.of)
         if isinstance(of, types.PointerType):
             of = of.target
@@ -1268,7 +1294,9 @@ class BlockWriter(ABC):
             self._load(area, field.type)
 
     def _part(self, node: tree.TupleAccess | tree.Index) -> tuple[int, ValueType]:
-        """Return (offset, type) of an item of a tuple or record."""
+        """Return (offset in bytes, type) of the item of a tuple or record that `x.1` or `x[1]`
+        means.
+        """
         of = self.type(node.of)
         assert isinstance(of, (types.TupleType, types.RecordType))
         if isinstance(node, tree.TupleAccess):
@@ -1357,7 +1385,7 @@ class BlockWriter(ABC):
         self.number(node.value)
 
     def _size(self, node: tree.SizeOf | tree.OffsetOf) -> None:
-        """Load the number of sizeof() or offsetof() into r0."""
+        """Load the number that sizeof() or offsetof() gives, known at compile time, into r0."""
         self.asm.set(0, self.typing.sizes[node])
 
     def _compile_time(self, node: tree.CompileTime) -> None:
@@ -1477,13 +1505,13 @@ class BlockWriter(ABC):
                 self.asm.store_number(1, 0, 0, layout.size_of(part.type))
 
     def _gaps(self, kind: types.TupleType | types.RecordType, area: Area) -> None:
-        """Zero the padding between the parts of a tuple or record; keys are compared byte by byte.
+        """Zero an area for a tuple or record that has padding, as keys are compared byte by byte.
 
         Without padding, nothing is written.
 
         Args:
             kind: the tuple's or record's type.
-            area: where it lies; all of it is zeroed, so this comes before its parts.
+            area: where it lies; all of it is zeroed, so this comes before its parts are stored.
         """
         at = 0
         gaps = False

@@ -168,7 +168,9 @@ def translate(
 
 
 def speaks(probes: list[TypedProbe]) -> bool:
-    """Return True where a script's programs may have Python do something, or there are timers."""
+    """Return True where a script needs Python while the guest runs: for timers, or to print and the
+    like.
+    """
     return has_timers(probes) or any(
         isinstance(node, tree.FunctionCall | tree.Name) and node.name in ASYNCHRONOUS
         for probe in probes

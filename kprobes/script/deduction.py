@@ -19,18 +19,23 @@ ROUNDS: Final = 40
 
 
 class Deduction(Inference):
-    """The inference of types with builtins and functions; see `Inference`."""
+    """The inference of types, one walk after the other, with builtins and functions."""
 
     def aggregate(self, node: tree.FunctionCall) -> types.AggregateType | None:
-        """Return the type of a map that is assigned by `count()` and its like."""
+        """Return the type of a map that is assigned by `count()` and its like; None: it is
+        wrong.
+        """
         return signatures.aggregate(self, node)
 
     def named(self, node: tree.Name) -> ValueType | None:
-        """Return the type of a name: a builtin, an enumerator or a constant."""
+        """Return the type of a builtin, an enumerator or a constant; note its errors.
+
+        None: it is not known yet, or there is no such name.
+        """
         return signatures.name(self, node)
 
     def called(self, node: tree.FunctionCall) -> ValueType | None:
-        """Return the type of a call."""
+        """Return the type of a call; note its errors. None: it is not known yet, or wrong."""
         return signatures.call(self, node)
 
     def constant(self, node: Expression) -> str | int | None:

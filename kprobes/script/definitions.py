@@ -106,7 +106,9 @@ def read(parts: Sequence[tuple[str, Span]], bits: int, found: Diagnostics) -> De
 
 
 class _DefinitionError(Exception):
-    """Why a definition is not understood."""
+    """A definition is not understood. Caught by read(), which notes it as an error of the
+    script.
+    """
 
     def __init__(self, reason: str, *hints: str) -> None:
         """Make an exception.
@@ -130,8 +132,8 @@ def _directive(text: str, out: Definitions) -> None:
         out: what is defined so far; changed.
 
     Raises:
-        _Wrong: the line is an #include, a condition (#if ... #endif), #undef or #pragma, or a
-            #define with parameters or without a name.
+        _DefinitionError: the line is an #include, a condition (#if ... #endif), #undef or #pragma,
+            or a #define with parameters or without a name.
     """
     text = text.replace("\\\n", " ")
     match = re.match(r"#\s*(\w+)\s*(.*)", text, re.DOTALL)
@@ -230,7 +232,7 @@ class _Constant:
             least: an operator of this rank or below ends it.
 
         Raises:
-            _Wrong: it is no constant expression.
+            _DefinitionError: it is no constant expression.
         """
         value = self.operand()
         while (rank := self.RANKS.get(self.peek(), -1)) > least:
@@ -259,7 +261,7 @@ class _Constant:
         """Read an operand, and return its value.
 
         Raises:
-            _Wrong: it is no constant.
+            _DefinitionError: it is no constant.
         """
         token = self.peek()
         self.at += 1
@@ -303,7 +305,7 @@ class _Reader:
         they define. Lines that begin with `#` are read elsewhere (`_directive`).
 
         Raises:
-            _Wrong: one of them is wrong, or has what is not supported.
+            _DefinitionError: one of them is wrong, or has what is not supported.
         """
         while self._peek():
             if self._take(";"):
@@ -337,7 +339,7 @@ class _Reader:
         """Move on behind the next token, which must be this one.
 
         Raises:
-            _Wrong: it is another one.
+            _DefinitionError: it is another one.
         """
         if not self._take(token):
             raise _DefinitionError(f"expected '{token}' where '{self._peek() or 'the end'}' stands")
@@ -365,7 +367,7 @@ class _Reader:
         """Read the type before declarators; return (the type, True where it was defined here).
 
         Raises:
-            _Wrong: there is no such type.
+            _DefinitionError: there is no such type.
         """
         while self._peek() in _QUALIFIERS:
             self._at += 1
@@ -397,7 +399,7 @@ class _Reader:
             kind: which of them.
 
         Raises:
-            _Wrong: there is no such enumeration, or the members are not written well.
+            _DefinitionError: there is no such enumeration, or the members are not written well.
         """
         packed, _ = self._attributes()
         name = ""
@@ -453,7 +455,7 @@ class _Reader:
             packed: True where an attribute in front of it says that it has no padding.
 
         Raises:
-            _Wrong: it is not written well, or has what is not supported.
+            _DefinitionError: it is not written well, or has what is not supported.
         """
         parts: list[tuple[str, ValueType, int | None]] = []
         while not self._take("}"):

@@ -110,7 +110,11 @@ class ExpressionParser(Scanner):
         return self._conditional(condition, start)
 
     def continued(self, left: Expression) -> Expression:
-        """Read on behind an operand that was read already."""
+        """Read operators and operands that follow an operand; return the whole expression.
+
+        Args:
+            left: the operand, which was read already.
+        """
         start = self._start(left)
         return self._conditional(self._binary(0, left), start)
 
@@ -147,7 +151,12 @@ class ExpressionParser(Scanner):
         return operator
 
     def _binary(self, least: int, left: Expression) -> Expression:
-        """Read operators of rank `least` and above, and their operands, behind an operand."""
+        """Read operators of some ranks and their right operands, and return the whole expression.
+
+        Args:
+            least: operators of this rank and above are read; a greater rank binds closer.
+            left: the operand in front of them, which was read already.
+        """
         start = self._start(left)
         while (operator := self._operator()) and _RANK[operator] >= least:
             self.at = self.beyond(self.at) + len(operator)
@@ -156,7 +165,9 @@ class ExpressionParser(Scanner):
         return left
 
     def unary(self) -> Expression:
-        """Read an operand with what stands before and behind it."""
+        """Read an operand with its prefixes (`!x`, `-x`, `++x`, `&x`) and suffixes (`x.y`, `x[i]`,
+        `x++`).
+        """
         self.skip()
         start = self.at
         for operator in ("++", "--"):
@@ -298,7 +309,7 @@ class ExpressionParser(Scanner):
         return kind(span=self.since(start), type=of)
 
     def condition(self) -> Expression:
-        """Read what stands behind `if`, `while` and `unroll`."""
+        """Read the expression behind `if`, `while` or `unroll`, in parentheses or not."""
         if self.take("("):
             condition = self.expression()
             self.expect(")")

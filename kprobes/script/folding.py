@@ -219,17 +219,21 @@ class _Folder:
     # --- literals
 
     def _call(self, value: tree.FunctionCall) -> Expression:
-        """Fold a call: `config()` or `getopt()`."""
+        """Return the value of `config()` or `getopt()`; another call as it is."""
         if value.name in _CONFIG and not value.arguments:
             return self._config(value)
         return self._option(value) if value.name == "getopt" else value
 
     def _name(self, value: tree.Name) -> Expression:
-        """Fold a name: `config`."""
+        """Return the record of settings for the name `config`; another name as it is."""
         return self._config(value) if value.name in _CONFIG else value
 
     def _config(self, value: Expression) -> Expression:
-        """Return `config()`: a record of the settings."""
+        """Return a record with all settings, for `config()`.
+
+        Args:
+            value: the call or name that it replaces.
+        """
         fields = [(name, self._literal(getattr(self.settings, name), value)) for name in NAMES]
         return tree.RecordLiteral(span=value.span, fields=fields)
 
@@ -248,7 +252,7 @@ class _Folder:
         return tree.StringLiteral(span=at.span, value=value.encode("utf-8", "surrogateescape"))
 
     def _field(self, value: tree.FieldAccess) -> Expression:
-        """Fold a member of a record of literals."""
+        """Return the member that `x.name` means of a record of literals; else the node itself."""
         parts = dict(value.of.fields) if isinstance(value.of, tree.RecordLiteral) else {}
         if value.name not in parts or not all(
             isinstance(part, _LITERALS) for part in parts.values()
@@ -339,7 +343,10 @@ class _Folder:
         return tree.BooleanLiteral(span=value.span, value=both)
 
     def _index(self, value: tree.Index) -> Expression:
-        """Fold an index of a literal string."""
+        """Return the byte that `"text"[i]` is; the node itself where text or index are no literals.
+
+        An index behind the text's NUL is noted as an error.
+        """
         if isinstance(value.of, tree.StringLiteral) and isinstance(value.index, tree.NumberLiteral):
             text = value.of.value + b"\0"
             if 0 <= value.index.value < len(text):

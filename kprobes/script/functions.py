@@ -74,11 +74,14 @@ def effect(g: BlockWriter, node: tree.FunctionCall | tree.Name, used: bool) -> N
 def _values(
     g: BlockWriter, arguments: Sequence[tree.Expression]
 ) -> list[tuple[tree.Expression, ValueType]]:
-    """Return (expression, type that it is sent to Python as) of each argument.
+    """Return the arguments of a call with the types that they are sent to Python as.
 
     Args:
-        g: knows the types; an aggregate is sent as the number that it counts as.
+        g: knows the types.
         arguments: the expressions.
+
+    Returns:
+        (expression, type) of each; the type of an aggregate is a 64-bit integer: what it counts as.
     """
     out = list[tuple[tree.Expression, ValueType]]()
     for argument in arguments:
@@ -186,7 +189,7 @@ def _override(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _ignore(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Write nothing: the call was checked at compile time."""
+    """Write nothing: static_assert() and its like were checked at compile time."""
 
 
 _EFFECTS: Final[dict[str, Callable[..., None]]] = {
@@ -410,10 +413,13 @@ def _pid(g: BlockWriter, node: tree.Name) -> None:
 
 
 def _helper(name: str) -> Callable[[BlockWriter, tree.Name], None]:
-    """Return a function (g, node) that writes the call of a helper without arguments.
+    """Return a writer of builtins that load into r0 what a helper without arguments returns.
 
     Args:
         name: the helper's name without `bpf_`.
+
+    Returns:
+        A function (g, node) that writes the helper's call into the program of `g`.
     """
 
     def write(g: BlockWriter, node: tree.Name) -> None:
@@ -423,7 +429,11 @@ def _helper(name: str) -> Callable[[BlockWriter, tree.Name], None]:
 
 
 def _constant(value: int) -> Callable[[BlockWriter, tree.Name], None]:
-    """Return a function (g, node) that writes a load of a constant into r0."""
+    """Return a writer of builtins that load a constant into r0: a function (g, node).
+
+    Args:
+        value: the constant.
+    """
 
     def write(g: BlockWriter, node: tree.Name) -> None:
         g.asm.set(0, value)
@@ -534,7 +544,7 @@ def _has_key(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _is_set(g: BlockWriter) -> None:
-    """Write code that replaces r0 by 1, or leaves it 0."""
+    """Write code that replaces r0 by 1, unless it is 0."""
     missing = g.asm.label()
     done = g.asm.label()
     g.asm.jump_if_number("==", 0, 0, missing)
@@ -625,7 +635,7 @@ def _swap(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _same(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Compute the argument itself into r0 (kptr(), uptr())."""
+    """Load into r0 the number that is the call's argument: kptr() and uptr() change nothing."""
     g.number(node.arguments[0])
 
 
@@ -661,19 +671,24 @@ def _place_of(g: BlockWriter, node: tree.Expression) -> tuple[Area, int]:
 
 
 def _string_length(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Load the length of a string into r0 (strlen())."""
+    """Load into r0 the number of bytes of a string before its NUL: strlen()."""
     texts.length(g, *_place_of(g, node.arguments[0]))
 
 
 def _capacity(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Load the bytes of a string's type into r0 (strcap())."""
+    """Load into r0 the bytes that the type of a string has room for: strcap()."""
     kind = g.type(node.arguments[0])
     assert isinstance(kind, types.StringType)
     g.asm.set(0, kind.size)
 
 
 def _position(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Load where one string is in another into r0 (strstr())."""
+    """Load into r0 the offset in bytes of a string in another, -1 where it is not there: strstr().
+
+    Args:
+        g: writes the program.
+        node: the call: the string that is searched, and what is looked for.
+    """
     texts.position(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]))
 
 

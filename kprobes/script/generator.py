@@ -11,20 +11,35 @@ from .types import ValueType
 
 
 class Generator(BlockWriter):
-    """Writes the program of one block, with functions and aggregates; see `BlockWriter`."""
+    """Writer of the program of one block: a BlockWriter with functions and aggregates.
+
+    Methods write code; "load into r0" and "store" are what that code does when the script runs.
+    """
 
     def function_effect(self, node: tree.FunctionCall | tree.Name, used: bool) -> None:
-        """Write a call for what it does; see `functions`."""
+        """Write code for a call whose value is not needed.
+
+        Args:
+            node: the call, or the name of a function without parentheses.
+            used: True where its value counts as used: no warning where it deletes what is not
+                there.
+        """
         functions.effect(self, node, used)
 
     def function_number(self, node: tree.FunctionCall | tree.Name) -> None:
-        """Compute a builtin or a function into r0; see `functions`."""
+        """Write code that loads into r0 the number that a builtin or function gives."""
         functions.number(self, node)
 
     def function_store(
         self, node: tree.FunctionCall | tree.Name, kind: ValueType, area: Area
     ) -> None:
-        """Store a builtin's or a function's value in an area; see `functions`."""
+        """Write code that stores a builtin's or function's value in an area.
+
+        Args:
+            node: the builtin or the call.
+            kind: the type that the value is stored as.
+            area: where it is stored.
+        """
         functions.store(self, node, kind, area)
 
     def comparison(self, node: tree.Binary, label: str) -> None:
@@ -37,11 +52,11 @@ class Generator(BlockWriter):
         functions.compare(self, node, label)
 
     def argument(self, node: tree.FieldAccess) -> None:
-        """Load `args.name` into r0; see `functions`."""
+        """Write code that loads `args.name`, a number, into r0."""
         functions.argument(self, node)
 
     def argument_store(self, node: tree.FieldAccess, area: Area) -> None:
-        """Store `args.name`, which is no number, in an area; see `functions`."""
+        """Write code that stores `args.name`, which is no number, in an area of its type."""
         functions.argument_store(self, node, area)
 
     def aggregate_update(
@@ -57,5 +72,10 @@ class Generator(BlockWriter):
         aggregates.update(self, target, facts, value)
 
     def aggregate_read(self, kind: ValueType) -> None:
-        """Load the number that an aggregate at r7 counts as into r0; see `aggregates`."""
+        """Write code that loads into r0 the number that an aggregate counts as, from the address in
+        r7.
+
+        Args:
+            kind: the aggregate's type.
+        """
         aggregates.read(self, kind)

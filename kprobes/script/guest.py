@@ -232,7 +232,7 @@ class GuestWorld:
     # --- functions
 
     def functions(self, pattern: str, image: str) -> Iterator[Symbol]:
-        """Yield functions by their names; each address once.
+        """Yield the guest's functions whose name fits a glob, each address once.
 
         Args:
             pattern: a glob of the names.
@@ -265,11 +265,13 @@ class GuestWorld:
         return self._sized[module]
 
     def is_of(self, module: str | None, image: str) -> bool:
-        """Return True where an image is meant; a path stands for the file's name.
+        """Return True where the image that a script names is the file of a symbol or marker.
+
+        A path stands for the file's name; `libc` also for `libc.so.6`.
 
         Args:
-            module: of a symbol or a marker; without one it is of the guest's own file.
-            image: the image as written in the script; "" and * are all.
+            module: the image of a symbol or a marker; None: it is of the guest's own file.
+            image: the image as written in the script, which may be a glob; "" and * are all.
         """
         if image in ("", "*"):
             return True
@@ -376,7 +378,11 @@ class GuestWorld:
         return kind, self._in_parts(arrival.parts) if arrival and arrival.parts else None
 
     def _pair(self) -> ArgumentSource | None:
-        """Return where a result of two words is; None: the architecture's second is not known."""
+        """Return where a result of two words is: in the two result registers of the calling
+        convention.
+
+        None: the second one is not known.
+        """
         abi = self.machine.arch.abi
         if abi is None or len(abi.returns) < 2:
             return None

@@ -302,10 +302,13 @@ class Inference(ABC):
             self.block(probe.probe.body)
 
     def default(self) -> bool:
-        """Give an integer type to maps to which nothing is assigned but values of their own.
+        """Give an integer type to maps that are used and whose values have no type yet.
+
+        Called after a walk that has changed nothing. Such is a map that only gets values of its
+        own, as by `@x++`.
 
         Returns:
-            True where there was such a map.
+            True where there was such a map: another walk is needed.
         """
         some = False
         for facts in self.typing.maps.values():
@@ -596,11 +599,13 @@ class Inference(ABC):
         return facts
 
     def widen_key(self, facts: MapFacts, node: Expression, at: tree.Node) -> None:
-        """Widen the type of a map's keys so that it holds one more.
+        """Widen the type of a map's keys so that it holds the type of one more key.
+
+        Note an error where no type holds both.
 
         Args:
-            facts: the map.
-            node: the key.
+            facts: the map; its key type is changed.
+            node: the key, which is walked.
             at: where errors are shown.
         """
         key = self.type(node)
@@ -782,15 +787,15 @@ class Inference(ABC):
         return None
 
     def readable(self, type: ValueType, at: tree.Node, loud: bool = True) -> ValueType | None:
-        """Return the type as which a script reads an aggregate.
+        """Return the type that a map's aggregate, such as count(), has where a script reads it.
 
         Args:
-            type: the aggregate's.
-            at: where an error is shown.
-            loud: True to note an error if it cannot be read.
+            type: the aggregate's type.
+            at: the expression, for the error.
+            loud: True to note an error where it cannot be read.
 
         Returns:
-            The type; None: it cannot be read.
+            An integer type; None: it cannot be read as a number (a histogram, a series, stats()).
         """
         if isinstance(type, types.CountType):
             return _INT64
@@ -1513,7 +1518,7 @@ class Inference(ABC):
 
 
 def _sized(type: ValueType) -> bool:
-    """Return False for a string without a size."""
+    """Return True but for a string whose size is not known."""
     return not (isinstance(type, types.StringType) and type.size == 0)
 
 

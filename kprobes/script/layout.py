@@ -49,9 +49,13 @@ def size_of(type: ValueType, word: int = WORD) -> int:
 
 
 def held(type: ValueType, word: int) -> int:
-    """Return the bytes of a member within a structure.
+    """Return the bytes that a member takes within a guest's structure.
 
-    `char s[5]` is a string of 6, with its NUL, and takes 5.
+    `char s[5]` is a StringType of 6, with its NUL, and takes 5.
+
+    Args:
+        type: the member's type.
+        word: bytes of the guest's pointers.
     """
     return type.size - 1 if isinstance(type, types.StringType) else size_of(type, word)
 
@@ -66,7 +70,7 @@ def room_of(type: ValueType) -> int:
 
 
 def _aggregate(type: ValueType) -> int:
-    """Return the bytes of an aggregate in a map."""
+    """Return the bytes that the value of an aggregate takes in a map."""
     if isinstance(type, types.HistogramType):
         return 8 * rows(type)
     if isinstance(type, types.LinearHistogramType):
@@ -81,7 +85,9 @@ def _aggregate(type: ValueType) -> int:
 
 
 def rows(type: types.HistogramType) -> int:
-    """Return the rows of a log2 histogram: for negative numbers, and for each bucket."""
+    """Return the number of rows of a log2 histogram: one for negative numbers, one for each
+    bucket.
+    """
     return 1 + ((65 - type.bits) << type.bits)
 
 
@@ -100,7 +106,9 @@ def width(type: ValueType) -> tuple[int, bool]:
 
 
 def alignment(type: ValueType) -> int:
-    """Return the bytes of which a value's offset is a multiple."""
+    """Return how a value is aligned in a program's memory: its offset is a multiple of so many
+    bytes.
+    """
     if is_number(type):
         return size_of(type)
     if isinstance(type, (types.TupleType, types.RecordType)):
@@ -109,7 +117,7 @@ def alignment(type: ValueType) -> int:
 
 
 def members(type: types.TupleType | types.RecordType) -> list[tuple[int, ValueType]]:
-    """Return (offset, type) of each part of a tuple or record, in order."""
+    """Return (offset in bytes, type) of each part of a tuple or record, in order."""
     parts = (
         type.items
         if isinstance(type, types.TupleType)
@@ -138,11 +146,11 @@ def stated(type: ValueType, word: int = WORD) -> int:
 
 
 def _packed(type: ValueType, word: int) -> tuple[int, int]:
-    """Return (bytes, alignment) of a value in a tuple as bpftrace lays it out.
+    """Return (bytes, alignment in bytes) of a value in a tuple as bpftrace lays it out.
 
     Args:
         type: the value's type.
-        word: bytes of an address of the guest's.
+        word: bytes of a pointer.
     """
     if isinstance(type, (types.StringType, types.BufferType)):
         return size_of(type, word), 1

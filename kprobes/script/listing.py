@@ -155,7 +155,7 @@ class Listing:
         return found
 
     def _search_one(self, pattern: str) -> Iterator[ListedProbe]:
-        """Yield the probes that fit one pattern."""
+        """Yield the probes that fit one pattern, `KIND:WORD:...` or only a name, kind by kind."""
         if ":" not in pattern:
             pattern = f"*:{pattern or '*'}"
         kind_pattern, _, rest = pattern.partition(":")
@@ -165,13 +165,15 @@ class Listing:
                 yield from self._of_kind(kind, words)
 
     def _means(self, pattern: str, kind: str, words: Sequence[str]) -> bool:
-        """Return True where the first word of a pattern means a kind of probes.
+        """Return True where the first word of a search pattern means a kind of probes.
+
+        A glob means kinds of probes of programs, such as uprobe, only where there is a guest, or
+        the next word is the path of a file.
 
         Args:
-            pattern: the word: a kind's name or abbreviation, a glob, or "" for all.
-            kind: a kind.
-            words: the words behind it. A glob means kinds of programs only where there is a guest,
-                or the first of these is a file.
+            pattern: the first word: a kind's name or abbreviation, a glob, or "" for all.
+            kind: a kind, such as "uprobe".
+            words: the words behind the first one.
         """
         if "*" not in pattern and pattern:
             return (_KINDS.get(pattern) or _KINDS.get(pattern.lower())) == kind
@@ -239,13 +241,13 @@ class Listing:
                     yield ListedProbe(f"usdt:{program.path}:{found[0]}:{found[1]}")
 
     def _programs(self, target: str) -> list[ListedProgram]:
-        """Return the programs that a target means, loaded: the guest, a file, or files.
+        """Return the programs that a target means: the guest, and files, which are loaded.
 
         Args:
             target: a path, or a glob of paths.
 
         Raises:
-            OSError, KprobeError: a file that is named without a glob is none.
+            OSError, KprobeError: a file that is named without a glob cannot be loaded.
         """
         found = []
         if self._guest is not None and _is_target(self._guest.path, target):

@@ -46,7 +46,9 @@ def expand(script: tree.ParsedScript, found: Diagnostics) -> tree.ParsedScript:
 
 
 def _signature(parameters: Sequence[Expression]) -> tuple[type, ...]:
-    """Return what tells macros of one name apart: the kinds of their parameters."""
+    """Return the kinds of a macro's parameters (classes of `tree`): macros of one name differ in
+    these.
+    """
     return tuple(type(parameter) for parameter in parameters)
 
 

@@ -138,7 +138,7 @@ class ScriptOutput(ABC):
         self._warnings = warnings
 
     def failure(self, text: str) -> None:
-        """Write an error that names no line of the script, such as of a file that does not
+        """Write an error that is about no line of the script, such as a file that does not
         exist.
         """
         self._err(f"ERROR: {text}\n")
@@ -266,7 +266,9 @@ def _plural(count: int, noun: str) -> str:
 
 
 class TextOutput(ScriptOutput):
-    """Writes text for people; the methods are those of ScriptOutput."""
+    """Writes text for people. Where nothing else is said a method writes what ScriptOutput's
+    says.
+    """
 
     def attached_probes(self, count: int) -> None:
         self._err(f"Attached {_plural(count, 'probe')}\n")
@@ -291,6 +293,9 @@ class TextOutput(ScriptOutput):
                 self._err("".join(f"{line}\n" for line in place.context))
 
     def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
+        """Write what `errorf()` or `warnf()` formatted to standard error, with the place of the
+        call.
+        """
         if error or self._warnings:
             self._log("ERROR" if error else "WARNING", text, places, context=False)
 
@@ -298,15 +303,19 @@ class TextOutput(ScriptOutput):
         self._out(text)
 
     def cat(self, text: str) -> None:
+        """Write a file's content."""
         self._out(text)
 
     def join(self, text: str) -> None:
+        """Write what `join()` joined, and a newline."""
         self._out(f"{text}\n")
 
     def syscall(self, text: str) -> None:
+        """Write what a command of `system()` printed, and a newline."""
         self._out(f"{text}\n")
 
     def value(self, type: ValueType, value: Any) -> None:
+        """Write the value of `print()` as text, and a newline."""
         self._out(f"{_value_text(type, value, 1, None)}\n")
 
     def map(
@@ -338,6 +347,7 @@ class TextOutput(ScriptOutput):
         self._err(f"Lost {count} events\n")
 
     def runtime_error(self, kind: str, places: Sequence[SourceReference]) -> None:
+        """Write to standard error what went wrong while a program ran, with the script's lines."""
         self._log("WARNING", RUNTIME_ERRORS[kind], places, context=True)
 
     def helper_error(self, helper: str, result: int, places: Sequence[SourceReference]) -> None:
@@ -414,6 +424,7 @@ class TextOutput(ScriptOutput):
         self._out(f"{names[index]:<{width}}{nanoseconds:<15}{iterations}\n")
 
     def end(self) -> None:
+        """Write two newlines: they stand between a script's last output and its maps."""
         self._out("\n\n")
 
 
@@ -477,7 +488,9 @@ def _value_json(type: ValueType, value: Any, div: int, last: int | None) -> str:
 
 
 class JsonOutput(ScriptOutput):
-    """Writes JSON, one object a line, for programs; the methods are those of ScriptOutput."""
+    """Writes JSON for programs, one object a line: its type, and what the ScriptOutput method
+    says.
+    """
 
     def _record(self, type: str, data: str) -> None:
         """Write an object with a type and data, which is JSON already."""
@@ -498,6 +511,9 @@ class JsonOutput(ScriptOutput):
         self._out(f'{{"type": "{type}", {fields}, {where}}}\n')
 
     def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
+        """Write an object with what `errorf()` or `warnf()` formatted, and the place of the
+        call.
+        """
         if error or self._warnings:
             self._at("errorf" if error else "warnf", f'"msg": {json_text(text)}', places[0])
 
@@ -514,6 +530,7 @@ class JsonOutput(ScriptOutput):
         self._record("syscall", json_text(text))
 
     def value(self, type: ValueType, value: Any) -> None:
+        """Write an object with the value of `print()`."""
         self._record("value", _value_json(type, value, 1, None))
 
     def map(
@@ -560,10 +577,14 @@ class JsonOutput(ScriptOutput):
         self._out(f'{{"type": "lost_events", "count": {count}, "data": {data}}}\n')
 
     def runtime_error(self, kind: str, places: Sequence[SourceReference]) -> None:
+        """Write an object with what went wrong while a program ran, and its place in the script."""
         said = f'"msg": {json_text(RUNTIME_ERRORS[kind])}'
         self._at("runtime_error", said, places[0])
 
     def helper_error(self, helper: str, result: int, places: Sequence[SourceReference]) -> None:
+        """Write an object with the name of a helper that failed, what it returned, and the
+        place.
+        """
         said = json_text(strerror(-result))
         fields = f'"msg": {said}, "helper": {json_text(helper)}, "retcode": {json_number(result)}'
         self._at("helper_error", fields, places[0])

@@ -78,7 +78,7 @@ class Performer:
         ]
 
     def _place(self, span: Span) -> list[SourceReference]:
-        """Return a part of the script in the form in which messages name it, in a list."""
+        """Return a list with one SourceReference: a part of the script as messages name it."""
         return [
             SourceReference(
                 self._source.mark(span),
@@ -283,14 +283,30 @@ class Performer:
         ]
 
     def _scalar(self, name: str) -> tuple[memoryview, int]:
-        """Return (memory from its flag on, bytes of the value) of a map without keys."""
+        """Return where the value of a map without keys lies.
+
+        Args:
+            name: the map's, with its `@`.
+
+        Returns:
+            (memory from the map's flag on, the value being FLAG bytes behind it; bytes of the
+            value). The flag is 0 where the map was not set.
+        """
         area = self._compiled.storage.scalars[name]
         kind = self._compiled.typing.maps[name].value
         assert kind is not None
         return self._compiled.globals.block.view[area.offset :], layout.room_of(kind)
 
     def items(self, name: str) -> list[tuple[Any, Any]]:
-        """Return (key, value) of each entry of a map; without keys (None, value), if it is set."""
+        """Return the entries of a map, with keys and values decoded.
+
+        Args:
+            name: the map's, with its `@`.
+
+        Returns:
+            (key, value) of each entry; of a map without keys (None, value), nothing if it is not
+            set.
+        """
         facts = self._compiled.typing.maps[name]
         assert facts.value is not None
         if name not in self._compiled.maps:

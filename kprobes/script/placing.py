@@ -46,7 +46,7 @@ class Probed(Protocol):
         maxactive: int = 0,
         printed: Callable[[str], None] | None = None,
     ) -> Attachment:
-        """Attach a program to a probe; see Kprobes.attach() for `where` to `printed`.
+        """Attach a program to a probe in the guest, and return the attachment.
 
         Args:
             program: the program.
@@ -63,7 +63,7 @@ class Probed(Protocol):
     def watchpoint(
         self, where: str | int, size: int, access: str = "w", handler: Any = None
     ) -> Watchpoint:
-        """Call a handler at accesses to memory; see Kprobes.watchpoint().
+        """Have a handler called at each access to guest memory, until the watchpoint is removed.
 
         Args:
             where: a symbol's name or an address.
@@ -226,10 +226,10 @@ def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Itera
 
 
 def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
-    """Return True where an attach point's address may be probed; else note an error, too.
+    """Return True where code at an attach point's address may be probed; else note an error, too.
 
-    It may be where a function with a size covers it, and where no function of the file has a size:
-    in firmware with a map, and in stripped files.
+    Allowed is an address that a function with a size covers, and any address where no function of
+    the file has a size: in firmware with a map, and in stripped files.
 
     Args:
         front: the script, whose `found` takes the error.
@@ -353,7 +353,7 @@ def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 
 
 def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
-    """Yield one attach point: the first address found that has code of a source line.
+    """Yield one attach point, at the first address found that has code of the point's source line.
 
     Where there is no such code, that is an error or a warning in `front.found`, or neither, as the
     script's settings say.

@@ -121,7 +121,7 @@ class Point:
 
     @property
     def at_code(self) -> bool:
-        """True for probes of an instruction or a return."""
+        """Whether the probe is one of an instruction or a return."""
         return self.kind in (
             "kprobe",
             "kretprobe",

@@ -28,8 +28,10 @@ def literal(value: int) -> IntegerType:
 
 
 def settled(type: ValueType) -> ValueType:
-    """Return a type without Flexible: the sign of its literals does not depend on others any
-    more.
+    """Return a type in which each Flexible is replaced by the plain integer type of its size and
+    sign.
+
+    A literal's type is Flexible while its sign may still follow the other operand.
     """
     if isinstance(type, Flexible):
         return IntegerType(type.bits, type.signed)
@@ -41,7 +43,9 @@ def settled(type: ValueType) -> ValueType:
 
 
 def both(a: IntegerType, b: IntegerType) -> IntegerType:
-    """Return the integer type that holds numbers of two; int64 where none does.
+    """Return the integer type that holds the numbers of two types.
+
+    For a signed and an unsigned type that is a wider signed one, but 64 bits are the most.
 
     Args:
         a: the one type; a Flexible takes the sign of the other.
@@ -116,7 +120,9 @@ def promoted(a: ValueType, b: ValueType) -> ValueType | None:
 
 
 def _unsigned(type: ValueType) -> object:
-    """Return what two aggregates have in common if they differ in sign only."""
+    """Return a key of an aggregate's type without its sign: equal for types that differ in sign
+    only.
+    """
     return (type.__class__, getattr(type, "interval", 0), getattr(type, "intervals", 0))
 
 

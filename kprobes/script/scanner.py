@@ -92,7 +92,7 @@ class Scanner:
         return line, at - self._starts[line - 1] + 1
 
     def since(self, start: int) -> Span:
-        """Return the part from an index up to here."""
+        """Return the part of the text from an index up to the present position."""
         return self.between(start, self.at)
 
     def between(self, start: int, end: int) -> Span:
@@ -130,13 +130,17 @@ class Scanner:
         self.at = match.end()
 
     def beyond(self, at: int) -> int:
-        """Return the index of the next character from an index on that is no blank or comment."""
+        """Return the index of the first character from `at` on that is no blank and in no
+        comment.
+        """
         match = _LAYOUT.match(self.text, at)
         assert match is not None
         return match.end()
 
     def peek(self, ahead: int = 0) -> str:
-        """Return a character; "" behind the end."""
+        """Return the character `ahead` characters behind the present position; "" behind the
+        end.
+        """
         return self.text[self.at + ahead : self.at + ahead + 1]
 
     @property

@@ -39,11 +39,14 @@ _LEAST: Final = 0.001
 
 
 def guest_of(kprobes: Probed | None, world: World | None) -> GuestWorld | None:
-    """Return the guest as scripts see it; None: there is none.
+    """Return the guest of a script; it is made of `kprobes` where `world` is not given.
 
     Args:
         kprobes: the Kprobes of the guest; None: there is none.
-        world: what the script can know of it, where that is given.
+        world: what the script can know of the guest, where that is given; None: it is not.
+
+    Returns:
+        None: there is no guest, or `world` stands for none.
     """
     if kprobes is None and world is None:
         return None
@@ -56,7 +59,10 @@ def guest_of(kprobes: Probed | None, world: World | None) -> GuestWorld | None:
 
 
 class Outside:
-    """The place of begin, end and interval probes, which are not in the guest (a call.RunPlace).
+    """The place where begin, end and interval probes run, which is not in the guest (a
+    call.RunPlace).
+
+    Helpers of such a program call these methods.
 
     Attributes:
         cpu: always 0.
@@ -75,25 +81,29 @@ class Outside:
         self.clock = clock
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory. Raises ProgramError where there is no guest."""
+        """Return `size` bytes of guest memory at an address. Raises ProgramError where there is no
+        guest.
+        """
         if self._read is None:
             raise ProgramError("there is no guest whose memory could be read")
         return self._read(addr, size)
 
     def pid_tgid(self) -> int:
-        """Return this process's number, twice."""
+        """Return this process's number as process and as thread: in the upper and the lower 32
+        bits.
+        """
         return os.getpid() << 32 | os.getpid()
 
     def comm(self) -> bytes:
-        """Return the name that scripts expect there."""
+        """Return b"bpftrace", the name that scripts expect of the process that runs them."""
         return b"bpftrace"
 
     def stack(self, skip: int, depth: int) -> list[int]:
-        """Return no frames."""
+        """Return [], no frames, whatever is asked for."""
         return []
 
     def override(self, value: int) -> None:
-        """Raise ProgramError: there is no function to skip."""
+        """Raise ProgramError: no function is probed that could return `value` at once."""
         raise ProgramError("there is no function to skip outside of the guest")
 
     def func_ip(self) -> int:
@@ -101,7 +111,7 @@ class Outside:
         return 0
 
     def cookie(self) -> int:
-        """Return 0: there is no number."""
+        """Return 0: no attach point has given the program a number."""
         return 0
 
     def marker_argument(self, number: int) -> None:
@@ -112,11 +122,13 @@ class Outside:
         return False
 
     def symbol(self, addr: int) -> None:
-        """Return None: scripts name addresses by themselves."""
+        """Return None: scripts look up the names of addresses in Python."""
 
 
 class Pace:
-    """A thread that sets a byte to 1 at intervals, on which programs in the guest call Python."""
+    """A thread that sets a byte to 1 at intervals, so that programs in the guest then call
+    Python.
+    """
 
     def __init__(self, tick: memoryview, seconds: float) -> None:
         """Start the thread.
@@ -417,9 +429,12 @@ class Script:
                 one.remove()
 
     def _fire(self, kind: str) -> None:
-        """Run the programs of all probes of a kind that is not in the guest.
+        """Run the programs of all probes of a kind outside of the guest, such as `begin`.
 
         After exit() only those of `end` run.
+
+        Args:
+            kind: "begin", "end", ...
         """
         for probe, program in self._compiled.programs:
             for point in probe.points:
@@ -457,11 +472,13 @@ class Script:
         self._performer.drain()
 
     def woken(self, text: str) -> None:
-        """Do what programs have asked for, and run timers that are due. Programs in the guest call
-        it.
+        """Do what programs have asked for, run timers that are due, and stop the machine after
+        exit().
+
+        A program in the guest calls it by printing a line, when Python is to read the ring.
 
         Args:
-            text: what the program printed to be heard; it is not used.
+            text: the line; not used.
         """
         tick = self._compiled.variables.block.view[TICK : TICK + 1]
         if self._pace is not None:
@@ -492,13 +509,16 @@ class Script:
                 self.run(program)
 
     def _wind_timers(self) -> None:
-        """Set the time of each timer to a period from now, by the script's clock."""
+        """Set the next time of each timer to a period from now, by the script's clock."""
         now = self._place.clock()
         self._due = [now + point.period for point, _ in self._timers]
 
     def _set_timers(self) -> None:
-        """Set the timers' times, and have programs in the guest call Python at intervals if
+        """Set each timer's next time, and have programs in the guest call Python at intervals if
         needed.
+
+        They are to call it where the script prints or has timers: a thread then sets the byte that
+        they look at, or, by another clock than the host's, the byte stays set.
         """
         self._wind_timers()
         if self._kprobes is None or not compiler.speaks(

@@ -127,7 +127,7 @@ def _value(name: str, value: str | int | bool) -> object:
         value: as the script or the environment gives it.
 
     Returns:
-        A _Wrong, not raised, where the variable cannot have this value.
+        The value; a _BadValue, not raised, where the variable cannot have this value.
     """
     kind = type(getattr(Settings(), name))
     if kind is bool:

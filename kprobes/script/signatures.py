@@ -66,7 +66,12 @@ def name(inference: Inference, node: tree.Name) -> ValueType | None:
 def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
     """Return the type of argN or sargN, an integer.
 
-    It is an error, noted in `inference`, where the probes of the block have no such `node`.
+    It is an error, noted in `inference`, where N is above 15, or the probes of the block have no
+    arguments.
+
+    Args:
+        inference: the walk.
+        node: the name.
     """
     number = int(node.name.lstrip("sarg"))
     kinds = {point.kind for point in inference.probe.points}
@@ -226,7 +231,9 @@ def constant(inference: Inference, node: tree.Expression) -> str | int | None:
 
 
 def probe_type(kind: str) -> str:
-    """Return what `probetype` says of a kind of probe."""
+    """Return the value of the builtin `probetype`: "special" for begin, end and self, else the
+    kind.
+    """
     return "special" if kind in ("begin", "end", "self") else kind
 
 
@@ -759,12 +766,16 @@ def _strftime(inference: Inference, node: tree.FunctionCall) -> ValueType | None
 def _texts(
     least: int, most: int, result: ValueType
 ) -> Callable[[Inference, tree.FunctionCall], ValueType | None]:
-    """Return the check of a function of strings, the third argument of which is a number.
+    """Return the check of a function whose arguments are strings, the third one a literal number.
 
     Args:
-        least: arguments at least.
-        most: arguments at most.
-        result: the type that it gives.
+        least: the fewest arguments.
+        most: the most arguments.
+        result: the type that the function gives.
+
+    Returns:
+        A function (inference, node) that checks a call, and returns `result`; None where the number
+        of arguments is wrong.
     """
 
     def check(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
@@ -883,19 +894,25 @@ def _swap(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _same(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Check a function that gives its argument."""
+    """Return the type of kptr() and uptr(), which is that of the argument; note errors in
+    `inference`.
+    """
     return inference.type(node.arguments[0]) if _counted(inference, node, 1, 1) else None
 
 
 def _numbers(
     least: int, most: int, result: ValueType
 ) -> Callable[[Inference, tree.FunctionCall], ValueType | None]:
-    """Return the check of a function whose arguments are numbers or pointers.
+    """Return the check of a function whose arguments are numbers, pointers or strings.
 
     Args:
         least: the fewest arguments.
         most: the most arguments.
         result: the type that the function gives.
+
+    Returns:
+        A function (inference, node) that checks a call, and returns `result`; None where the number
+        of arguments is wrong.
     """
 
     def check(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
@@ -1066,7 +1083,11 @@ def _unsafe_number(inference: Inference, node: tree.FunctionCall) -> ValueType |
 
 
 def _refused(reason: str) -> Callable[[Inference, tree.FunctionCall], ValueType | None]:
-    """Return the check of a function that is not supported: it notes an error with the reason."""
+    """Return the check of a function that is not supported: it notes an error.
+
+    Args:
+        reason: why it is not supported, for the error.
+    """
 
     def refuse(inference: Inference, node: tree.FunctionCall) -> None:
         inference.error(f"{node.name}() is not supported here: {reason}", node)

@@ -95,7 +95,11 @@ class Storage:
     _known: dict[bytes, int] = field(factory=dict)
 
     def take(self, facts: MapFacts) -> None:
-        """Reserve a number or an area for a script's map."""
+        """Reserve room for a script's map: a number for one with keys, an area for one without.
+
+        Args:
+            facts: the map, whose types are known by now.
+        """
         assert facts.value is not None
         if facts.keyed:
             self.keyed[facts.name] = KEYED + len(self.keyed)

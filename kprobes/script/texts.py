@@ -13,15 +13,15 @@ from .storage import Area
 
 
 def _byte(g: BlockWriter, register: int, text: Area, size: int, index: int, behind: str) -> None:
-    """Load a byte of a string.
+    """Write code that loads a byte of a string into a register.
 
     Args:
         g: writes the program.
-        register: gets it.
-        text: the string.
-        size: its bytes.
-        index: the register with the place in it.
-        behind: the label to go on at where the place is behind the string.
+        register: number of the register that gets the byte.
+        text: the string's area.
+        size: bytes of the area.
+        index: number of the register that has the byte's offset in the string.
+        behind: label to jump to where the offset is `size` or more.
     """
     g.asm.jump_if_number(">=", index, size, behind)
     g.point(register, text)
@@ -30,12 +30,12 @@ def _byte(g: BlockWriter, register: int, text: Area, size: int, index: int, behi
 
 
 def _top(g: BlockWriter, top: str, out: str) -> None:
-    """Write the beginning of a loop's round, which engines count.
+    """Write the beginning of a loop's round: engines count rounds, and may end the loop there.
 
     Args:
         g: writes the program.
-        top: label that is placed there.
-        out: label behind the loop, gone to after too many rounds.
+        top: label that is placed there, for the jump back.
+        out: label behind the loop, jumped to after too many rounds.
     """
     g.asm.place(top)
     g.asm.call("may_loop")
@@ -174,13 +174,14 @@ def position(g: BlockWriter, text: Area, size: int, part: Area, part_size: int) 
 
 
 def join(g: BlockWriter, to: Area, size: int, parts: Sequence[tuple[Area, int]]) -> None:
-    """Put strings one behind the other, into an area of zeros; what does not fit is cut.
+    """Write code that stores strings one behind the other in an area of zeros; what is too long is
+    cut.
 
     Args:
         g: writes the program.
-        to: the area.
+        to: the area that gets them.
         size: bytes of the result, its NUL included.
-        parts: (area, bytes) of each string.
+        parts: (area, bytes of it) of each string.
     """
     asm = g.asm
     state = g.storage.variable(16)  # place in the result, place in the part
