@@ -67,7 +67,7 @@ class Counts:
             self.maps |= {f"histogram {n}": table.state, f"entries {n}": table.entries}
 
     def record(self, on: bool) -> None:
-        """Set whether the program makes a record of each hit, besides counting it."""
+        """Switch the records: whether programs make a record of each hit, besides counting it."""
         self._switch.settle()
         self._switch[0] = int(on)
 

@@ -69,7 +69,9 @@ class EventTable(Protocol):
         """Return the text of kprobe_profile."""
 
     def write(self, text: str) -> None:
-        """Do what writing a line to kprobe_events does; "" removes all events."""
+        """Carry out a line as if it were written to kprobe_events, by `>>`; "" removes all
+        events.
+        """
 
 
 @checked()
@@ -166,8 +168,12 @@ class EventFiles:
     # --- definitions
 
     def _define(self, text: str, append: bool) -> None:
-        """Carry out lines written to kprobe_events; without `append`, all events are removed
-        first.
+        """Carry out lines written to kprobe_events: definitions, and `-:NAME` or `!DEFINITION` to
+        delete.
+
+        Args:
+            text: the lines.
+            append: False: all events are removed first.
         """
         if not append:
             self._events.write("")
@@ -283,7 +289,7 @@ class EventFiles:
         return "".join(out)
 
     def _unknown(self, name: str) -> BadArgument:
-        """Return the error for a file that does not exist."""
+        """Return the error, to be raised, for a file that does not exist. name: the file's."""
         return _failure(f"there is no file {name}", "names() lists them", _NO_FILE)
 
 

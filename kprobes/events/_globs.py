@@ -101,7 +101,7 @@ def many(text: str, machine: Machine) -> Many | None:
 
 
 def _words(text: str) -> list[str]:
-    """Split a definition into words; a place in quotes is one, blanks and all."""
+    """Split the text of a definition at blanks; a place in quotes stays one word."""
     found = re.fullmatch(r"""\s*(\S+)\s+("[^"]*"|'[^']*')(%return)?(?:\s+(.*))?""", text, re.DOTALL)
     if found is None:
         return text.split()

@@ -75,7 +75,9 @@ class Column:
         return self.field is not None and self.field.signed
 
     def wrap(self, number: int) -> int:
-        """Return a sum, or a key, as 64 bits hold it: signed where the field is."""
+        """Cut a sum or a key to 64 bits, which are a signed number where the column's field is
+        signed.
+        """
         number &= U64
         return number - (1 << 64) if self.signed and number >> 63 else number
 
@@ -297,6 +299,7 @@ class Histogram:
         }
 
     def __iter__(self) -> Iterator[HistogramRow]:
+        """Yield the rows, sorted by `sort`."""
         rows = [
             HistogramRow(
                 {c.name: _shown(c, v) for c, v in zip(self.keys, key, strict=True)},
@@ -507,6 +510,9 @@ def _shown(column: Column, value: Any) -> Any:
 
 
 def power_of_two(text: str) -> int:
-    """Return a size rounded up to a power of two, as ftrace does; 0 for what is not 1 to 131072."""
+    """Return the size that a text is, rounded up to a power of two, as ftrace does.
+
+    0 for a text that is no decimal number from 1 to 131072.
+    """
     number = int(text) if re.fullmatch("[0-9]{1,6}", text) else 0
     return 1 << max(number - 1, 0).bit_length() if 0 < number <= 131072 else 0

@@ -209,7 +209,7 @@ class _Place:
 
 
 def fetched(written: str, arch: Arch, symbols: Symbols) -> Fetched:
-    """Return what fetches an operand of a marker.
+    """Return the fetch, in words of a definition, of an operand of a marker.
 
     Args:
         written: the operand in the compiler's words: `-4@%eax`.

@@ -63,7 +63,7 @@ class NameContext(Protocol):
         """Raise the EventError of a kind at a column; facts fill its message."""
 
     def need(self, condition: object, kind: str, at: int, *facts: object) -> None:
-        """Raise the EventError of a kind unless a condition is true."""
+        """Raise the EventError of a kind, at a column, unless a condition is true."""
 
     def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int:
         """Return `value` if it is a number from 1 to `most`.
@@ -196,7 +196,7 @@ class KnownNames:
         return source, shown
 
     def result(self, text: str, at: int, suffix: str | None) -> tuple[Fetch, Type | None] | None:
-        """Return what fetches `$retval`, `$retval->member` or `$retval[1]`, and its type.
+        """Make the fetch of `$retval`, `$retval->member` or `$retval[1]`.
 
         Args:
             text: as written.
@@ -275,11 +275,11 @@ class KnownNames:
 
         Args:
             name: the variable's.
-            at: its column.
-            near: names that there are here, for the error.
+            at: its column in the definition.
+            near: names of the variables that are known at the place, for the error.
 
         Raises:
-            EventError: there is none.
+            EventError: debug information has none of this name.
         """
         found = self._info.variable(name)
         if found is None:
@@ -372,7 +372,10 @@ class KnownNames:
         return _Found(type, view=read)
 
     def _result(self, at: int) -> _Found:
-        """Return where a function's return value is.
+        """Return where a function's return value is, at its return.
+
+        Args:
+            at: column of `$retval`, for errors.
 
         Raises:
             EventError: how it is returned is not known.

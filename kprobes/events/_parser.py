@@ -101,11 +101,24 @@ class Parser:
         return KnownNames(self, self.target & ~self.arch.pointers.mode_bits)
 
     def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
-        """Raise the EventError of a kind at a column; facts fill its message."""
+        """Raise the EventError of a kind.
+
+        Args:
+            kind: Linux's name of the error.
+            at: column in the definition that the error points at.
+            facts: fill the error's message.
+        """
         raise make_error(kind, at, self.text, *facts)
 
     def need(self, condition: object, kind: str, at: int, *facts: object) -> None:
-        """Raise the EventError of a kind unless a condition is true."""
+        """Raise the EventError of a kind unless a condition is true.
+
+        Args:
+            condition: the condition.
+            kind: Linux's name of the error.
+            at: column in the definition that the error points at.
+            facts: fill the error's message.
+        """
         if not condition:
             raise make_error(kind, at, self.text, *facts)
 
@@ -709,7 +722,15 @@ class Parser:
         )
 
     def register(self, text: str, at: int) -> Fetch:
-        """Parse `%REGISTER`. Raises EventError: the architecture has no such register."""
+        """Parse `%REGISTER`, and return the fetch of the register.
+
+        Args:
+            text: the fetch as written.
+            at: its column, for the error.
+
+        Raises:
+            EventError: the architecture has no such register.
+        """
         name = text[1:]
         if name not in self.arch.regs.names and name not in self.arch.regs.aliases:
             self.fail("BAD_REG_NAME", at, self.arch.regs.unknown(name))

@@ -64,14 +64,22 @@ class EventOwner(Protocol):
     def watchpoint(
         self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None
     ) -> Watchpoint:
-        """Watch memory: `size` bytes at an address or a symbol."""
+        """Watch guest memory, and return the watchpoint.
+
+        Args:
+            where: a symbol's name, or an address.
+            size: bytes.
+            access: "r", "w" or "rw": which accesses are reported.
+            handler: called at each hit with the watchpoint and the registers; None: they are
+                counted.
+        """
 
     @property
     def kept_stack(self) -> Callable[[Regs], tuple[int, ...]]:
         """A function that gives the stack of a hit."""
 
     def original(self, addr: int, size: int) -> bytes:
-        """Return guest code as it is without probes."""
+        """Return `size` bytes of guest code at the address `addr`, as they are without probes."""
 
     def attach(
         self,

@@ -110,10 +110,14 @@ class Events(Mapping[str, TraceEvent]):
         return event
 
     def _parse(self, text: str) -> tuple[list[Event], bool]:
-        """Parse a definition, or those that its pattern stands for.
+        """Parse a definition, or those that its pattern stands for; nothing is armed.
+
+        Args:
+            text: the definition.
 
         Returns:
-            (definitions, True for a pattern: some may be refused).
+            (the events, one for each place; True for a pattern: places that are refused are
+            skipped).
 
         Raises:
             EventError: the first error, where no definition is right.

@@ -205,7 +205,7 @@ class Writer:
         return self._linked()
 
     def _linked(self) -> list[Instruction]:
-        """Put the distances to labels into the jumps; return the instructions."""
+        """Fill in the distances to labels in all jumps; return the program's instructions."""
         for pc, label in self._jumps:
             i = self.code[pc]
             self.code[pc] = Instruction(i.opcode, i.dst, i.src, self._labels[label] - pc - 1, i.imm)
@@ -242,7 +242,7 @@ class Writer:
         self._labels[name] = len(self.code)
 
     def jumps_to(self, name: str) -> bool:
-        """Return True where some jump so far leads to a label."""
+        """Return True where a jump that was appended so far leads to the label `name`."""
         return any(label == name for _, label in self._jumps)
 
     def passes(self, event: Event, filter: Filter | None, no: str) -> None:
@@ -334,11 +334,27 @@ class Writer:
         self.op((isa.ARSH if kind.style == "s" else isa.RSH) | isa.ALU64, 3, imm=64 - kind.bits)
 
     def op(self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, imm: int = 0) -> None:
-        """Append an instruction."""
+        """Append an instruction; the parameters are its fields.
+
+        Args:
+            opcode: class, operation and mode, of `programs.isa`.
+            dst: number of the destination register.
+            src: number of the source register.
+            offset: 16 bits: bytes from the address in a register, or slots to jump over.
+            imm: 32 bits: a constant, or the number of a helper that is called.
+        """
         self.code.append(Instruction(opcode, dst, src, offset, imm))
 
     def jump(self, opcode: int, label: str, dst: int = 0, src: int = 0) -> None:
-        """Append a jump to a label, which may be set later."""
+        """Append a jump to a label, which may be placed later.
+
+        Args:
+            opcode: the jump, of `programs.isa`; a conditional one compares `dst`.
+            label: the label's name.
+            dst: number of the register that is compared.
+            src: number of the register that it is compared with, where the opcode has isa.X; a jump
+                without it compares with 0.
+        """
         self._jumps.append((len(self.code), label))
         self.op(opcode, dst, src)
 
@@ -397,7 +413,14 @@ class Writer:
         self._failing(failed, bit)
 
     def _failing(self, failed: str, bit: int) -> None:
-        """Write what sets a fault bit, where some jump leads to `failed`; else nothing."""
+        """Set a fault bit where the program has gone to the label `failed`; place that label.
+
+        Nothing is written where no jump leads to the label.
+
+        Args:
+            failed: the label.
+            bit: number of the fault bit in the record, from 0.
+        """
         if self.jumps_to(failed):
             self.jump(isa.JA | isa.JMP, f"{failed} done")
             self.label(failed)
@@ -405,7 +428,11 @@ class Writer:
             self.label(f"{failed} done")
 
     def _fault(self, bit: int) -> None:
-        """Write what sets a fault bit of the record."""
+        """Set a fault bit of the record.
+
+        Args:
+            bit: its number, from 0.
+        """
         where = self._layout.faults + bit // 64 * 8
         self.op(isa.MEM | isa.DW | isa.LDX, 1, 7, where)
         self.code += lddw(2, 1 << (bit % 64))
@@ -462,24 +489,39 @@ class Writer:
             self._on_stack(abi.stack_args + (n - len(abi.args)) * self._word, failed)
 
     def _on_stack(self, offset: int, failed: str) -> None:
-        """Fetch the word at an offset from the stack pointer."""
+        """Fetch a word of the guest's stack.
+
+        Args:
+            offset: bytes from the stack pointer to the word.
+            failed: label for a stack that cannot be read.
+        """
         self.context(3, SP)
         self._add(offset)
         self._load(self._word, failed)
 
     def context(self, register: int, word: int) -> None:
-        """Load a word of the context (programs/context.py) into a register."""
+        """Load a word of the probe's context, such as a register of the guest, into a register.
+
+        Args:
+            register: number of the program's register.
+            word: index of the word in the context (programs/context.py).
+        """
         assert word < WORDS
         self.op(isa.MEM | isa.DW | isa.LDX, register, 6, 8 * word)
 
     def _address(self, tree: Word, failed: str) -> None:
-        """Load into r3 the address that a word in memory has."""
+        """Load into r3 the address of a word in guest memory.
+
+        Args:
+            tree: the word's source, of kind "memory".
+            failed: label to go to where the words that the address is made of cannot be read.
+        """
         assert tree.base is not None
         self._fetch(tree.base, failed)
         self._add(tree.number)
 
     def _add(self, offset: int) -> None:
-        """Add to r3, which wraps where the guest's addresses do."""
+        """Add a number of bytes to r3, an address, which wraps where the guest's addresses do."""
         if -(1 << 31) <= offset < 1 << 31:
             self.op(isa.ADD | isa.ALU64, 3, imm=offset)
         else:
@@ -491,7 +533,12 @@ class Writer:
             self.op(isa.AND | isa.ALU64, 3, imm=self._arch.mask)
 
     def _load(self, size: int, failed: str) -> None:
-        """Fetch the number of `size` bytes at the guest address r3."""
+        """Fetch the number at the guest address in r3.
+
+        Args:
+            size: its bytes: 1, 2, 4 or 8.
+            failed: label for memory that cannot be read.
+        """
         self.op(isa.MOV | isa.X | isa.ALU64, 1, 10)
         self.op(isa.ADD | isa.ALU64, 1, imm=-8)
         self.op(isa.MOV | isa.ALU64, 2, imm=size)

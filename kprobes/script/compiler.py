@@ -170,6 +170,9 @@ def translate(
 def speaks(probes: list[TypedProbe]) -> bool:
     """Return True where a script needs Python while the guest runs: for timers, or to print and the
     like.
+
+    Args:
+        probes: its blocks.
     """
     return has_timers(probes) or any(
         isinstance(node, tree.FunctionCall | tree.Name) and node.name in ASYNCHRONOUS

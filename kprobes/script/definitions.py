@@ -80,7 +80,7 @@ class Definitions:
         return [*self._types, *world.INTEGERS]
 
     def add(self, name: str, type: ValueType) -> None:
-        """Define a type."""
+        """Enter a type under a name, such as `struct foo` or a typedef's."""
         self._types[name] = type
 
 
@@ -423,7 +423,11 @@ class _Reader:
         return made, True
 
     def _enumeration(self, name: str) -> ValueType:
-        """Read the enumerators, enter them as constants, and return the type."""
+        """Read enumerators behind the opening brace, enter them as constants, and return the type.
+
+        Args:
+            name: of the enumeration.
+        """
         members = dict[int, str]()
         value = 0
         while not self._take("}"):
@@ -473,7 +477,14 @@ class _Reader:
         return placed(kind, label, parts, self._bits, packed or behind, aligned)
 
     def _declarators(self, base: ValueType) -> list[tuple[str, ValueType, int | None]]:
-        """Read `*a, b[4], c : 3`; return (name, type, bits of a bit field or None) of each."""
+        """Read declarators such as `*a, b[4], c : 3`, up to the semicolon, which is not read.
+
+        Args:
+            base: the type in front of them.
+
+        Returns:
+            (name, type, bits of a bit field or None) of each.
+        """
         out: list[tuple[str, ValueType, int | None]] = []
         while self._peek() not in (";", ""):
             kind = base

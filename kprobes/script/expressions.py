@@ -468,7 +468,11 @@ class ExpressionParser(Scanner):
         return tree.Cast(span=span, type=type_name, operand=operand)
 
     def _group(self, start: int) -> Expression:
-        """Read an expression in parentheses, or a tuple."""
+        """Read an expression in parentheses, or a tuple; the opening parenthesis was read already.
+
+        Args:
+            start: index of that parenthesis.
+        """
         first = self.expression()
         if not self.take(","):
             self.expect(")")

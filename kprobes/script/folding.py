@@ -96,7 +96,11 @@ class _Folder:
         return evolve(point, text=text)
 
     def fold(self, value: Any) -> Any:
-        """Return a copy of a node, or of a list of nodes, folded from the leaves up."""
+        """Return a copy of a node in which all that is known at compile time is a literal.
+
+        Args:
+            value: a node, a list or tuple of nodes, or any other value, which is returned as it is.
+        """
         if isinstance(value, (list, tuple)):
             return type(value)(self.fold(one) for one in value)
         if not isinstance(value, Node):

@@ -888,7 +888,14 @@ def _probe(g: BlockWriter, node: tree.Name, kind: types.StringType, area: Area) 
 
 
 def _probe_type(g: BlockWriter, node: tree.Name, kind: types.StringType, area: Area) -> None:
-    """Store the kind of the attach point."""
+    """Store the kind of the attach point, as the builtin `probetype` gives it.
+
+    Args:
+        g: writes the program.
+        node: the name.
+        kind: type of the string.
+        area: where it is stored.
+    """
     g.text(signatures.probe_type(g.probe.points[0].kind).encode(), kind, area)
 
 

@@ -58,7 +58,12 @@ def _plain(number: int) -> Bound:
 
 
 def _power_bound(index: int, bits: int) -> Bound:
-    """Return the beginning of the bucket `index` of `hist()`."""
+    """Return the bound where a bucket of hist() begins.
+
+    Args:
+        index: the bucket's number, from 0.
+        bits: each power of two has 2**bits buckets.
+    """
     buckets = 1 << bits
     if index <= 2 * buckets:
         return _plain(index)
@@ -69,7 +74,12 @@ def _power_bound(index: int, bits: int) -> Bound:
 
 
 def _linear_bound(number: int, step: int) -> Bound:
-    """Return a bound of lhist(), whose rows are `step` wide."""
+    """Return a bound of lhist(): with a suffix K or M where steps are whole multiples of 1024.
+
+    Args:
+        number: the bound.
+        step: width of the rows.
+    """
     if step % 1024:
         return _plain(number)
     label = str(number)

@@ -248,7 +248,13 @@ class Inference(ABC):
     # --- messages
 
     def error(self, text: str, at: tree.Node | Span, *hints: str) -> None:
-        """Note an error."""
+        """Note an error.
+
+        Args:
+            text: what is wrong.
+            at: the part of the script that it is about.
+            hints: what to do.
+        """
         self.found.error(text, at if isinstance(at, Span) else at.span, *hints)
 
     def warn(self, text: str, at: tree.Node, *hints: str, early: bool = False) -> None:
@@ -451,7 +457,12 @@ class Inference(ABC):
             self._set(slot, together)
 
     def _set(self, slot: BlockVariable, value: ValueType) -> None:
-        """Set a variable's type, and `changed` where it is another one."""
+        """Set a variable's type; set `changed` where the type was another one.
+
+        Args:
+            slot: the variable.
+            value: the type.
+        """
         if slot.type != value:
             slot.type = value
             self.changed = True

@@ -186,5 +186,5 @@ def record(fields: list[tuple[str, ValueType]]) -> types.RecordType:
 
 
 def _up(number: int, step: int) -> int:
-    """Return a number rounded up to a multiple of another."""
+    """Return a number rounded up to a multiple of `step`."""
     return -(-number // step) * step

@@ -145,7 +145,7 @@ class ScriptOutput(ABC):
 
     @abstractmethod
     def attached_probes(self, count: int) -> None:
-        """Say how many probes there are."""
+        """Say that `count` probes were attached."""
 
     @abstractmethod
     def printf(self, text: str) -> None:
@@ -208,7 +208,7 @@ class ScriptOutput(ABC):
 
     @abstractmethod
     def lost_events(self, count: int) -> None:
-        """Say how many messages did not fit into the ring."""
+        """Say that `count` records of programs were lost, as the ring was full."""
 
     @abstractmethod
     def runtime_error(self, kind: str, places: Sequence[SourceReference]) -> None:

@@ -140,7 +140,13 @@ class Performer:
     def _print(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write the value of print(): (type, value) is the first of `values`."""
+        """Write the value of print().
+
+        Args:
+            number: not used.
+            action: not used.
+            values: (type, value) of what is printed, alone.
+        """
         self._output.value(*values[0])
 
     def _print_map(
@@ -265,7 +271,13 @@ class Performer:
     def _runtime_error(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write a warning of what went wrong while a program ran, named in `action`."""
+        """Write a warning of what went wrong while a program ran.
+
+        Args:
+            number: not used.
+            action: the action, whose data name the error.
+            values: not used.
+        """
         self._output.runtime_error(action.data["error"], self._place(action.span))
 
     def _helper_error(

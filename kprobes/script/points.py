@@ -167,7 +167,7 @@ def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the words between colons; quoted ones may have colons."""
+    """Return the words of an attach point, which colons separate; a quoted word may have colons."""
     words = list[str]()
     word = ""
     quoted = False

@@ -311,7 +311,13 @@ def _json_object(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def _json_fields(type: Any, value: Mapping[str, Any], div: int) -> str:
-    """Return a structure or record as JSON."""
+    """Return a structure or record as a JSON object.
+
+    Args:
+        type: its type.
+        value: name -> value.
+        div: divides numbers.
+    """
     return _json_object(
         [(field.name, json(field.type, value[field.name], div)) for field in type.fields]
     )
@@ -340,13 +346,19 @@ def _json_items(texts: Sequence[str]) -> str:
 
 
 def _json_buffer(type: BufferType, value: bytes, div: int) -> str:
-    """Return bytes as a JSON array of signed numbers."""
+    """Return bytes as a JSON array of signed numbers. `type` and `div` are not used."""
     signed = (byte - 256 if byte >= 128 else byte for byte in value)
     return _json_items([str(byte) for byte in signed])
 
 
 def _json_tuple(type: TupleType, value: Sequence[Any], div: int) -> str:
-    """Return a tuple as a JSON array."""
+    """Return a tuple as a JSON array.
+
+    Args:
+        type: the tuple's type.
+        value: its items.
+        div: divides numbers.
+    """
     return _json_items(
         [json(item_type, item, div) for item_type, item in zip(type.items, value, strict=True)]
     )

@@ -99,7 +99,12 @@ class Outside:
         return b"bpftrace"
 
     def stack(self, skip: int, depth: int) -> list[int]:
-        """Return [], no frames, whatever is asked for."""
+        """Return []: there is no call stack.
+
+        Args:
+            skip: not used.
+            depth: not used.
+        """
         return []
 
     def override(self, value: int) -> None:
@@ -402,7 +407,11 @@ class Script:
         return [*reversed(entries), *(one for one in self._compiled.programs if one not in entries)]
 
     def _add_to_semaphores(self, points: list[Point]) -> None:
-        """Add 1 to the semaphores of USDT markers in guest memory, until _detach()."""
+        """Add 1 to the semaphores of USDT markers in guest memory, which _detach() takes off again.
+
+        Args:
+            points: attach points; those of other kinds have no semaphore, and are passed over.
+        """
         from ..programs.attach import add_to_semaphore
 
         assert self._kprobes is not None

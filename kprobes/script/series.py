@@ -156,7 +156,11 @@ def series_text(type: TimeSeriesType, shown: Points) -> str:
 
 
 def series_json(shown: Points) -> str:
-    """Return a JSON array of objects; intervals without a number are left out. Times are UTC."""
+    """Return a time series as a JSON array of objects, one for each interval that has a number.
+
+    Args:
+        shown: the intervals that are shown. Their times are written in UTC.
+    """
     found = []
     for start, number in shown.values:
         if number is None:

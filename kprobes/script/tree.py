@@ -416,7 +416,9 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def _nodes(value: Any) -> Iterator[Node]:
-    """Yield the nodes that an attribute holds."""
+    """Yield the nodes in an attribute's value: a node, or those in a list or tuple, at any
+    depth.
+    """
     if isinstance(value, Node):
         yield value
     elif isinstance(value, (list, tuple)):

@@ -243,13 +243,21 @@ class _Names:
     """The paths of the source files that a unit's line table has by number."""
 
     def __init__(self, unit: Any, program: Any) -> None:
+        """Prepare.
+
+        Args:
+            unit: pyelftools' compile unit.
+            program: pyelftools' line program of that unit.
+        """
         self._program, self._known = program, dict[int, str]()
         folder = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
         self._folder = folder.value.decode(errors="replace") if folder is not None else ""
 
     def of(self, number: int) -> str:
-        """Return the path of the file with a number in the table: from 0 on in DWARF 5, from 1 on
-        before.
+        """Return the path of a source file.
+
+        Args:
+            number: of the file in the line table: from 0 on in DWARF 5, from 1 on before.
         """
         if number not in self._known:
             header = self._program.header

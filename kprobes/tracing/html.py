@@ -541,7 +541,11 @@ class _Distribution:
     _rounded: bool = False
 
     def add(self, values: Iterable[Any]) -> None:
-        """Count numbers; None counts as missing."""
+        """Count numbers.
+
+        Args:
+            values: the numbers; None counts as missing.
+        """
         if self._rounded:
             values = [_rounded(value) for value in values]
         counts = self.counts

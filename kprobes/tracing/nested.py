@@ -104,8 +104,10 @@ def _structures(values: Sequence[Any], present: Sequence[dict[str, Any]]) -> pya
 
 
 def _lists(values: Sequence[Any]) -> pyarrow.Array:
-    """Return tuples (None for what is missing) as an array of lists; their elements are a
-    column().
+    """Return an Arrow array of lists; the elements of all lists together are a column().
+
+    Args:
+        values: tuples; None for what is missing.
     """
     import pyarrow
 

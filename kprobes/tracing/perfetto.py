@@ -432,7 +432,15 @@ class _PacketWriter:
         return [signed.astype(np.uint8)[:, None], self._varints(numbers, width)]
 
     def _varints(self, values: Any, width: int) -> Any:
-        """Return an array with a row of `width` bytes for each number; each number fits."""
+        """Return numbers as protobuf's varints of one width.
+
+        Args:
+            values: an array of unsigned numbers, each of which fits.
+            width: bytes of each varint.
+
+        Returns:
+            An array with a row of `width` bytes for each number.
+        """
         np = self._np
         shifts = np.arange(0, 7 * width, 7, dtype=np.uint64)
         out = (values[:, None] >> shifts & np.uint64(0x7F)).astype(np.uint8)
@@ -462,7 +470,12 @@ class _PacketWriter:
 
 
 def _at(column: Sequence[Any], which: Sequence[int]) -> Sequence[Any]:
-    """Return the values of a column at some indices."""
+    """Return the values of a column at some indices, in ascending order.
+
+    Args:
+        column: a value for each record.
+        which: indices into `column`.
+    """
     return column if len(which) == len(column) else [column[n] for n in which]
 
 

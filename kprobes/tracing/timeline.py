@@ -103,6 +103,12 @@ class Spans:
     """
 
     def __init__(self, trace: Trace) -> None:
+        """Find out which events begin and end spans: those at the entry and the return of one
+        function.
+
+        Args:
+            trace: the records, which are read in the iteration.
+        """
         self._trace = trace
         first: dict[tuple[str, int], int] = {}
         for n, info in enumerate(trace.events):
@@ -167,7 +173,7 @@ class Spans:
 
 
 def task_name(task: Any) -> str:
-    """Return a thread's name; never nothing, which readers refuse."""
+    """Return a task's name as text; a text that is never empty, as readers refuse that."""
     return (
         f"task {task}" if isinstance(task, int) else task_text(task).translate(CONTROLS) or "task"
     )
