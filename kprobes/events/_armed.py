@@ -219,8 +219,9 @@ class TraceEvent:
         return self._owner.machine.symbols
 
     def syscalls(self) -> Callable[[int], str] | None:
-        """Return what names system calls by number; None: the guest's symbols have no table of
-        them.
+        """Return the function from a system call's number to its name.
+
+        None: the guest's symbols have no table of system calls.
         """
         return syscall_names(self._owner.machine)
 
@@ -499,5 +500,7 @@ class TraceEvent:
 
     @property
     def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
-        """A function that gives the stack of a hit: pc and return addresses, innermost first."""
+        """The function from the registers at a hit to the call stack: pc and return addresses,
+        innermost first.
+        """
         return self._owner.kept_stack

@@ -167,6 +167,7 @@ class Event:
     _symbols: Symbols = field(eq=False, repr=False)
 
     def __str__(self) -> str:
+        """Return the normalized definition: `p:GROUP/NAME PLACE NAME=FETCH:TYPE ...`."""
         place = self.watched or (
             f"{self.target:#x}"
             if self.symbol is None

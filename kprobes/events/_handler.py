@@ -76,15 +76,15 @@ class Store(Protocol):
 
 
 class Switch(Protocol):
-    """The event, as its handlers ask it."""
+    """The event that a handler belongs to, as far as the handler asks it."""
 
     @property
     def enabled(self) -> bool:
-        """True where hits are recorded; triggers may change it."""
+        """Whether hits are recorded; a trigger may change it at any hit."""
 
     @property
     def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
-        """A function that gives the stack of a hit."""
+        """The function from the registers at a hit to the call stack, a tuple of addresses."""
 
 
 def handler(

@@ -116,6 +116,7 @@ class HistogramRow:
     _raw: tuple[tuple[Any, ...], list[int]] = field(repr=False, eq=False)
 
     def __getitem__(self, name: str) -> Any:
+        """Return the number of hits for "hitcount"; else the key or the value of that name."""
         if name == "hitcount":
             return self.hitcount
         return self.keys[name] if name in self.keys else self.values[name]
@@ -348,6 +349,7 @@ class Histogram:
         )
 
     def __str__(self) -> str:
+        """Return the text of ftrace's file `hist`: the trigger, the rows, and the totals."""
         sums = [(sum(column), max(column)) for column in zip(*self._rows().values(), strict=True)]
         rows = "".join(self._line(row, sums) for row in self)
         return (
@@ -465,11 +467,11 @@ def _percentage(value: int, total: int) -> int | None:
 
 
 def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
-    """Return a function that gives a column's value at a hit; of keys with buckets, the bucket.
+    """Return the function that gives a column's value at a hit; of keys with buckets, the bucket.
 
     Args:
         column: the column.
-        stack: gives the stack of a hit.
+        stack: function from the registers at a hit to the call stack, for a key that is a stack.
     """
     if column.field is None:
         return (
@@ -495,7 +497,7 @@ def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
 
 
 def _shown(column: Column, value: Any) -> Any:
-    """Return a column of a key as a Row gives it to programs.
+    """Return a column's value as a HistogramRow has it.
 
     Args:
         column: the column.

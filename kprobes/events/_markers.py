@@ -109,6 +109,9 @@ class _Place:
         self._text = text
 
     def __str__(self) -> str:
+        """Return the place as a definition has it: ADDRESS, or ADDRESS(SEMAPHORE), in
+        hexadecimal.
+        """
         covering = self._symbols.covering(self._marker.address)
         mode = covering.mode if covering is not None else 0
         semaphore = f"({self._marker.semaphore:#x})" if self._marker.semaphore else ""

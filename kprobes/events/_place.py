@@ -59,7 +59,9 @@ class EventOwner(Protocol):
         """Have hits of a registered probe served."""
 
     def disable(self, probe: Probe) -> None:
-        """Have hits of a registered probe cost nothing, and call nothing."""
+        """Have hits of a registered probe cost nothing, and call no handler; it stays
+        registered.
+        """
 
     def watchpoint(
         self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None
@@ -76,7 +78,7 @@ class EventOwner(Protocol):
 
     @property
     def kept_stack(self) -> Callable[[Regs], tuple[int, ...]]:
-        """A function that gives the stack of a hit."""
+        """The function from the registers at a hit to the call stack, a tuple of addresses."""
 
     def original(self, addr: int, size: int) -> bytes:
         """Return `size` bytes of guest code at the address `addr`, as they are without probes."""

@@ -55,7 +55,7 @@ class Context(Protocol):
 
     @property
     def stack_of(self) -> Callable[[Regs], tuple[int, ...]]:
-        """A function that gives the stack of a hit."""
+        """The function from the registers at a hit to the call stack, a tuple of addresses."""
 
     def find(self, name: str) -> Switched | None:
         """Return an event by name; None: there is none."""
@@ -64,7 +64,9 @@ class Context(Protocol):
         """Return a histogram by name; None: there is none."""
 
     def syscalls(self) -> Callable[[int], str] | None:
-        """Return what names system calls by number; None: nothing does."""
+        """Return the function from a system call's number to its name; None: nothing knows the
+        names.
+        """
 
 
 class Command:

@@ -197,6 +197,7 @@ class _PacketWriter:
     """
 
     def __init__(self, trace: Trace) -> None:
+        """Prepare. trace: the records. Raises Unsupported where numpy is not installed."""
         self._np = need("numpy", "perfetto")
         self._trace = trace
         self._begin_batch()

@@ -72,6 +72,12 @@ class _Lines:
     """
 
     def __init__(self, trace: Trace, task: Callable[[Any], str]) -> None:
+        """Prepare.
+
+        Args:
+            trace: the records.
+            task: function from a task to its text.
+        """
         self._trace = trace
         self._tasks = _Known(lambda number: task(trace.source.tasks[number]))
         self._known: dict[Type, _Known] = {}
@@ -191,6 +197,7 @@ class _FtraceLines(_Lines):
     """Writes the lines of the kernel's `trace` file."""
 
     def __init__(self, trace: Trace) -> None:
+        """Prepare. trace: the records."""
         super().__init__(trace, task_column)
         self._stacks = _Known(
             lambda stack: "".join([f" => {trace.name(address)}\n" for address in stack])
@@ -310,6 +317,7 @@ class _JsonLines(_Lines):
     """
 
     def __init__(self, trace: Trace) -> None:
+        """Prepare. trace: the records."""
         super().__init__(
             trace, lambda task: json.dumps(task if isinstance(task, int) else str(task))
         )
@@ -391,6 +399,7 @@ class _CsvLines(_Lines):
     """
 
     def __init__(self, trace: Trace) -> None:
+        """Prepare. trace: the records, whose arguments become columns."""
         from .columns import names_of
 
         super().__init__(trace, lambda task: _cell("" if task is None else str(task)))

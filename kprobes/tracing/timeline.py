@@ -226,6 +226,7 @@ class _Rows:
     """The rows of Chrome's file: for each event and phase a template, filled by `%`."""
 
     def __init__(self, trace: Trace) -> None:
+        """Prepare. trace: the records."""
         self._trace = trace
         self._start: int | None = None
         self._json = _Json()

@@ -177,6 +177,9 @@ class Trace:
     @overload
     def __getitem__(self, n: slice) -> list[Record]: ...
     def __getitem__(self, n: int | slice) -> Record | list[Record]:
+        """Return the n-th oldest record, from the end where n is negative; for a slice, a list of
+        records.
+        """
         if isinstance(n, slice):
             return [self._record(self._source.row(i)) for i in range(*n.indices(len(self)))]
         if not -len(self) <= n < len(self):
@@ -205,7 +208,9 @@ class Trace:
         )
 
     def rows(self) -> Iterator[tuple[EventInfo, Any, Row]]:
-        """Yield (event, task, row) of each record, for writers of formats."""
+        """Yield each record as (its event, its task, the row of the source), for writers of
+        formats.
+        """
         infos, tasks = self._source.infos, self._source.tasks
         return ((infos[row[1]], tasks[row[3]], row) for row in self._source.rows())
 
