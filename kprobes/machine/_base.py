@@ -244,6 +244,10 @@ class HostProgram(Protocol):
     def asks(self) -> bool:
         """True if the program may call Python."""
 
+    @property
+    def brief(self) -> bool:
+        """True if it surely takes some microseconds at most, and calls no Python."""
+
 
 class BuiltIn(Protocol):
     """A program of the machine's own that serves hits or follows calls at a call site without the

@@ -25,6 +25,8 @@ typedef unsigned char u8;
  *   entered    (site) -> 1 if a call that begins here is followed; called at a function's entry
  *   returned   (site), called when a call that was followed from here returns
  *   program    environment of the first program that runs here
+ *   quick      environment of the program here where that is all that is done, and it is brief: it
+ *              runs without `function`; 0: it does not
  *   after      (site), called behind the programs; 0: nothing is, the hit is counted
  *   ran        1 while `after` runs: the programs have run for this hit
  *   back       environment of the first program that runs at the return
@@ -34,7 +36,7 @@ typedef unsigned char u8;
  */
 #define SITE_WORDS(X) \
     X(function) X(hits) X(python) X(spare) X(calls) X(entered) X(returned) X(program) X(after) \
-    X(ran) X(back) X(returns) X(usual) X(at_return)
+    X(ran) X(back) X(returns) X(usual) X(at_return) X(quick)
 struct site { SITE_WORDS(WORD) };
 
 /* The followed calls of one CPU, and the gate that every site of that CPU looks at first.

@@ -56,11 +56,13 @@ class HostCode:
         address: address of a function (environment, r1, r2) -> r0.
         slots: what each word of its environments is, behind the header.
         calls: slot of a helper's call -> what the verifier has found out about it.
+        brief: it has few instructions, and executes none of them twice.
     """
 
     address: int
     slots: tuple[Slot, ...]
     calls: Mapping[int, HelperCall]
+    brief: bool = False
 
 
 def triple() -> Triple:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _PC: Final = ("pc", 0)
 _OVERRIDE: Final = 58
+BRIEF: Final = 256  #: instructions of a program that is brief, at most
 _WORD = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
@@ -258,7 +259,16 @@ def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCo
     target = CodeTarget(order=sys.byteorder, program_order=code.order)
     inlined = Inlined(code.maps, guest=True, clock=clock, calls=facts.calls)
     text, slots = generate(code.instructions, target, inlined, ProbeContext(view), facts.cleared)
-    return HostCode(host.load(native.compiled(text, host.triple())), slots, facts.calls)
+    address = host.load(native.compiled(text, host.triple()))
+    return HostCode(address, slots, facts.calls, _is_brief(code))
+
+
+def _is_brief(code: Code) -> bool:
+    """Return True if a program has few instructions, and executes none of them twice."""
+    return len(code.instructions) <= BRIEF and all(
+        i.target(pc) > pc if i.is_jump else not i.is_local_call
+        for pc, i in enumerate(code.instructions)
+    )
 
 
 class SiteProgram:
@@ -330,6 +340,11 @@ class SiteProgram:
     def asks(self) -> bool:
         """True if the code may call Python: for a helper, or for a word of the context."""
         return any(kind in ("call", "format", "word") for kind, _ in self._made.slots)
+
+    @property
+    def brief(self) -> bool:
+        """True if it surely takes some microseconds at most, and calls no Python."""
+        return self._made.brief and not self.asks
 
     def at(self, address: int, function: int = 0, cookie: int = 0) -> None:
         """Tell the program where its probe is: write it into the environment.

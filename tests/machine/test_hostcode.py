@@ -75,7 +75,7 @@ class Host:
     def renew(self) -> None:
         """All but the code is as at first."""
         self.called: list[int] = []
-        self.answer, self.data = 1, TABLE
+        self.answer, self.data, self.inside = 1, TABLE, 1
         for at in (WORDS, STACK, GUEST):
             self.uc.mem_write(at, bytes(0x1000))
         self[TABLE] = AREA
@@ -104,7 +104,7 @@ class Host:
 
     def _callback(self, uc: unicorn.Uc, address: int, size: int, data: Any) -> None:
         self.called.append(address)
-        assert self[CALLS_AT + 8 * CALLS["inside"]] == 1
+        assert self[CALLS_AT + 8 * CALLS["inside"]] == self.inside
         sp = uc.reg_read(arm64_const.UC_ARM64_REG_SP if self.arm else x86_const.UC_X86_REG_RSP)
         assert self.arm or sp % 16 == 8, "the ABI wants an aligned stack"
         uc.reg_write(arm64_const.UC_ARM64_REG_X0 if self.arm else x86_const.UC_X86_REG_RAX, self.answer)
@@ -266,6 +266,32 @@ def test_here(host: str) -> None:
         assert not h.called
     assert h[SITE_AT + 8 * SITE["hits"]] == 2
     asks_python(h)
+
+
+@pytest.mark.parametrize("hook", ["serve", "here"])
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_brief_program(host: str, hook: str) -> None:
+    """It runs without the site's function, and nothing is inside; where the gate is closed Python is asked."""
+    h = Host(host, "program", CONVENTIONS[0])
+    h.hooked = h.functions[hook]
+    h.data = TABLE if hook == "serve" else SITE_AT
+    environment = BUFFER
+    h[environment] = RETURNED
+    h[SITE_AT + 8 * SITE["quick"]] = h[SITE_AT + 8 * SITE["program"]] = environment
+    h.inside = 0
+    for _ in range(2):
+        h.hook(AREA + PLACE)
+        assert h.called == [RETURNED]
+    assert h[SITE_AT + 8 * SITE["hits"]] == 2
+    h.inside = 1
+    h[CALLS_AT + 8 * CALLS["gate"]] = 1
+    h.hook(AREA + PLACE)
+    assert h.called == [PYTHON]
+    h[CALLS_AT + 8 * CALLS["gate"]] = h[SITE_AT + 8 * SITE["quick"]] = 0
+    h.hook(AREA + PLACE)
+    assert h.called == [RETURNED]
+    assert h[SITE_AT + 8 * SITE["hits"]] == 3
+    assert h[CALLS_AT + 8 * CALLS["inside"]] == 0
 
 
 @each("enter")

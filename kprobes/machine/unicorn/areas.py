@@ -153,10 +153,14 @@ class CallAreas:
             *programs,
             *(last.held if last else ()),
         )
-        site["program"], site["after"] = chain(programs), last.at(site, addr) if last else 0
+        site["quick"] = 0
+        site["program"] = chain(programs)
+        site["after"] = last.at(site, addr) if last else 0
         site["function"] = (
             hostcode.address("program") if programs else site["after"] or hostcode.address("count")
         )
+        if len(programs) == 1 and last is None and programs[0].brief:
+            site["quick"] = site["program"]
 
     def count(self, addr: int) -> int:
         """Return how often a call site was executed without its service being called."""

@@ -71,6 +71,7 @@ class CallSite:
         """Have the Python callback serve the call site at each execution from now on; usual hits
         are forgotten.
         """
+        self["quick"] = 0
         self["function"] = self["python"]
         # a hit that is being served sees by it that it is not the usual one any more
         for name in self.usual:

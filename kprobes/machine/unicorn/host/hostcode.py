@@ -49,6 +49,7 @@ SITE = {
             "returns",
             "usual",
             "at_return",
+            "quick",
         )
     )
 }
