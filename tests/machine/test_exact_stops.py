@@ -361,3 +361,15 @@ def test_many_engines_come_and_go() -> None:
     del machines, m
     gc.collect()
     assert all(any(row is free for free in outside._free) for row in rows)
+
+
+@pytest.mark.host_code
+def test_a_machine_without_host_code_tells_nothing_of_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact("x86_64", None)
+    monkeypatch.setattr("kprobes.machine.unicorn.selftest._heard", {})
+    with monkeypatch.context() as patch:
+        patch.setattr("kprobes.machine.unicorn.host.hostcode.available", lambda: False)
+        with UnicornMachine.from_code(b"\xc3", arch="x86_64") as m:
+            assert not heard(m)
+    with UnicornMachine.from_code(b"\xc3", arch="x86_64") as m:
+        assert heard(m)

@@ -188,9 +188,9 @@ def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
         guest: the engine's row of the architecture.
         arch: the guest's architecture.
     """
-    if arch.name not in _heard:
-        _heard[arch.name] = _comes_out(guest, arch)
     outside = OutsideStops(engine.handle.value or 0, engine.uc)
+    if outside.known and arch.name not in _heard:
+        _heard[arch.name] = _comes_out(guest, arch)
     engine.outside = outside if outside.known and _heard[arch.name] else None
 
 

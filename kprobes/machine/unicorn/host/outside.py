@@ -46,7 +46,7 @@ class OutsideStops:
             handle: the engine's.
             owner: an object that lives as long as the engine; the row is given back with it.
         """
-        self._row = _take(handle) if _standing() else None
+        self._row = _take(handle) if hostcode.available() and _standing() else None
         self._end = None if self._row is None else weakref.finalize(owner, _give_back, self._row)
 
     @property
@@ -154,14 +154,11 @@ def _asking() -> ctypes._CFunctionType:
 @cache
 def _standing() -> bool:
     """Put the library's functions where the engine's library looks for two of its own, if that has
-    not been done in this process.
+    not been done in this process. Only where there is host code.
 
     Returns:
-        False where they cannot be put there: the engine's library is made otherwise, or there is no
-        host code.
+        False where they cannot be put there: the engine's library is made otherwise.
     """
-    if not hostcode.available():
-        return False
     try:
         functions, guests = called(), [known(guest) for guest in GUESTS]
         leaving, running = (
