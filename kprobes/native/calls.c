@@ -11,17 +11,19 @@
  *   view       struct view: where the registers are
  *   room       bytes below the stack pointer that the function is not to touch
  *   align      of the stack pointer at a call, in bytes
- *   link       address of the return address's register; 0: it is pushed
+ *   link       address of the return address's register, or of a pointer to a window; 0: it is
+ *              pushed
+ *   link_at, windowed   bytes from where that pointer points to the register; 1: it is in a window
  *   pushed     bytes of the return address that is pushed
  *   reserve    bytes above the stack pointer, behind a pushed return address, that become 0: a back
  *              chain ends there
- *   until      what the function returns to, mode bits included
+ *   until      the return address as the register or the stack has it, mode bits included
  *   stack, bytes, host   a block of memory without code, for the stack: guest address, size, host
  *              address
  */
 #define GUEST_CALL_WORDS(X) \
-    X(engine) X(kept) X(save) X(restore) X(view) X(room) X(align) X(link) X(pushed) \
-    X(reserve) X(until) X(stack) X(bytes) X(host)
+    X(engine) X(kept) X(save) X(restore) X(view) X(room) X(align) X(link) X(link_at) \
+    X(windowed) X(pushed) X(reserve) X(until) X(stack) X(bytes) X(host)
 EXPORT const char guest_call_words[] = GUEST_CALL_WORDS(NAME);
 struct guest_call { GUEST_CALL_WORDS(WORD) };
 
@@ -32,10 +34,11 @@ static struct guest_call *call_of(PyObject *self)
 
 static void set_value(const struct place *place, u64 value)
 {
+    u64 address = place->windowed ? *(u64 *)place->base + place->offset : place->base;
     if (place->size == 8)
-        *(u64 *)place->base = value;
+        *(u64 *)address = value;
     else
-        *(u32 *)place->base = (u32)value;
+        *(u32 *)address = (u32)value;
 }
 
 /* The stack pointer and the return address as at the function's entry. 0: the stack is in no block
@@ -55,7 +58,7 @@ static int make_frame(const struct guest_call *call)
             at[n] = 0;
     }
     if (call->link) {
-        struct place link = {call->link, 0, 0, view->word};
+        struct place link = {call->link, call->link_at, call->windowed, view->word};
         set_value(&link, call->until);
     } else {
         u64 offset = sp - call->stack;

@@ -135,10 +135,13 @@ class FunctionCalls:
         if self._abandoned is not None or not state.exit or not self._functions.plain:
             target = self._target(pointer)
         reported, sent = regs.reported, regs.target
-        if self._settles and self._delay_slots.waits(reported):
+        pair = self._cpu.pair
+        if self._settles and pair is None and self._delay_slots.waits(reported):
             return self._call(function, self._nothing, numbers, timeout, max_insns)
         if not host.set_up(state.exit, numbers):
             return self._call(function, self._nothing, numbers, timeout, max_insns)
+        if pair is not None:
+            self._cpu.write_pc(pair[0])  # a branch that is pending is dropped
         regs.reported = regs.target = None
         failed = True
         try:

@@ -410,10 +410,8 @@ class Engine:
             check(_held.uc_context_alloc(self.handle, ctypes.byref(context)))
         if error := _held.uc_context_save(self.handle, context):
             raise UcError(error)
-        if self.beside:
+        if self.beside or self.rewind is not None:
             self.save_beside(context)
-        if self.rewind is not None:
-            self._marks[context.value] = self.rewind[0]()
         return context
 
     def restore(self, context: ctypes.c_void_p) -> None:
@@ -424,21 +422,32 @@ class Engine:
         Args:
             context: what save() has returned.
         """
-        if self.rewind is not None:
-            self.rewind[1](self._marks[context.value])
+        self.rewind_to(context)
         if error := _held.uc_context_restore(self.handle, context):
             raise UcError(error)
         if self.beside:
             self.restore_beside(context)
 
     def save_beside(self, context: ctypes.c_void_p) -> None:
-        """Keep the values of the registers that the engine's contexts lack (`beside`), for a
-        context.
+        """Keep what the engine's contexts lack, for a context: the values of registers (`beside`),
+        and a mark of guest memory that the CPU itself keeps state in (`rewind`).
 
         Args:
             context: a saved state of the CPU.
         """
         self._values[context.value] = [read() for read, _ in self.beside]
+        if self.rewind is not None:
+            self._marks[context.value] = self.rewind[0]()
+
+    def rewind_to(self, context: ctypes.c_void_p) -> None:
+        """Set guest memory that the CPU itself keeps state in back to what it was at
+        save_beside(), before the registers of a context are put back.
+
+        Args:
+            context: a saved state of the CPU.
+        """
+        if self.rewind is not None:
+            self.rewind[1](self._marks[context.value])
 
     def restore_beside(self, context: ctypes.c_void_p) -> None:
         """Put the registers that the engine's contexts lack back to what save_beside() has kept for

@@ -14,6 +14,8 @@ from ... import native
 from .._passing import BELOW
 from .cpu import UnicornCpu
 from .engine import CONTEXT_RESTORE, CONTEXT_SAVE
+from .registers.cells import Cell
+from .registers.windows import Windowed
 
 
 class HostCalls:
@@ -40,6 +42,11 @@ class HostCalls:
         self._words = (ctypes.c_uint64 * len(self._names))()
         self._kept: Any = None  # the engine's context with the registers of before the call
         self._mode = linkage.mode
+        self._bias = linkage.bias
+        self._mask = cpu.arch.mask
+        self._whole = not cpu.engine.beside and cpu.engine.rewind is None  # contexts have all
+        registers: dict[str, Cell | Windowed] = {**cpu.cells, **cpu.windowed}
+        link = None if linkage.pushed else registers[linkage.register]
         self._word = cpu.arch.bits // 8
         self._set(
             engine=cpu.engine.handle.value or 0,
@@ -48,29 +55,29 @@ class HostCalls:
             view=cpu.view_address,
             room=BELOW + abi.stack_args,
             align=abi.stack_align,
-            link=0 if linkage.pushed else cpu.cells[linkage.register].address,
+            link=0 if link is None else link.address,
+            link_at=link.index * self._word if isinstance(link, Windowed) else 0,
+            windowed=isinstance(link, Windowed),
             pushed=linkage.pushed,
             reserve=abi.reserve,
         )
         address = ctypes.addressof(self._words)
         self._set_up = _made("call_setter_up", address)
         self._end = _made("call_ender", address)
-        self.end: Callable[[], int] = self._end if not cpu.engine.beside else self._end_beside
+        self.end: Callable[[], int] = self._end if self._whole else self._end_beside
         cpu.memory.blocks.on_remove(self._forget_stack)
 
     @staticmethod
     def possible(cpu: UnicornCpu) -> bool:
         """Return True if host code can set this CPU's registers as at a function's entry."""
         abi, linkage, table = cpu.arch.abi, cpu.arch.linkage, cpu.arch.regs
-        if not cpu.view_address or abi is None or linkage is None or cpu.windowed:
+        if not cpu.view_address or abi is None or linkage is None:
             return False
+        known = cpu.cells.keys() | cpu.windowed.keys()
         return (
             not abi.upwards
-            and cpu.engine.rewind is None
-            and cpu.pair is None
-            and {table.sp, abi.returns[0], *abi.args} <= cpu.cells.keys()
-            and (linkage.pushed == cpu.arch.bits // 8 or linkage.register in cpu.cells)
-            and not linkage.bias
+            and {table.sp, abi.returns[0], *abi.args} <= known
+            and (linkage.pushed == cpu.arch.bits // 8 or linkage.register in known)
         )
 
     def _set(self, **words: int) -> None:
@@ -91,8 +98,9 @@ class HostCalls:
         """
         if self._kept is None:
             self._kept = self._engine.save()
-            self._set(kept=self._kept.value or 0, until=exit_address | self._mode)
-        if self._engine.beside:
+            until = (exit_address | self._mode) - self._bias & self._mask
+            self._set(kept=self._kept.value or 0, until=until)
+        if not self._whole:
             self._engine.save_beside(self._kept)
         return bool(self._set_up(arguments)) or (
             self._find_stack() and bool(self._set_up(arguments))
@@ -100,6 +108,7 @@ class HostCalls:
 
     def _end_beside(self) -> int:
         """Do what `end` does on engines whose contexts lack registers: put these back as well."""
+        self._engine.rewind_to(self._kept)
         result: int = self._end()
         self._engine.restore_beside(self._kept)
         return result
