@@ -45,6 +45,16 @@ class GuestCalls:
         arch: Arch,
         symbols: Symbols,
     ) -> None:
+        """Prepare; nothing runs.
+
+        Args:
+            target: the stub.
+            control: runs the guest.
+            lock: by which threads take turns; it makes the guest stop at a run's end.
+            threads: the guest's threads, and their registers.
+            arch: the guest's architecture.
+            symbols: the machine's.
+        """
         self._target = target
         self._control = control
         self._lock = lock

@@ -29,6 +29,14 @@ class Detaching:
     def __init__(
         self, target: RemoteTarget, control: RunControl, threads: RemoteThreads, arch: Arch
     ) -> None:
+        """Prepare; nothing is changed until detach().
+
+        Args:
+            target: the stub.
+            control: runs the guest, to finish hits.
+            threads: the guest's threads, and their registers.
+            arch: the guest's architecture.
+        """
         self._target = target
         self._control = control
         self._threads = threads

@@ -629,7 +629,9 @@ class RemoteMachine(Described):
         self._detaching.detach()
 
     def __enter__(self) -> RemoteMachine:
+        """Return the machine, for a with block."""
         return self
 
     def __exit__(self, *exc: object) -> None:
+        """Close the machine at the end of a with block."""
         self.close()

@@ -38,6 +38,14 @@ class CallAreas:
     def __init__(
         self, cpu: UnicornCpu, services: Services, followed: FollowedCalls, here: HookedInstructions
     ) -> None:
+        """Prepare; nothing is mapped.
+
+        Args:
+            cpu: whose guest has the areas.
+            services: call the core's services at call sites.
+            followed: the calls that host code follows.
+            here: instructions of the guest's text that are call sites themselves.
+        """
         self.call_area = CALL_AREA
         self.delays_in_calls = cpu.guest.blocks.hooked_delay_slots
         self.serve_here = here.add

@@ -31,6 +31,17 @@ class FunctionCalls:
         delay_slots: DelaySlots,
         furniture: Furniture,
     ) -> None:
+        """Prepare; nothing is called.
+
+        Args:
+            cpu: whose registers are set and put back.
+            state: of the guest's runs.
+            runner: runs the guest.
+            functions: finds and enters functions.
+            stubs: knows which function an ifunc stands for.
+            delay_slots: settles branches that wait when the guest is sent elsewhere.
+            furniture: maps the page that calls return to.
+        """
         self._cpu = cpu
         self._state = state
         self._runner = runner

@@ -20,6 +20,13 @@ class DelaySlots:
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState, starts: Starts) -> None:
+        """Prepare; nothing is executed.
+
+        Args:
+            cpu: whose branches are dealt with.
+            state: of its runs.
+            starts: starts the engine, to execute single instructions.
+        """
         self._cpu = cpu
         self._state = state
         self._starts = starts
@@ -36,6 +43,7 @@ class DelaySlots:
 
     @books.setter
     def books(self, then: bool) -> None:
+        """Set `pending` to what a snapshot has kept."""
         self.pending = then
 
     def settle(self, reported: int | None) -> None:

@@ -44,6 +44,19 @@ class FaultReports:
         furniture: Furniture,
         process: LinuxProcess,
     ) -> None:
+        """Prepare; nothing is reported.
+
+        Args:
+            cpu: registers and memory.
+            state: of the guest's runs; knows the core.
+            starts: starts the engine, to execute a failed instruction once more.
+            bounds: of runs; such executions are not counted.
+            delay_slots: makes branches wait again.
+            stubs: knows imports, for messages.
+            symbols: names addresses, for messages.
+            furniture: knows where thread-local storage would be.
+            process: knows whether thread-local storage is set up.
+        """
         self._cpu = cpu
         self._state = state
         self._starts = starts

@@ -35,6 +35,14 @@ class HostHits:
         calls: FollowedCalls,
         traps: ServedBreakpoints | None,
     ) -> None:
+        """Prepare; begin() comes before the first hit.
+
+        Args:
+            shared: the words that all hits of the CPU share.
+            services: make what finishes unusual hits.
+            calls: has the gate: while that is closed Python serves all hits.
+            traps: the breakpoints that host code serves; None: it cannot.
+        """
         self._shared = shared
         self._services = services
         self._calls = calls
@@ -137,6 +145,12 @@ class Hit:
     held = ()
 
     def __init__(self, hits: HostHits, usual: UsualHit) -> None:
+        """Keep a description; at() makes the words.
+
+        Args:
+            hits: makes the words.
+            usual: the core's description of the hit.
+        """
         self._hits = hits
         self._usual = usual
 
@@ -167,6 +181,14 @@ class HostFollowing:
     def __init__(
         self, calls: FollowedCalls, hits: HostHits, services: Services, blocks: HostBlocks
     ) -> None:
+        """Prepare; no call is followed.
+
+        Args:
+            calls: the words of followed calls.
+            hits: makes the words of handlers at entries and returns.
+            services: finish unusual hits.
+            blocks: host memory of the guest, where the stack is found.
+        """
         self._calls = calls
         self._hits = hits
         self._services = services
@@ -220,6 +242,18 @@ class Enter:
         returned: UsualReturn | Sequence[HostProgram],
         entered: UsualEntry | None,
     ) -> None:
+        """Keep what is to be done; at() has host code do it.
+
+        Args:
+            calls: the words of followed calls.
+            hits: makes the words of handlers at entries and returns.
+            services: finish unusual hits.
+            blocks: host memory of the guest, where the stack is found.
+            returned: the return handler that is called when such a call returns, or the programs
+                that run then.
+            entered: the entry handler that is asked first whether the call is followed; None: every
+                call is.
+        """
         self._calls = calls
         self._hits = hits
         self._services = services
@@ -284,6 +318,13 @@ class Leave:
     held = ()
 
     def __init__(self, calls: FollowedCalls, services: Services, target: int) -> None:
+        """Keep what is to be done; at() has host code do it.
+
+        Args:
+            calls: the words of followed calls.
+            services: are told which call site is the trampoline.
+            target: address to which calls return, mode bits included.
+        """
         self._calls = calls
         self._services = services
         self._target = target

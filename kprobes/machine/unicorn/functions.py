@@ -18,6 +18,13 @@ class Functions:
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState, symbols: Symbols) -> None:
+        """Prepare; nothing is changed.
+
+        Args:
+            cpu: registers and memory.
+            state: knows the page where runs end.
+            symbols: the machine's symbol table.
+        """
         self._cpu = cpu
         self._state = state
         self.symbols = symbols

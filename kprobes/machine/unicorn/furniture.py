@@ -19,6 +19,12 @@ class Furniture:
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState) -> None:
+        """Prepare; nothing is mapped until bring().
+
+        Args:
+            cpu: registers and memory.
+            state: gets the address of the exit page.
+        """
         self._cpu = cpu
         self._state = state
         self._thread_pointer = 0

@@ -65,6 +65,7 @@ class _File:
     """
 
     def __init__(self) -> None:
+        """Make the file without a name, which is gone with this object."""
         self.pid = os.getpid()
         self.fd = os.memfd_create("guest memory", os.MFD_CLOEXEC)
         self._end = 0
@@ -163,6 +164,7 @@ class HostPages:
     """
 
     def __init__(self) -> None:
+        """Make the file for images; nothing is kept."""
         self.file = _File()
         self.mappings = 0  #: how often an image was about to be mapped
         #: host memory -> address -> the image that is mapped there
@@ -515,6 +517,11 @@ class _Readable:
     """
 
     def __init__(self, image: PageImage) -> None:
+        """Map the image's bytes, to be read only, until this object is gone.
+
+        Raises:
+            OSError: the system refuses.
+        """
         libc = _libc()
         size = len(image.data) * PAGE
         # not by Python's mmap, which keeps a file descriptor for each

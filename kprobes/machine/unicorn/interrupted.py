@@ -32,6 +32,17 @@ class InterruptedRunner(Runner):
         faults: FaultReports,
         interrupts: InterruptDelivery,
     ) -> None:
+        """Prepare; nothing runs.
+
+        Args:
+            cpu: runs the guest's code.
+            state: of its runs.
+            services: of call sites.
+            starts: starts the engine.
+            bounds: puts bounds on runs.
+            faults: reports faults.
+            interrupts: what the CPU takes between stretches.
+        """
         super().__init__(cpu, state, services, starts, bounds, faults)
         self._interrupts = interrupts
 

@@ -34,6 +34,14 @@ class PausedCpu:
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
+        """Prepare; nothing is executed.
+
+        Args:
+            cpu: the CPU.
+            state: of its runs.
+            starts: starts the engine, for instructions that reach system registers.
+            bounds: of runs; those instructions are not counted.
+        """
         self._cpu = cpu
         self._state = state
         self._starts = starts
@@ -120,6 +128,14 @@ class InterruptDelivery:
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState, starts: Starts, bounds: Bounds) -> None:
+        """Prepare; the CPU takes no interrupts until something asks for them.
+
+        Args:
+            cpu: the CPU.
+            state: of its runs.
+            starts: starts the engine, for instructions that reach system registers.
+            bounds: counts instructions.
+        """
         self.cpu = PausedCpu(cpu, state, starts, bounds)
         self._arch = cpu.arch
         self._state = state
@@ -275,6 +291,7 @@ class InterruptDelivery:
 
     @vectors.setter
     def vectors(self, address: int) -> None:
+        """Set the address of the vector table that the CPU starts by."""
         self.cpu.vectors = address
 
     # --- for runs
@@ -458,6 +475,7 @@ class InterruptDelivery:
 
     @books.setter
     def books(self, then: Any) -> None:
+        """Set the controller's state, the time and the timers to what a snapshot has kept."""
         state, self._past, events = then
         if state is None:
             self._controller = None

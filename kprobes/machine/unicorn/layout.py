@@ -168,6 +168,7 @@ class Heap:
 
     @books.setter
     def books(self, then: tuple[dict[int, list[int]], dict[int, int], int, int]) -> None:
+        """Set the used and free blocks to what a snapshot has kept; guest memory is not touched."""
         if self._free != then[0]:
             self._free = {size: blocks.copy() for size, blocks in then[0].items()}
         if self._used != then[1]:
@@ -220,6 +221,7 @@ class OwnCode:
     """Ranges of guest memory that hold code of the library's."""
 
     def __init__(self) -> None:
+        """Prepare; there are no ranges."""
         self._sizes: dict[int, int] = {}
         self._listeners: list[Callable[[], None]] = []
 

@@ -84,6 +84,15 @@ class Loader:
         furniture: Furniture,
         process: LinuxProcess,
     ) -> None:
+        """Prepare; nothing is loaded.
+
+        Args:
+            memory: the guest's.
+            functions: sets pc to an entry, and has the symbols.
+            stubs: serves imports that no module has.
+            furniture: maps the stack.
+            process: lays out thread-local storage.
+        """
         self._memory = memory
         self._functions = functions
         self._stubs = stubs
@@ -101,6 +110,9 @@ class Loader:
 
     @books.setter
     def books(self, then: dict[str, list[tuple[int, int]]]) -> None:
+        """Set the modules to what a snapshot has kept, and remove the symbols of those loaded
+        since.
+        """
         if then != self.modules:
             for name in self.modules.keys() - then.keys():
                 self._functions.symbols.remove_module(name)

@@ -416,6 +416,9 @@ class UnicornMachine(Described):
 
     @interrupt_handler.setter
     def interrupt_handler(self, handler: Callable[[Regs, int], bool] | None) -> None:
+        """Have a function serve the guest's own interrupts from now on; None: each is a
+        GuestFault.
+        """
         self.parts.reports.interrupt_handler = handler
 
     @property
@@ -434,6 +437,9 @@ class UnicornMachine(Described):
 
     @before_run.setter
     def before_run(self, told: Callable[[], object] | None) -> None:
+        """Have a function called before each run that is inside no other, while there is no sink;
+        None: none is.
+        """
         self.parts.runner.before_run = told
 
     @property
@@ -825,7 +831,9 @@ class UnicornMachine(Described):
             close(self, KNOWN)
 
     def __enter__(self) -> UnicornMachine:
+        """Return the machine, for a with block."""
         return self
 
     def __exit__(self, *exc: object) -> None:
+        """Close the machine at the end of a with block."""
         self.close()

@@ -29,6 +29,15 @@ class EngineOwner:
     def __init__(
         self, cpu: UnicornCpu, state: RunState, starts: Starts, runner: Runner, faults: FaultReports
     ) -> None:
+        """Prepare; emu_start() stays the owner's until shadow().
+
+        Args:
+            cpu: registers and engine.
+            state: of the guest's runs.
+            starts: knows whether the engine can still run.
+            runner: does for a run what the engine does not.
+            faults: reports faults.
+        """
         self._cpu = cpu
         self._state = state
         self._starts = starts

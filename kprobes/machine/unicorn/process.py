@@ -70,6 +70,15 @@ class LinuxProcess:
         stubs: Stubs,
         furniture: Furniture,
     ) -> None:
+        """Prepare; nothing is set up until start().
+
+        Args:
+            cpu: registers and memory.
+            state: knows the page where runs end.
+            functions: finds and enters functions.
+            stubs: serve the imports that ask for thread-local storage.
+            furniture: has the stack.
+        """
         self._cpu = cpu
         self._state = state
         self._functions = functions
@@ -112,6 +121,7 @@ class LinuxProcess:
 
     @books.setter
     def books(self, then: tuple[Any, ...]) -> None:
+        """Set the state of the set-up to what a snapshot has kept; guest memory is not touched."""
         self._main, blocks, self._end, self.pointer, self._room, self.path = then
         self._blocks = blocks.copy()
 
@@ -126,6 +136,9 @@ class LinuxProcess:
 
     @reserved.setter
     def reserved(self, then: tuple[list[Any], int]) -> None:
+        """Forget the blocks of thread-local storage that were laid out since `then`, which the
+        property gave.
+        """
         self._blocks, self._end = then
 
     def reserve(self, image: Image, bias: int) -> tuple[int, int, int]:

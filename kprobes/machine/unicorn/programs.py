@@ -58,6 +58,14 @@ class HostView:
         clock: InstructionClock,
         fail: Callable[[BaseException], None],
     ) -> None:
+        """Look up where things are.
+
+        Args:
+            cpu: the guest's CPU.
+            followed: the words of followed calls.
+            clock: the instruction clock.
+            fail: (exception) takes what a program's helper has raised.
+        """
         self._cpu = cpu
         self.arch = cpu.arch
         self.regs = cpu.regs

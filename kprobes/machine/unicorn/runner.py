@@ -85,6 +85,16 @@ class Runner:
         bounds: Bounds,
         faults: FaultReports,
     ) -> None:
+        """Prepare; nothing runs.
+
+        Args:
+            cpu: runs the guest's code.
+            state: of its runs.
+            services: of call sites.
+            starts: starts the engine.
+            bounds: puts bounds on runs.
+            faults: reports faults.
+        """
         self._cpu = cpu
         self._state = state
         self._services = services

@@ -166,6 +166,12 @@ class RunState:
     """
 
     def __init__(self, cpu: UnicornCpu, followed: FollowedCalls) -> None:
+        """Begin in the phase FREE: no thread uses the CPU.
+
+        Args:
+            cpu: the CPU.
+            followed: has the gate of hits that host code serves, which is closed in some states.
+        """
         self._engine = cpu.engine
         self._followed = followed
         self._read_pc = cpu.read_pc

@@ -409,6 +409,12 @@ class Scratch:
     """A new engine in which a check runs some instructions."""
 
     def __init__(self, guest: Guest, arch: Arch) -> None:
+        """Open a new engine, with memory for code.
+
+        Args:
+            guest: the engine's row of the architecture.
+            arch: the guest's architecture.
+        """
         self.engine = guest.cpu.fresh()
         self._guest = guest
         self._arch = arch

@@ -24,6 +24,12 @@ class Services:
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState) -> None:
+        """Prepare; nothing is called.
+
+        Args:
+            cpu: whose registers services get.
+            state: of its runs; has the services.
+        """
         self._cpu = cpu
         self._state = state
         self._engine = cpu.engine

@@ -56,6 +56,7 @@ class _Watcher:
     """
 
     def __init__(self) -> None:
+        """Make the sockets, and start the thread."""
         import socket  # of 8 ms, when the first run begins rather than with the package
 
         self._read, self._write = socket.socketpair()
@@ -116,13 +117,16 @@ at_fork(_in_child)
 
 
 class PlainExchange:
-    """Exchanges the handlers of signals."""
+    """Exchanges the handlers of signals for that of a run, and back."""
 
     def __init__(self) -> None:
+        """Prepare; look() comes first."""
         self._seen: tuple[Any, ...] = ()  # the handlers of all signals at the last look
 
     def look(self) -> tuple[Any, ...]:
-        """Return the handlers of all signals as they are now, in the order of NUMBERS."""
+        """Return the handlers of all signals as they are now, in the order of NUMBERS, and note
+        them for hold().
+        """
         self._seen = (*map(_getsignal, NUMBERS),)
         return self._seen
 
@@ -161,7 +165,8 @@ class PlainExchange:
 
 
 class HostExchange:
-    """Does what PlainExchange does, by host code, in a quarter of the time.
+    """Exchanges the handlers of signals as PlainExchange does, by host code, in a quarter of the
+    time.
 
     Attributes:
         hold: as PlainExchange.hold().
@@ -169,6 +174,7 @@ class HostExchange:
     """
 
     def __init__(self) -> None:
+        """Make the words of host code; look() comes first."""
         names = native.words("hold")
         self._numbers = _pointers(NUMBERS)
         self._handlers: tuple[Any, ...] = ()
@@ -188,7 +194,9 @@ class HostExchange:
         self.let_go: Callable[..., None] = _made("signal_releaser", address)
 
     def look(self) -> tuple[Any, ...]:
-        """Do what PlainExchange.look() does."""
+        """Return the handlers of all signals as they are now, in the order of NUMBERS, and note
+        them for hold().
+        """
         handlers = (*map(_getsignal, NUMBERS),)
         self._seen[:] = [*map(id, handlers)]
         self._handlers = handlers  # keeps them as long as their addresses are compared
@@ -196,11 +204,11 @@ class HostExchange:
 
 
 def _made(maker: str, address: int) -> Any:
-    """Return a function of the library's that works on words.
+    """Make a function in host code.
 
     Args:
-        maker: function that makes it.
-        address: of the words.
+        maker: name of the library's function that makes it.
+        address: of the words that the function works on.
     """
     return native.function(maker, ctypes.py_object, ctypes.py_object)(address)
 

@@ -86,6 +86,7 @@ class Snapshot:
     """
 
     def __init__(self, kept: KeptGuest) -> None:
+        """Wrap what a snapshot keeps. Snapshots.take() does that."""
         self.kept = kept
 
     def __repr__(self) -> str:
@@ -99,6 +100,11 @@ class StandardInput:
     """
 
     def __init__(self, machine: Any) -> None:
+        """Prepare.
+
+        Args:
+            machine: the machine whose attribute `stdin` is kept.
+        """
         self._machine = machine
 
     @property
@@ -110,6 +116,11 @@ class StandardInput:
 
     @books.setter
     def books(self, then: tuple[BytesIO, int]) -> None:
+        """Put a stream back as the machine's `stdin`, at its position.
+
+        Args:
+            then: (stream, position).
+        """
         self._machine.stdin = then[0]
         then[0].seek(then[1])
 

@@ -30,6 +30,12 @@ class Starts:
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState) -> None:
+        """Prepare; the engine is not started.
+
+        Args:
+            cpu: whose engine is started.
+            state: of its runs.
+        """
         self._cpu = cpu
         self._state = state
         self.aborted = Aborted(cpu.engine, cpu.guest)

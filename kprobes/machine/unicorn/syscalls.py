@@ -309,6 +309,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
     @books.setter
     def books(self, then: tuple[Any, ...]) -> None:
+        """Set the effects of calls to what a snapshot has kept: output, memory, random numbers,
+        time and status.
+        """
         (
             maps,
             self._break,

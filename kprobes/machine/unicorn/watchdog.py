@@ -45,6 +45,7 @@ class _Watchdog:
     """
 
     def __init__(self) -> None:
+        """Prepare; the thread is started for the first deadline."""
         # reentrant: a call may be interrupted by a handler that runs another guest
         self._condition = Condition()
         self._deadlines: list[Deadline] = []

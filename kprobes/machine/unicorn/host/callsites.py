@@ -52,9 +52,11 @@ class CallSite:
         self["python"] = address_of(python)
 
     def __getitem__(self, name: str) -> int:
+        """Return the word that is called `name` (hostcode.SITE)."""
         return int(self._words[hostcode.SITE[name]])
 
     def __setitem__(self, name: str, value: int) -> None:
+        """Set the word that is called `name` (hostcode.SITE)."""
         self._words[hostcode.SITE[name]] = value
 
     def lead(self, name: str, usual: Usual) -> None:
@@ -168,6 +170,7 @@ class FollowedCalls:
         self.idle: tuple[Sequence[int], int] = self.view[_TOP : _TOP + 1], base  # see Following
 
     def _set(self, **words: int) -> None:
+        """Set words of host code: name (hostcode.CALLS) -> value, which is cut to 64 bits."""
         for name, value in words.items():
             self.view[hostcode.CALLS[name]] = value & (1 << 64) - 1
 

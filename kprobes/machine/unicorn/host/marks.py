@@ -58,6 +58,7 @@ class StopMarks:
         self._count = 0
 
     def __bool__(self) -> bool:
+        """Return True while an instruction is marked."""
         return self._count > 0
 
     def put(self, addr: int, marked: bool) -> None:

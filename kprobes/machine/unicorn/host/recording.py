@@ -34,6 +34,13 @@ class HostHitRecording:
     """
 
     def __init__(self, cpu: UnicornCpu, followed: FollowedCalls, clock: InstructionClock) -> None:
+        """Look up the names of the words of host code.
+
+        Args:
+            cpu: whose hits are recorded.
+            followed: has the gate, by which host code sees whether there are guest tasks.
+            clock: the instruction clock, which host code reads by itself.
+        """
         self._cpu = cpu
         self._followed = followed
         self._clock = clock

@@ -35,6 +35,13 @@ class HostStackWalking:
     """Makes what walks stacks of one CPU by host code. Implements machine._base.StackWalking."""
 
     def __init__(self, cpu: UnicornCpu, followed: FollowedCalls, state: RunState) -> None:
+        """Prepare; nothing is walked.
+
+        Args:
+            cpu: whose stacks are walked.
+            followed: the calls that host code follows: their return addresses are elsewhere.
+            state: knows the page where runs end, and stacks, too.
+        """
         self._cpu = cpu
         self._followed = followed
         self._state = state

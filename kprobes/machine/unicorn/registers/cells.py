@@ -419,8 +419,10 @@ class Spoken:
         self._write = write
 
     def __getitem__(self, index: int) -> int:
+        """Return the register's value, whatever the index."""
         return self._read()
 
     def __setitem__(self, index: int, value: int) -> None:
+        """Write the register, if `index` is its own; else do nothing."""
         if index == self.index:
             self._write(value)
