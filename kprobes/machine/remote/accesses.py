@@ -79,7 +79,7 @@ class Accesses:
         )
 
     def _readable(self, addr: int) -> bool:
-        """Return True where guest memory can be read at an address."""
+        """Return True where guest memory can be read at `addr`."""
         try:
             return bool(self._read(addr, 1))
         except GuestFault:

@@ -113,7 +113,9 @@ class StubBreakpoints:
         self._there[addr] = kind, wanted + 1
 
     def remove(self, addr: int) -> None:
-        """Take back one add() of an address. The breakpoint goes with the last."""
+        """Take back one add(addr). The breakpoint is removed from the guest with the last; nothing
+        is done where there is none.
+        """
         kind, wanted = self._there.pop(addr, (0, 0))
         if wanted > 1:
             self._there[addr] = kind, wanted - 1

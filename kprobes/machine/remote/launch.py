@@ -291,7 +291,10 @@ def _words(name: str, words: Iterable[Any], least: int = 1) -> list[str]:
 
 
 def _environment(env: Mapping[str, str]) -> Mapping[str, str]:
-    """Return an environment, after a check that a process can have it.
+    """Check that a process can have an environment, and return it.
+
+    Args:
+        env: name -> value, both without NULs; names without "=".
 
     Raises:
         BadArgument: it cannot.
@@ -334,7 +337,14 @@ def find_qemu(name: str, oldest: int) -> str:
 
 @cache
 def version(path: str) -> int:
-    """Return the major version of a QEMU; 0: it does not tell. RemoteError: it cannot be asked."""
+    """Ask a QEMU for its version, and return the major number; 0: it does not tell.
+
+    Args:
+        path: of the program.
+
+    Raises:
+        RemoteError: it cannot be asked.
+    """
     try:
         said = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=20, check=False

@@ -120,21 +120,25 @@ class RemoteMachine(Described):
         status: Callable[[], int | None] = lambda: None,
         console: Callable[[bytes], None] = lambda data: None,
     ) -> None:
-        """Use connect(), or QemuMachine.user() and .system(). Each part is made with those that it
-        needs.
+        """Make a machine of a stub. Programs use connect(), QemuMachine.user() or
+        QemuMachine.system() instead.
+
+        Each part is made here with the other parts that it needs. The guest stands still.
 
         Args:
             target: the stub.
-            image: the ELF file that runs there.
+            arch: the guest's architecture.
+            image: the ELF file that runs there; None: it is not known.
             symbols: name -> address or (address, size), or a file as symbols.load() takes it.
-            scratch: (start, bytes) of executable memory that nothing uses.
+            scratch: (start, bytes) of executable memory that nothing uses; the guest counts as a
+                whole machine then.
             threads: number of threads that may stand in a hit at once.
             sysroot: folder of a process's libraries.
             interrupt: how a running guest is stopped; None: as the stub's target is.
             system: the guest is a whole machine.
-            status: returns the exit status of a process whose stub has gone with it; None: it has
+            status: () -> the exit status of a process whose stub has gone with it; None: it has
                 none.
-            console: gets what the guest prints by the stub.
+            console: (bytes) gets what the guest prints by the stub.
         """
         system = system or scratch is not None
         self.arch = arch
@@ -325,6 +329,9 @@ class RemoteMachine(Described):
     def unload_module(self, name: str) -> None:
         """Forget a library, or a module of a kernel, that the guest has unloaded: probes in it are
         GONE.
+
+        Args:
+            name: of the library or module.
 
         Raises:
             Unsupported: its symbols are not known.

@@ -56,7 +56,7 @@ def escape(data: bytes) -> bytes:
 
 
 def unescape(data: bytes) -> bytes:
-    """Restore the bytes that escape() replaced."""
+    """Restore the bytes of binary data that escape() has replaced."""
     return _ESCAPES.sub(lambda found: bytes([found[1][0] ^ 0x20]), data)
 
 
@@ -177,7 +177,10 @@ class Connection:
         self._write(b"\x03")
 
     def ask(self, payload: bytes) -> bytes:
-        """Send a packet and return the answer's payload.
+        """Send a packet, wait for its answer, and return the answer's payload.
+
+        Args:
+            payload: of the packet.
 
         Raises:
             MachineBusy: another thread waits for an answer.
@@ -191,7 +194,11 @@ class Connection:
             self.busy.release()
 
     def ask_all(self, payloads: list[bytes]) -> list[bytes]:
-        """Send packets, as many at once as is safe, and return the answers in order.
+        """Send packets, as many at once as is safe, and return the payloads of their answers in
+        order.
+
+        Args:
+            payloads: of the packets.
 
         Raises:
             MachineBusy: another thread waits for an answer.

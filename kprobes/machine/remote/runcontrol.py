@@ -525,11 +525,15 @@ class RunControl:
             regs.at(None)
 
     def _fault(self, stop: StopReply) -> None:
-        """Report a signal that an instruction has caused; unless it is handled, deliver it.
+        """Report to the core a signal that an instruction has caused; unless a handler handles it,
+        have it delivered when the guest goes on.
+
+        Args:
+            stop: the stop by that signal, one of FAULTS; its thread is the current one.
 
         Raises:
-            GuestFault: in a call or a nested run, or for a trap, which no program expects, it is
-                raised instead.
+            GuestFault: no handler handles it in a call or a nested run, or it is a trap, which no
+                program expects.
         """
         pc = self._regs.pc
         fault = self._accesses.fault(stop.code, self._regs, pc)

@@ -31,6 +31,8 @@ class SecondThread:
 
         Args:
             guest: the process's machine.
+            target: the stub.
+            threads: the process's threads, and their registers.
         """
         self._arch = guest.arch
         self._target = target

@@ -179,7 +179,7 @@ class RemoteView:
         ]
 
     def _has(self, addr: int) -> bool:
-        """Return True where guest memory can be read at an address."""
+        """Return True where guest memory can be read at `addr`."""
         try:
             return bool(self.read(addr, 1))
         except GuestFault:
@@ -391,6 +391,9 @@ class CallSites:
 
         Where threads take turns, a jump to the code that takes their lock is written there instead:
         they stop, and handlers are called.
+
+        Args:
+            addr: the call site.
         """
         if addr in self._running:
             self._counted[addr] = self.count(addr)

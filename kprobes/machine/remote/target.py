@@ -48,6 +48,7 @@ class RemoteTarget:
         """Ask the stub what it can do.
 
         Args:
+            connection: the connection to the stub.
             takes_pc: resume() may be told where the thread that stopped goes on. So it is under
                 QEMU's user mode: it cannot hold the other threads, and a packet without a thread
                 does what one with a thread does.
@@ -548,7 +549,7 @@ class RemoteTarget:
         return stop
 
     def why(self) -> StopReply:
-        """Ask the stub why the guest stands now, and return that stop."""
+        """Ask the stub why the guest stands now, and return that as a stop."""
         self.link.send(b"?")
         return stop_of(self.link.receive())
 
@@ -617,13 +618,19 @@ class RemoteTarget:
 
 
 def _feature(word: str) -> tuple[str, str]:
-    """Return (name, sign or value) of "name+", "name-", "name?" or "name=value"."""
+    """Split a word of the stub's list of features: return (name, sign or value).
+
+    Args:
+        word: "name+", "name-", "name?" or "name=value".
+    """
     name, equals, value = word.partition("=")
     return (name, value) if equals else (word[:-1], word[-1:])
 
 
 def _number(element: ElementTree.Element, name: str, default: int) -> int:
-    """Return a numeric attribute of an element, at most 65,536; `default` where it has none."""
+    """Return the attribute `name` of an element as a number, at most 65,536; `default` where it has
+    none.
+    """
     text = element.get(name, "")
     if text.isascii() and text.isdigit() and len(text) < 8:
         return min(int(text), 1 << 16)
@@ -631,5 +638,7 @@ def _number(element: ElementTree.Element, name: str, default: int) -> int:
 
 
 def _refused(answer: bytes) -> bool:
-    """Return True if an answer says that the stub cannot do what was asked: "", or an error."""
+    """Return True if an answer says that the stub cannot do what was asked: it is empty, or an
+    error.
+    """
     return not answer or _REFUSED.fullmatch(answer) is not None

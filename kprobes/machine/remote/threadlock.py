@@ -119,7 +119,7 @@ TABLE: dict[tuple[LockState, LockEvent], LockState] = {
 
 
 def after(state: LockState, event: LockEvent) -> LockState:
-    """Return the next state; ValueError for a pair that is not in the table."""
+    """Return the state that follows `state` at an event. ValueError: the table has no such pair."""
     try:
         return TABLE[state, event]
     except KeyError:

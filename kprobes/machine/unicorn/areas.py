@@ -171,7 +171,9 @@ class CallAreas:
             site["quick"] = site["program"]
 
     def count(self, addr: int) -> int:
-        """Return how often a call site was executed without its service being called."""
+        """Return how often the call site at `addr` was executed without its service being
+        called.
+        """
         served = addr in self._here.sites or addr & -CALL_AREA in self._tables
         return self._site(addr)["hits"] if served else 0
 

@@ -305,7 +305,7 @@ class HookedBlockCounts:
 
 
 def _place(addr: int) -> int:
-    """Return a block's number in the map of edges, as AFL's QEMU has it: neighbouring addresses get
-    numbers far from each other.
+    """Return the number of the block at `addr` in the map of edges, as AFL's QEMU has it:
+    neighbouring addresses get numbers far from each other.
     """
     return (addr >> 4 ^ addr << 8) & EDGES - 1

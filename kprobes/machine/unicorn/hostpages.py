@@ -582,7 +582,7 @@ class PageCopies:
     def way_back(
         self, kepts: Sequence[KeptBlock], engine: Engine, context: ctypes.c_void_p
     ) -> None:
-        """Return None: there is no quicker way."""
+        """Return None: there is no host code for copies. The arguments are ignored."""
 
     def put_back(self, kept: KeptBlock) -> list[Range]:
         """Put kept contents back into their block.

@@ -68,15 +68,15 @@ class PausedCpu:
         return self._system.read(name)
 
     def set_system(self, name: str, value: int) -> None:
-        """Write the system register that is called `name`."""
+        """Write `value` to the system register that is called `name`."""
         self._system.write(name, value)
 
     def read(self, addr: int, size: int) -> bytes:
-        """Read guest memory."""
+        """Return `size` bytes of guest memory at `addr`. GuestFault: it is not mapped."""
         return self._cpu.memory.read(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory."""
+        """Write `data` to guest memory at `addr`. GuestFault: it is not mapped."""
         self._cpu.memory.write(addr, data)
 
     def _execute(self, register: str, value: int | None, code: bytes) -> int:

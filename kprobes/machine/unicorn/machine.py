@@ -324,11 +324,11 @@ class UnicornMachine(Described):
         self.parts.memory.write(addr, data)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Return the bytes up to the first NUL, which is left out, at most `limit`."""
+        """Return the bytes from `addr` up to the first NUL, which is left out, at most `limit`."""
         return read_cstr(self.parts.memory, addr, limit)
 
     def alloc(self, size: int) -> int:
-        """Return the address of new guest memory: zeroed, aligned to 16 bytes.
+        """Return the address of `size` bytes of new guest memory: zeroed, aligned to 16 bytes.
 
         Raises:
             NoMemory: there is no room.
@@ -338,13 +338,16 @@ class UnicornMachine(Described):
     def free(self, addr: int) -> None:
         """Give memory of alloc() back.
 
+        Args:
+            addr: the address that alloc() has returned.
+
         Raises:
             GuestFault: alloc() has not given this address.
         """
         self.parts.memory.free(addr)
 
     def executable(self, addr: int) -> bool:
-        """Return True where the guest may execute the byte at an address."""
+        """Return True where the guest may execute the byte at `addr`."""
         return self.parts.memory.executable(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
@@ -805,7 +808,10 @@ class UnicornMachine(Described):
         self.parts.process.set_pointer(value)
 
     def unload_module(self, name: str) -> None:
-        """Unmap a module; probes in it are GONE.
+        """Unmap a module and remove its symbols; probes in it are GONE.
+
+        Args:
+            name: of the module.
 
         Raises:
             Unsupported: there is no such module.

@@ -232,7 +232,7 @@ class GuestMemory:
         self.code_changed(addr, len(code))
 
     def alloc(self, size: int) -> int:
-        """Hand out zeroed guest memory, and return its address, a multiple of 16.
+        """Hand out `size` bytes of zeroed guest memory, and return their address, a multiple of 16.
 
         Raises:
             NoMemory: there is no room.
@@ -246,7 +246,7 @@ class GuestMemory:
         return block
 
     def free(self, addr: int) -> None:
-        """Give memory from alloc() back.
+        """Give the memory at `addr` back, which alloc() has handed out.
 
         Raises:
             GuestFault: the address is not one that alloc() has returned.
@@ -338,9 +338,11 @@ class GuestMemory:
         self.unmap_pages(addr, size)
 
     def on_unmap(self, told: Callable[[int, int], None]) -> None:
-        """Have a function called with (start, end) before guest memory is unmapped.
+        """Have a function called before guest memory is unmapped, for each address that the memory
+        is known by (windows).
 
-        It is called for each address that the memory is known by (windows).
+        Args:
+            told: (start, end) of the memory: it is called beside functions given before.
         """
         self._unmapping.append(told)
 
@@ -424,8 +426,8 @@ class GuestMemory:
             )
 
     def is_code(self, addr: int) -> bool:
-        """Return True if the guest may execute the page of an address, and keep that result for the
-        page.
+        """Return True if the guest may execute the page that `addr` is in. The result is kept for
+        that page.
         """
         page = addr & -self.page_size
         known = self.executable_pages.get(page)

@@ -482,7 +482,12 @@ class Reports:
         return True
 
     def _ask_handlers(self, number: int) -> bool:
-        """Ask the user's handler to serve an interrupt, then the CPU's own rules; True: one has."""
+        """Have the user's handler, else the CPU's own rules, serve an interrupt; return True if one
+        of them has.
+
+        Args:
+            number: of the interrupt.
+        """
         regs, handler = self._regs, self.interrupt_handler
         return (handler is not None and handler(regs, number)) or self._interrupts.serve(
             regs, number

@@ -102,7 +102,7 @@ class HookedStops:
                 self._cut(self._shortest)
 
     def _place(self, addr: int) -> None:
-        """Mark an address as a stop, and hook its line if no other stop is there yet."""
+        """Mark the instruction at `addr` as a stop, and add a hook on its line if there is none."""
         start = addr & -self._line
         if start not in self._marks:
             self._marks[start] = StopMarks(start, self._line, *self._about)
@@ -138,7 +138,7 @@ class HookedStops:
             m.engine.drop_translations(place, place + min(self._line, m.memory.page_size))
 
     def _cut(self, line: int) -> None:
-        """Change the length of lines, and hook the stops anew.
+        """Change the length of lines, and hook all stops anew.
 
         Args:
             line: bytes of a line from now on, a power of two.

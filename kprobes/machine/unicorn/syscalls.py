@@ -356,7 +356,14 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return size
 
     def _do_write(self, regs: Regs, descriptor: int, address: int, size: int, *_: int) -> int:
-        """Serve write(): keep the bytes in `output`; return their number, or -EBADF."""
+        """Serve write(): keep the bytes in `output`; return their number, or -EBADF.
+
+        Args:
+            regs: the registers at the call.
+            descriptor: 1 or 2; any other gives -EBADF.
+            address: of the bytes.
+            size: bytes to write; see _write() for how many are kept.
+        """
         return self._write(descriptor, address, size)
 
     def _do_writev(self, regs: Regs, descriptor: int, address: int, count: int, *_: int) -> int:

@@ -166,8 +166,8 @@ class ServedBreakpoints:
 
     @staticmethod
     def possible(cpu: UnicornCpu) -> bool:
-        """Return True if this engine reports breakpoints as interrupts, and pc and the mode are
-        words that are known.
+        """Return True if the engine of this CPU reports breakpoints as interrupts, there is host
+        code, and pc and the mode are words that are known.
         """
         cell = cpu.cells.get(cpu.arch.regs.pc)
         return (

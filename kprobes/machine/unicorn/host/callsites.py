@@ -56,7 +56,7 @@ class CallSite:
         return int(self._words[hostcode.SITE[name]])
 
     def __setitem__(self, name: str, value: int) -> None:
-        """Set the word that is called `name` (hostcode.SITE)."""
+        """Set the word that is called `name` (hostcode.SITE) to `value`."""
         self._words[hostcode.SITE[name]] = value
 
     def lead(self, name: str, usual: Usual) -> None:
