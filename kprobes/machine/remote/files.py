@@ -90,7 +90,7 @@ class RemoteFile:
 
 
 def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
-    """Return an auxiliary vector: type -> value.
+    """Parse an auxiliary vector, and return it as type -> value.
 
     Args:
         data: the vector's bytes, as the stub sends them.

@@ -65,7 +65,8 @@ def pid_of(thread: str) -> int:
 
 
 def interrupt_of(target: RemoteTarget, thread: str, auxiliary: bytes) -> Interrupt:
-    """Return how the process behind a stub is stopped.
+    """Choose how the process behind a stub is stopped: by SIGSTOP where it is a process of this
+    computer under gdbserver, else by the stub's interrupt.
 
     Args:
         target: the stub.

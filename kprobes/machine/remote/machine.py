@@ -500,8 +500,10 @@ class RemoteMachine(Described):
         self._pages.unmap(page, there=self._there)
 
     def alloc(self, size: int) -> int:
-        """Hand out `size` bytes of guest memory, and return their address. NoMemory: there is
-        none.
+        """Hand out `size` bytes of guest memory, and return their address. They are not cleared.
+
+        Raises:
+            NoMemory: there is none.
         """
         return self._pages.alloc(size)
 
@@ -594,7 +596,9 @@ class RemoteMachine(Described):
             self._calls.call(target, None, self._exit_address(), None, None)
 
     def stop(self) -> None:
-        """End the run after the report that is being served."""
+        """End the run after the report that is being served. A handler or another thread may call
+        this.
+        """
         self._control.stop()
 
     @property

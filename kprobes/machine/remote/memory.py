@@ -41,7 +41,8 @@ class RemoteMemory:
         code: Callable[[int], bool],
         deferred: DeferredText,
     ) -> None:
-        """
+        """Prepare; nothing is read or written.
+
         Args:
             target: the stub.
             threads: the guest's threads, and their registers.
@@ -64,7 +65,8 @@ class RemoteMemory:
         self._jumps: dict[int, bytes] = {}
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory as the core has left it, breakpoints included.
+        """Return guest memory as the core has left it: breakpoints included, and patches that are
+        only shown or not written yet.
 
         Args:
             addr: address of the first byte.

@@ -316,7 +316,13 @@ def accessors(
 
 
 def _field(part: RegisterPart, size: int) -> int:
-    """Return the mask of a part of a register of `size` bytes, shifted down to bit 0."""
+    """Return the mask of an architecture's register that is some bits of one of the stub's, shifted
+    down to bit 0.
+
+    Args:
+        part: which bits.
+        size: bytes of the stub's register.
+    """
     return (1 << (part.width or 8 * size - part.low)) - 1
 
 

@@ -147,10 +147,13 @@ class RemoteView:
 
     def asked(self, function: bytes) -> int:
         """Put a function into the guest by which programs have the host read memory for them
-        (hostreads.py), and return its address.
+        (hostreads.py).
 
         Args:
             function: machine code of a function that does nothing; the stub stops at it.
+
+        Returns:
+            Address of the function, which programs call.
         """
         start, end = self._asking.place(function, self.fresh)
         self.code.append((start, end))

@@ -588,7 +588,13 @@ class ThreadLock:
             self._lend()
 
     def _lend(self) -> None:
-        """Take the lock from the guest, so that its other threads, which run on, cannot stop."""
+        """Wait until the lock is free, and take it for the library, so that the other threads,
+        which run on, cannot stop.
+
+        Raises:
+            RemoteError: the lock does not become free, as another thread has stopped; the
+                connection is closed then.
+        """
         if self.state is not LockState.LENT:
             for _ in range(TRIES):
                 if not any(self._guest.read(self._lock, 4)):

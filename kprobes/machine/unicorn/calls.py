@@ -73,11 +73,19 @@ class FunctionCalls:
     ) -> int:
         """Call a function, and return its integer result; registers are put back afterwards.
 
+        If an outermost call fails, they stay as where the guest stopped until the next call.
+
         Args:
             function: address, as pointers have it, or symbol.
-            args: as UnicornMachine.call() takes them.
+            args: integers, None (0), and bytes, bytearray or str, which are copied into guest
+                memory and passed as pointers.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
+
+        Raises:
+            GuestFault: the guest has failed, and no handler has handled that.
+            GuestTimeout: a bound has come.
+            GuestStopped: stop() has ended the call.
         """
         if timeout is not None or max_insns is not None:
             check_bounds(timeout, max_insns)
@@ -279,9 +287,13 @@ class FunctionCalls:
 
         Args:
             start: address or symbol; None: where the guest stands.
-            until: address or symbol; None: nowhere.
+            until: address or symbol; None: nowhere but where functions return to.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
+
+        Raises:
+            GuestFault: the guest has failed, and no handler has handled that.
+            GuestTimeout: a bound has come.
         """
         check_bounds(timeout, max_insns)
         outermost = self._runner.begin()

@@ -85,7 +85,7 @@ class InstructionClock:
                     self._state.sink.exact(False)
 
     def reset(self) -> None:
-        """Stop counting, whatever start() calls there were."""
+        """Stop counting at once, however often start() was called."""
         self._users = 0
         self._memory.own_code.ignore(self._look)
         self._unhook()

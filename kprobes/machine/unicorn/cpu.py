@@ -137,7 +137,8 @@ class UnicornCpu:
         )
 
     def _make_regs(self, machine: RegsMachine) -> Regs:
-        """Return the CPU's registers, and find where the engine keeps them (`cells`, `windowed`).
+        """Make the CPU's registers object, and find where the engine keeps the registers (`cells`,
+        `windowed`).
 
         Registers are read and written by their words in the engine where these are found to be
         right, else by the engine's API.

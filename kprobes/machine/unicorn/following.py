@@ -198,8 +198,8 @@ class HostFollowing:
     def enter(
         self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None
     ) -> Enter:
-        """Return a program for the call site at a function's entry: it makes the function's calls
-        return to leave()'s call site.
+        """Return what program_at() takes as `last` for the call site at a function's entry: it
+        makes the function's calls return to leave()'s call site.
 
         Args:
             returned: the return handler that is called when such a call returns, or the programs
@@ -210,7 +210,8 @@ class HostFollowing:
         return Enter(self._calls, self._hits, self._services, self._blocks, returned, entered)
 
     def leave(self, target: int) -> Leave:
-        """Return a program for the call site to which followed calls return.
+        """Return what program_at() takes as `last` for the call site to which followed calls
+        return.
 
         Args:
             target: address to which calls return, mode bits included.
@@ -344,6 +345,6 @@ class Leave:
         return self._calls.leave
 
     def room(self, calls: int) -> None:
-        """Follow no calls: none begins there."""
+        """Do nothing: no call begins at this call site."""
 
     returns = 0

@@ -60,7 +60,7 @@ class PausedCpu:
 
     @property
     def regs(self) -> Regs:
-        """The registers that programs use."""
+        """The CPU's registers that programs use, live."""
         return self._cpu.regs
 
     def system(self, name: str) -> int:
@@ -179,12 +179,13 @@ class InterruptDelivery:
         """Set whether a device asks for an interrupt, which is taken again and again while it does.
 
         Args:
-            line: as pend() takes it.
-            on: it asks.
+            line: the interrupt's number or name, as pend() takes it.
+            on: True: the device asks.
 
         Raises:
             BadArgument: the CPU has no such interrupt.
-            Unsupported: as pend().
+            Unsupported: nothing is known of interrupts of this architecture, or this engine cannot
+                count.
         """
         controller = self.controller
         before = controller.state

@@ -254,9 +254,11 @@ class UnicornMachine(Described):
             base: address of the first byte.
             entry: address, mode bits included; None: what the image's vector table says where the
                 architecture has one there (Armv7-M: stack pointer, then reset), else `base`.
-            symbols: as from_code() takes them.
+            symbols: name -> address or (address, size in bytes); or a file that symbols.load()
+                takes.
             name: of the image, in m.modules and in files of coverage; None: the file's base name.
-            reserve: as load() takes it.
+            reserve: (start, bytes) of addresses where memory and devices will be mapped later:
+                nothing of the library's is put there.
 
         Raises:
             ImageError: the file cannot be read, or is empty.
@@ -283,7 +285,8 @@ class UnicornMachine(Described):
         Args:
             uc: the engine.
             arch: name of its architecture, where the engine's mode does not tell.
-            symbols: as from_code() takes them.
+            symbols: name -> address or (address, size in bytes); or a file that symbols.load()
+                takes.
 
         Raises:
             Unsupported: the engine's architecture is not known.
@@ -452,8 +455,8 @@ class UnicornMachine(Described):
 
     @property
     def host_view(self) -> HostView | None:
-        """The guest as a compiler of programs for the host sees it: its registers, memory and
-        clock; None: no programs run in place.
+        """What a compiler of programs for the host has to know of the guest: where its registers,
+        memory and clock are; None: no programs run in place.
         """
         return self.parts.host_view
 
@@ -697,7 +700,8 @@ class UnicornMachine(Described):
         Its imports are bound to the symbols that are there by then.
 
         Args:
-            file: as load() takes it.
+            file: its path or its bytes. A name without a slash that is no file here is looked up
+                among the system's libraries.
             base: address of the image; None: where there is room.
             name: of the module; None: the file's.
 
@@ -799,8 +803,10 @@ class UnicornMachine(Described):
         return self.parts.system_calls
 
     def set_thread_pointer(self, value: int) -> None:
-        """Set the thread pointer wherever the architecture has it, as set_thread_area, arch_prctl
-        and their like do.
+        """Set the thread pointer, in the register or memory where the architecture has it.
+
+        Args:
+            value: address.
 
         Raises:
             Unsupported: the architecture has none.

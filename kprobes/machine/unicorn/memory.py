@@ -59,7 +59,7 @@ class GuestMemory:
     """
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, shared: bool = False) -> None:
-        """Take the memory of an engine.
+        """Take over the memory of an engine. Nothing is mapped.
 
         Args:
             uc: the engine.

@@ -194,7 +194,9 @@ class MmioDevices:
             raise BadArgument("a device has no permissions", hint="leave it out")
 
     def places(self) -> set[int]:
-        """Return where devices begin, those of an attached engine's owner included."""
+        """Return the engine's addresses at which devices begin, those of an attached engine's owner
+        included.
+        """
         return {*self.at, *(start for start, _ in getattr(self._engine.uc, "_mmio_callbacks", ()))}
 
     @property

@@ -67,8 +67,8 @@ class Raised:
 
     @property
     def pc(self) -> int:
-        """Pc of the instruction that the last interrupt belongs to; in its hook, before anything
-        else is executed.
+        """Pc of the instruction that has raised the last interrupt. Right only in that interrupt's
+        hook, before anything else is executed.
         """
         return self._note[0] & self._mask
 

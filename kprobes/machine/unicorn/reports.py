@@ -187,7 +187,9 @@ class Reports:
             self._stops.remove(addr)
 
     def add_hooks(self) -> None:
-        """Add the hooks to the engine."""
+        """Add the hooks to the engine: of interrupts and, as far as this guest needs them, of
+        invalid instructions, system calls, failed accesses and the virtual TLB.
+        """
         if self._raised is not None:
             self._raised.begin()
         add = self._engine.hook
@@ -208,7 +210,9 @@ class Reports:
             self._hooks.append(add(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
     def remove_hooks(self) -> None:
-        """Remove the hooks from the engine."""
+        """Remove the hooks that add_hooks() has added, and give an owner the engine's own
+        emu_start() back.
+        """
         for hook in self._hooks:
             self._engine.unhook(hook)
         self._hooks = []

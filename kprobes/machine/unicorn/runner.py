@@ -228,7 +228,8 @@ class Runner:
             state.sink.ended()
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
-        """Run the guest. Between begin() and finish().
+        """Run the guest to an address, or until stop(). Called between begin() and finish(), also
+        inside a run.
 
         Args:
             target: address where it starts, mode bits included.

@@ -264,7 +264,7 @@ class RunState:
             self._clock = _processor_time()
 
     def finish(self) -> None:
-        """Note that no thread uses the CPU, after begin()."""
+        """Note that no thread uses the CPU any more. It ends what begin() has begun."""
         self.runs_in = 0
 
     def nest(self, by: int) -> None:
@@ -351,10 +351,13 @@ class RunState:
         return not self.why_stopped
 
     def take_stop(self) -> str:
-        """Return why the run is to stop, and forget it. take_raised() comes behind it.
+        """Return why the run is to stop, and forget that. take_raised() comes behind it.
 
         Whatever has asked for the stop has told the engine by then, so that nothing stops the next
         run.
+
+        Returns:
+            One of REASONS; "": the run is not to stop.
         """
         self._waits = True
         with self._stopping:
@@ -456,7 +459,7 @@ class RunState:
         self.stop_for("raised")
 
     def take_parked(self) -> BaseException:
-        """Return what a hook has raised, and forget it."""
+        """Return the exception that a hook has raised inside the engine, and forget it."""
         parked, self.parked = self.parked, None
         assert parked is not None
         return parked

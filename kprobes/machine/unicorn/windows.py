@@ -68,11 +68,13 @@ class Windows:
         return min(shown, key=lambda address: min(abs(address - value) for value in values))
 
     def add(self, block: HostBlock, addr: int) -> None:
-        """Add a block of host memory, in every window through which something was mapped.
+        """Add a block of host memory to the guest's blocks: at its own address, and at its address
+        in every window through which something was mapped.
 
         Args:
             block: the block, at its address for the engine.
-            addr: address by which it was mapped. A window that is new shows all other blocks, too.
+            addr: guest address by which it was mapped. A window that is new shows all other blocks,
+                too.
         """
         window = addr - block.start
         if window and window not in self._used:

@@ -182,7 +182,8 @@ def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, 
 
 
 def _offset_near(engine: Engine, number: int, bits: int, start: int, near: int) -> int | None:
-    """Return the offset of a register in the CPU structure, as `offset` does.
+    """Search the CPU structure for a register, near another one first, and return its offset; None:
+    it is not found.
 
     Most registers are near each other, and a short piece is searched in no time.
 
@@ -191,7 +192,7 @@ def _offset_near(engine: Engine, number: int, bits: int, start: int, near: int) 
         number: the engine's number of the register.
         bits: its width.
         start: address of the structure.
-        near: offset of another register.
+        near: offset of another register, in bytes.
     """
     begin = max(near - BESIDE, 0) & ~7
     place = offset(engine, number, bits, start + begin, near + BESIDE - begin)
@@ -203,8 +204,8 @@ def _offset_near(engine: Engine, number: int, bits: int, start: int, near: int) 
 def offset(
     engine: Engine, number: int, bits: int, start: int, size: int = STATE_SIZE
 ) -> int | None:
-    """Return the offset of a register in a piece of this process's memory; None: it is not found
-    there.
+    """Search a piece of this process's memory for a register, and return its offset; None: it is
+    not found there.
 
     It is where each of three random values is seen that are written by the API, and where the API
     sees what is written. The first alone is not enough: the values pass through our own buffers,

@@ -22,7 +22,12 @@ Access = tuple[Callable[[], int], Callable[[int], None]]
 
 
 def _address(engine: Engine, first: int, bits: int) -> int:
-    """Return the address of register `first` (`bits` wide) in this process.
+    """Return the address of a general register's word in this process.
+
+    Args:
+        engine: the engine.
+        first: the engine's number of the register.
+        bits: its width.
 
     Raises:
         Unsupported: the register is not found.

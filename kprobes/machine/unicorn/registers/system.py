@@ -118,6 +118,7 @@ class SystemRegisters:
 
     def write(self, name: str, value: int) -> None:
         """Write a system register, through the engine's API or by executing an instruction.
+        Registers that can only be read (ByField) stay as they are.
 
         Args:
             name: of the register.
