@@ -68,8 +68,8 @@ class HookedInstructions:
             programs: run there in host code, in this order.
 
         Returns:
-            A function that removes the hook; None: there are too many hooks, a program may ask
-            Python, or the engine does not allow it, and nothing was done.
+            A function that removes the hook. None: there are too many hooks, a program calls back
+            into Python (HostProgram.asks), or the engine does not allow it; nothing was done.
         """
         if (
             not self._possible

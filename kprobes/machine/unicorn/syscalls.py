@@ -443,7 +443,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
     def _do_getrlimit(self, regs: Regs, resource: int, address: int, *_: int) -> int:
         """Serve getrlimit(): write the two numbers of limit `resource` to `address`, a word each.
-        In 32 bits infinity is signed.
+        In 32 bits infinity is the largest signed number.
         """
         # 32 bits: infinity is signed, in the older of two calls and where there is no other
         bits = self._cpu.arch.bits

@@ -39,8 +39,8 @@ class HostStackWalking:
 
         Args:
             cpu: whose stacks are walked.
-            followed: the calls that host code follows: their return addresses are elsewhere.
-            state: knows the page where runs end, and stacks, too.
+            followed: the calls that host code follows; it knows their true return addresses.
+            state: has the address of the page where runs end.
         """
         self._cpu = cpu
         self._followed = followed
