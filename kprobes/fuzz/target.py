@@ -100,7 +100,12 @@ class PythonTarget:
 
 
 def _line(error: BaseException, path: str) -> str:
-    """Return the line of a file that an exception comes from, as `:LINE`; "": not known."""
+    """Return the line of a file that an exception comes from, as `:LINE`; "": not known.
+
+    Args:
+        error: the exception, with its traceback.
+        path: path of the file.
+    """
     if isinstance(error, SyntaxError) and error.lineno is not None:
         return f":{error.lineno}"
     lines = [

@@ -69,7 +69,7 @@ class Assembler:
         """Append instructions that load a constant into a register.
 
         Args:
-            register: its number.
+            register: number of the register.
             value: 64 bits, signed or unsigned.
         """
         value = isa.signed(value, 64)
@@ -87,7 +87,7 @@ class Assembler:
         """Append instructions that extend a register's lower bits to 64; none where `bits` is 64.
 
         Args:
-            register: its number.
+            register: number of the register.
             bits: how many lower bits are kept: 8, 16, 32 or 64.
             signed: True to copy the highest of these bits upwards, False to fill with zeros.
         """
@@ -101,17 +101,27 @@ class Assembler:
             self._put(isa.AND | isa.ALU64, register, imm=(1 << bits) - 1)
 
     def compute(self, operation: str, register: int, source: int) -> None:
-        """Compute `register = register operation source`, of 64 bits; `source` is a register."""
+        """Compute `register = register operation source` in 64 bits; both are registers."""
         self._put(_OPERATIONS[operation] | isa.X | isa.ALU64, register, source)
 
     def compute_with(self, operation: str, register: int, number: int) -> None:
-        """Compute `register = register operation number`; the number has 32 bits with a sign."""
+        """Compute `register = register operation number` in 64 bits.
+
+        Args:
+            operation: the operation, as C writes it.
+            register: number of the register.
+            number: a constant, 32 bits with a sign.
+        """
         assert number in _I32, number
         self._put(_OPERATIONS[operation] | isa.ALU64, register, imm=number)
 
     def divide_signed(self, operation: str, register: int, source: int) -> None:
-        """Compute `register = register / source`, or `%`, as signed numbers; truncated toward
-        zero.
+        """Compute `register = register / source`, or `%`, of signed 64-bit numbers.
+
+        Args:
+            operation: "/" or "%"; quotients are truncated toward zero.
+            register: number of the register with the dividend, which gets the result.
+            source: number of the register with the divisor.
         """
         self._put(_OPERATIONS[operation] | isa.X | isa.ALU64, register, source, offset=1)
 
@@ -241,10 +251,13 @@ class Assembler:
         self._lines[len(self._code)] = line
 
     def finish(self) -> tuple[tuple[Instruction, ...], dict[int, CodeLine]]:
-        """Return the instructions, and slot -> the line of source from there on.
+        """Bind all jumps to their labels, and return the program.
 
         Instructions that no path reaches are left out. A conditional jump reaches 32,767
-        instructions: one that leads farther is written as two.
+        instructions: one that leads farther is replaced by a short one and a far jump.
+
+        Returns:
+            (the instructions, one for each slot; slot -> the source line from there on).
         """
         self._prune()
         while self._widen():
@@ -318,5 +331,5 @@ class Assembler:
         self._lines = {pc + count * (pc >= at): line for pc, line in self._lines.items()}
 
     def _put(self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, imm: int = 0) -> None:
-        """Append an instruction."""
+        """Append an instruction of these fields, as isa.Instruction has them."""
         self._code.append(Instruction(opcode, dst, src, offset, imm))

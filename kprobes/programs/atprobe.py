@@ -73,7 +73,7 @@ class AtProbe:
         return self.regs.cpu
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory. Raises GuestFault where it is not mapped."""
+        """Return `size` bytes of guest memory. Raises GuestFault where it is not mapped."""
         return self.regs.read(addr, size)
 
     def pid_tgid(self) -> int:

@@ -65,7 +65,7 @@ class RunPlace(Protocol):
         """The number of the CPU."""
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory. Raises KprobeError where it is not mapped."""
+        """Return `size` bytes of guest memory. Raises KprobeError where it is not mapped."""
 
     def clock(self) -> int:
         """Return the machine's clock, in ns."""

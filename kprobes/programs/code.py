@@ -25,7 +25,7 @@ class CodeLine:
     """A line of source.
 
     Attributes:
-        file: its name.
+        file: name of the source file.
         number: the line's number, from 1.
         column: number of the column, from 1; 0: unknown.
         text: the line itself.

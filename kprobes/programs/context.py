@@ -58,7 +58,7 @@ def source(arch: Arch, word: int) -> WordSource | None:
     """Return where a word of the context comes from; None: this architecture has no such word.
 
     Args:
-        arch: the guest's.
+        arch: the guest's architecture.
         word: its number, from 0 to 127.
     """
     names, abi = arch.regs.names, arch.abi

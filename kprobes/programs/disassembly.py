@@ -53,7 +53,7 @@ def disassemble(i: Instruction) -> str:
 
 
 def _arithmetic(i: Instruction) -> str:
-    """Return the line of an ALU or ALU64 instruction."""
+    """Return the text of an ALU or ALU64 instruction."""
     bits = 64 if i.cls == isa.ALU64 else 32
     if i.op == isa.END:
         kind = "be" if i.by_register else "le"
@@ -76,7 +76,7 @@ def _second(i: Instruction) -> str:
 
 
 def _jump(i: Instruction) -> str:
-    """Return the line of a JMP or JMP32 instruction."""
+    """Return the text of a JMP or JMP32 instruction."""
     if i.op == isa.EXIT:
         return "exit"
     if i.op == isa.CALL and i.imm == isa.MISSING:
@@ -91,7 +91,7 @@ def _jump(i: Instruction) -> str:
 
 
 def _access(i: Instruction) -> str:
-    """Return the line of a load or store."""
+    """Return the text of a load or store."""
     size = _SIZE_NAMES[i.opcode & 0x18]
     if i.cls == isa.LDX:
         return f"ldx{'s' if i.mode == isa.MEMSX else ''}{size} r{i.dst}, [r{i.src}{i.offset:+}]"

@@ -146,7 +146,7 @@ class InGuest:
         probe: the probe that runs it, once that is made.
         idle: how many runs of the guest have ended since the probe was unregistered.
         copies: the copies of its maps, once GuestMaps.add() was called.
-        text: its machine code.
+        text: the program's machine code.
         reads: names of registers that must be in the detour's frame.
     """
 

@@ -46,7 +46,7 @@ _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 
 
 class Inlined:
-    """Emits IR for helpers in place of calls, for one program. See writer.Inline."""
+    """Emits IR for helpers in place of calls, for one program (a writer.Inline)."""
 
     def __init__(
         self,

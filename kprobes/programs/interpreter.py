@@ -200,7 +200,7 @@ def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
 
 def _arithmetic(i: Instruction) -> Step:
-    """Return the step of an ALU or ALU64 instruction, but for swaps."""
+    """Return the Step (a function of a run) of an ALU or ALU64 instruction, but for swaps."""
     bits, mask = (64, U64) if i.cls == isa.ALU64 else (32, U32)
     dst = i.dst
     src = i.src
@@ -231,7 +231,7 @@ def _arithmetic(i: Instruction) -> Step:
 
 
 def _unary(code: Code, i: Instruction) -> Step:
-    """Return the step of a byte swap.
+    """Return the Step (a function of a run) that does a byte swap.
 
     Args:
         code: the program.
@@ -257,7 +257,7 @@ def _unary(code: Code, i: Instruction) -> Step:
 
 
 def _wide(code: Code, pc: int, i: Instruction) -> Step:
-    """Return the step of LDDW.
+    """Return the Step (a function of a run) that does LDDW.
 
     Where LDDW loads something that does not exist here, the step raises Invalid.
 
@@ -291,7 +291,7 @@ def _wide(code: Code, pc: int, i: Instruction) -> Step:
 
 
 def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
-    """Return the step of a jump, a call or the end.
+    """Return the Step (a function of a run) that does a jump, a call or the end.
 
     Args:
         code: the program.
@@ -333,7 +333,7 @@ def _exit(run: Run) -> int:
 
 
 def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
-    """Return the step of a call of a helper, or of one of the program's functions.
+    """Return the Step (a function of a run) that calls a helper or a function of the program's.
 
     For a call of anything else the step raises Invalid.
 
@@ -427,7 +427,7 @@ def _map_argument(number: int) -> int:
 
 
 def _call_local(code: Code, pc: int, target: int) -> Step:
-    """Return the step of a call of one of the program's own functions.
+    """Return the Step (a function of a run) that calls one of the program's own functions.
 
     Args:
         code: the program.
@@ -467,7 +467,7 @@ def _struct(code: Code, size: int, sign: bool = False) -> struct.Struct:
 
 
 def _load(code: Code, i: Instruction) -> Step:
-    """Return the step of a load.
+    """Return the Step (a function of a run) that does a load.
 
     Args:
         code: the program.
@@ -489,7 +489,7 @@ def _load(code: Code, i: Instruction) -> Step:
 
 
 def _store(code: Code, i: Instruction) -> Step:
-    """Return the step of a store.
+    """Return the Step (a function of a run) that does a store.
 
     Args:
         code: the program.
@@ -512,7 +512,7 @@ def _store(code: Code, i: Instruction) -> Step:
 
 
 def _atomic(code: Code, i: Instruction) -> Step:
-    """Return the step of an atomic operation.
+    """Return the Step (a function of a run) that does an atomic operation.
 
     Args:
         code: the program.

@@ -216,7 +216,7 @@ def decode(raw: bytes, order: Order = "little") -> tuple[Instruction, ...]:
 
     Args:
         raw: the code's bytes.
-        order: its byte order.
+        order: byte order of `raw`.
 
     Raises:
         ValueError: the code ends within a slot, or within LDDW.

@@ -27,7 +27,7 @@ def fits(m: object) -> bool:
 
 
 class KeyedTable:
-    """Writes operations on one hash table, whose address is in r1 and whose key is where r2 points.
+    """Emits IR that works on a hash table, whose address is in r1, and on the key at r2.
 
     Methods return names of values in the IR.
     """

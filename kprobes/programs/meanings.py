@@ -506,7 +506,7 @@ def strtol(call: ProgramRun, text: int, size: int, flags: int, to: int, out: int
     Args:
         call: the run.
         text: address of the text.
-        size: its bytes.
+        size: bytes of the text.
         flags: the base, 8, 10 or 16; 0: 0x and 0 tell it.
         to: address of 8 bytes that the number is written to.
         out: r5, which is not used.
@@ -523,7 +523,7 @@ def strtoul(call: ProgramRun, text: int, size: int, flags: int, to: int, out: in
     Args:
         call: the run.
         text: address of the text.
-        size: its bytes.
+        size: bytes of the text.
         flags: the base, 8, 10 or 16; 0: 0x and 0 tell it.
         to: address of 8 bytes that the number is written to.
         out: r5, which is not used.
@@ -540,7 +540,7 @@ def _to_number(call: ProgramRun, text: int, size: int, flags: int, to: int, sign
     Args:
         call: the run.
         text: address of the text.
-        size: its bytes.
+        size: bytes of the text.
         flags: the base, or 0: 0x and 0 tell it.
         to: address of 8 bytes that the number is written to.
         sign: True where it may be negative.

@@ -115,14 +115,17 @@ class ProgramMemory:
         raise Invalid(f"accesses {size} bytes at {addr:#x}, which is none of its memory")
 
     def _stack(self, addr: int, size: int) -> tuple[memoryview, int]:
-        """Find bytes on the stack, all of them within one frame that is in use. See find().
+        """Find bytes on the stack, all of them within one frame that is in use.
 
         Args:
             addr: host address of the first byte.
-            size: bytes.
+            size: how many bytes.
+
+        Returns:
+            (a view of the memory block, index of the first byte in it).
 
         Raises:
-            Invalid: they are not within such a frame.
+            Invalid: the bytes are not within such a frame.
         """
         frame = (self.top - 1 - addr) // STACK_SIZE
         if frame >= self.depth:
@@ -130,7 +133,7 @@ class ProgramMemory:
         return self._within(addr, size, self.top - frame * STACK_SIZE, "a stack frame", self._block)
 
     def _value(self, m: Map, addr: int, size: int, write: bool) -> tuple[memoryview, int]:
-        """Find bytes within one value of a map. See find().
+        """Find bytes within one value of a map.
 
         Args:
             m: the map, in whose span the address lies.
@@ -138,8 +141,11 @@ class ProgramMemory:
             size: bytes.
             write: True where they are written.
 
+        Returns:
+            (a view of the map's memory, index of the first byte in it).
+
         Raises:
-            Invalid: they are not within one value, or the map is read-only.
+            Invalid: the bytes are not within one value, or are written and the map is read-only.
         """
         extent = m.extent(addr)
         if extent is None:

@@ -68,7 +68,7 @@ class Places:
 
         Args:
             pc: slot of the instruction.
-            register: its number.
+            register: number of the register.
         """
         return self.rows[pc][register]
 

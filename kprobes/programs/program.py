@@ -113,8 +113,8 @@ class Program:
         Args:
             text: the source.
             name: name of the file, for messages; None: "program.c".
-            cpus: values of per-CPU maps.
-            include: folders of other headers.
+            cpus: how many values each entry of a per-CPU map has.
+            include: paths of folders with other headers.
 
         Raises:
             ProgramError: it does not compile, ziglang is not installed, or the object has no
@@ -139,8 +139,8 @@ class Program:
 
         Args:
             path: path of the file; headers beside it are found.
-            cpus: values of per-CPU maps.
-            include: folders of other headers.
+            cpus: how many values each entry of a per-CPU map has.
+            include: paths of folders with other headers.
 
         Raises:
             ProgramError: there is no such file, it does not compile, or it has no program or
@@ -165,7 +165,7 @@ class Program:
 
         Args:
             source: a path, or the object's bytes.
-            cpus: values of per-CPU maps.
+            cpus: how many values each entry of a per-CPU map has.
 
         Raises:
             ProgramError: it is not there, damaged, not for BPF, without programs, or has something
@@ -219,7 +219,7 @@ class Program:
         Args:
             data: the object's bytes.
             name: name of the object, for messages.
-            cpus: values of per-CPU maps.
+            cpus: how many values each entry of a per-CPU map has.
         """
         from .object.loader import load
 

@@ -275,7 +275,7 @@ def _kernel_functions(btf: Btf) -> frozenset[str]:
 
 
 def _types(file: ObjectFile) -> tuple[Btf, Ext]:
-    """Return the types, source lines and relocations of an object; empty ones without BTF."""
+    """Return (types, source lines and relocations by type) of an object; empty ones without BTF."""
     sections = [file.section(name) for name in (".BTF", ".BTF.ext")]
     btf, ext = (s.data if s else b"" for s in sections)
     types = Btf(btf, file.order)
@@ -320,7 +320,7 @@ def _variables(obj: _Object, btf: Btf, values: Values) -> Variables:
 
     Args:
         obj: the object.
-        btf: its types.
+        btf: the object's types.
         values: codecs of these types.
 
     Raises:

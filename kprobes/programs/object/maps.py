@@ -55,7 +55,7 @@ def defined(
 
     Args:
         obj: the object.
-        btf: its types.
+        btf: the object's types.
         values: codecs of these types.
         cpus: how many values each entry of a per-CPU map has.
 
@@ -218,7 +218,7 @@ def data_map(section: Section, obj: ObjectFile, btf: Btf) -> Map:
     Args:
         section: the section.
         obj: the object.
-        btf: its types.
+        btf: the object's types.
     """
     readonly = section.name.startswith(".rodata")
     spec = Spec(

@@ -30,11 +30,11 @@ def _arc(lo: int, span: int, ring: int) -> tuple[int, int]:
 
 
 def add(a: Scalar, b: Scalar) -> Scalar:
-    """Return the sums; a sum with a constant is related to the other operand.
+    """Return the set of possible sums; a sum with a constant is related to the other operand.
 
     Args:
-        a: the numbers of the first operand.
-        b: those of the second.
+        a: the set of numbers that the first operand may be.
+        b: the set of numbers that the second operand may be.
     """
     if not a.mask and not b.mask:
         return const(a.value + b.value & M64)
@@ -54,10 +54,10 @@ def add(a: Scalar, b: Scalar) -> Scalar:
 
 
 def sub(a: Scalar, b: Scalar) -> Scalar:
-    """Return the differences; one of a constant is related to the first operand.
+    """Return the set of possible differences; one of a constant is related to the first operand.
 
     Args:
-        a: the numbers that are subtracted from.
+        a: the set of numbers that are subtracted from.
         b: the numbers that are subtracted.
     """
     if not a.mask and not b.mask:
@@ -83,11 +83,11 @@ def negated(a: Scalar) -> Scalar:
 
 
 def mul(a: Scalar, b: Scalar) -> Scalar:
-    """Return the products.
+    """Return the set of possible products.
 
     Args:
-        a: the numbers of the first operand.
-        b: those of the second.
+        a: the set of numbers that the first operand may be.
+        b: the set of numbers that the second operand may be.
     """
     if not a.mask and not b.mask:
         return const(a.value * b.value & M64)
@@ -114,11 +114,11 @@ def _trailing(a: Scalar) -> int:
 
 
 def and_(a: Scalar, b: Scalar) -> Scalar:
-    """Return the results of `&`.
+    """Return the set of possible results of `&`.
 
     Args:
-        a: the numbers of the first operand.
-        b: those of the second.
+        a: the set of numbers that the first operand may be.
+        b: the set of numbers that the second operand may be.
     """
     value = a.value & b.value
     mask = (a.value | a.mask) & (b.value | b.mask) & ~value
@@ -128,11 +128,11 @@ def and_(a: Scalar, b: Scalar) -> Scalar:
 
 
 def or_(a: Scalar, b: Scalar) -> Scalar:
-    """Return the results of `|`.
+    """Return the set of possible results of `|`.
 
     Args:
-        a: the numbers of the first operand.
-        b: those of the second.
+        a: the set of numbers that the first operand may be.
+        b: the set of numbers that the second operand may be.
     """
     value = a.value | b.value
     mask = (a.mask | b.mask) & ~value
@@ -144,11 +144,11 @@ def or_(a: Scalar, b: Scalar) -> Scalar:
 
 
 def xor(a: Scalar, b: Scalar) -> Scalar:
-    """Return the results of `^`.
+    """Return the set of possible results of `^`.
 
     Args:
-        a: the numbers of the first operand.
-        b: those of the second.
+        a: the set of numbers that the first operand may be.
+        b: the set of numbers that the second operand may be.
     """
     if a is b:
         return const(0)
@@ -177,10 +177,10 @@ def _amounts(b: Scalar, limit: int) -> tuple[int, int]:
 
 
 def lsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
-    """Return the results of shifts to the left.
+    """Return the set of possible results of shifts to the left.
 
     Args:
-        a: the numbers that are shifted.
+        a: the set of numbers that are shifted.
         b: the distances in bits, taken modulo limit + 1.
         limit: the width less one: 63 or 31.
     """
@@ -213,10 +213,10 @@ def _lsh_by(a: Scalar, k: int) -> Scalar:
 
 
 def rsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
-    """Return the results of shifts to the right that fill with zeros.
+    """Return the set of possible results of shifts to the right that fill with zeros.
 
     Args:
-        a: the numbers that are shifted.
+        a: the set of numbers that are shifted.
         b: the distances in bits, taken modulo limit + 1.
         limit: the width less one: 63 or 31.
     """
@@ -229,10 +229,10 @@ def rsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
 
 
 def arsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
-    """Return the results of shifts to the right that keep the sign.
+    """Return the set of possible results of shifts to the right that keep the sign.
 
     Args:
-        a: the numbers that are shifted.
+        a: the set of numbers that are shifted.
         b: the distances in bits, taken modulo limit + 1.
         limit: the width less one: 63 or 31.
     """
@@ -246,10 +246,10 @@ def arsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
 
 
 def div(a: Scalar, b: Scalar) -> Scalar:
-    """Return the unsigned quotients; 0 for division by zero.
+    """Return the set of possible unsigned quotients; 0 for division by zero.
 
     Args:
-        a: the dividends.
+        a: the set of dividends.
         b: the divisors.
     """
     if b.umin:
@@ -258,10 +258,10 @@ def div(a: Scalar, b: Scalar) -> Scalar:
 
 
 def mod(a: Scalar, b: Scalar) -> Scalar:
-    """Return the unsigned remainders; the dividend for division by zero.
+    """Return the set of possible unsigned remainders; the dividend for division by zero.
 
     Args:
-        a: the dividends.
+        a: the set of dividends.
         b: the divisors.
     """
     if not b.umax or a.umax < b.umin:
@@ -277,10 +277,12 @@ def _signed(a: Scalar) -> int:
 
 
 def sdiv(a: Scalar, b: Scalar) -> Scalar:
-    """Return the signed quotients: of constants exactly, else any number; 0 for division by zero.
+    """Return the set of possible signed quotients; 0 for division by zero.
+
+    It is exact for constants, and else any number.
 
     Args:
-        a: the dividends.
+        a: the set of dividends.
         b: the divisors.
     """
     if a.mask or b.mask:
@@ -292,11 +294,12 @@ def sdiv(a: Scalar, b: Scalar) -> Scalar:
 
 
 def smod(a: Scalar, b: Scalar) -> Scalar:
-    """Return the signed remainders, whose sign is the dividend's: for a divisor that is no
-    constant, any number; for division by zero, the dividend.
+    """Return the set of possible signed remainders, whose sign is the dividend's.
+
+    It is any number for a divisor that is no constant, and the dividend for division by zero.
 
     Args:
-        a: the dividends.
+        a: the set of dividends.
         b: the divisors.
     """
     if b.mask:

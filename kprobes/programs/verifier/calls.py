@@ -178,8 +178,8 @@ class _Arguments:
         """Check that a register holds the context's address, unchanged.
 
         Args:
-            register: its number.
-            name: names the argument in the refusal.
+            register: number of the register.
+            name: names the argument in the error.
 
         Raises:
             ProgramError: the register holds something else.
@@ -200,8 +200,8 @@ class _Arguments:
         """Return the map whose address a register holds.
 
         Args:
-            register: its number.
-            name: names the argument in the refusal.
+            register: number of the register.
+            name: names the argument in the error.
 
         Raises:
             ProgramError: the register holds no map, or one that the helper does not take.
@@ -235,7 +235,7 @@ class _Arguments:
 
         Args:
             value: the register's value.
-            name: names the argument in the refusal.
+            name: names the argument in the error.
             least: the smallest size that is allowed: 0 or 1.
 
         Raises:
@@ -254,7 +254,7 @@ class _Arguments:
 
         Args:
             value: the register's value.
-            name: names the argument in the refusal.
+            name: names the argument in the error.
 
         Raises:
             ProgramError: it is no text in read-only data, or has no NUL within LINE bytes.
@@ -282,7 +282,7 @@ class _Arguments:
 
         Args:
             register: number of the register.
-            name: names the argument in the refusal.
+            name: names the argument in the error.
 
         Raises:
             ProgramError: the register points at no record, or not at its beginning.
@@ -303,7 +303,7 @@ class _Arguments:
 
         Args:
             register: number of the register.
-            name: names the argument in the refusal.
+            name: names the argument in the error.
 
         Raises:
             ProgramError: it points at no dynptr.
@@ -320,7 +320,7 @@ class _Arguments:
 
         Args:
             register: number of the register.
-            name: names the argument in the refusal.
+            name: names the argument in the error.
 
         Raises:
             ProgramError: it is no dynptr of such a record.
@@ -341,7 +341,7 @@ class _Arguments:
         Args:
             register: number of the register.
             kind: KEY, KEY_OUT, VALUE, VALUE_OR_NULL or VALUE_OUT.
-            name: names the argument in the refusal.
+            name: names the argument in the error.
 
         Raises:
             ProgramError: the memory is too small, not initialised, or not writable.
@@ -358,9 +358,9 @@ class _Arguments:
         """Check that a register points at memory of the size that is in the next register.
 
         Args:
-            register: its number.
+            register: number of the register.
             kind: MEM, MEM_OUT, VALUE_MEM or ARGUMENTS.
-            name: names the argument in the refusal.
+            name: names the argument in the error.
 
         Raises:
             ProgramError: the memory is smaller, not initialised, or not writable; or the size may
@@ -413,7 +413,7 @@ class _Arguments:
             register: number of the register.
             least: bytes that the helper accesses at least.
             most: bytes that it accesses at most.
-            name: names the argument in the refusal.
+            name: names the argument in the error.
             out: True where the helper writes, False where it reads.
 
         Raises:

@@ -46,7 +46,7 @@ class Exploration:
 
         Args:
             code: the program.
-            flow: its shape.
+            flow: the program's shape.
             decided: slots of branches that are walked only as the numbers that they compare allow;
                 other branches are walked both ways.
             budget: how long the whole verification may take.

@@ -272,7 +272,7 @@ class ProgramFlow:
 
             Args:
                 start: its first slot.
-                at: slot of the call that leads to it, for the refusal; None: it is the entry
+                at: slot of the call that leads to it, for the error; None: it is the entry
                     function.
             """
             if start in active:
@@ -323,7 +323,7 @@ class ProgramFlow:
         return of(0)
 
     def _leaving(self) -> frozenset[int]:
-        """Return the slots of conditional jumps within a loop one of whose ways leads out of it."""
+        """Return the slots of conditional jumps in loops that have one way out of the loop."""
         before: dict[int, list[int]] = {}
         for pc in self._heads:
             for to in self.following(pc):

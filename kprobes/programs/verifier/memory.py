@@ -139,7 +139,7 @@ def _range(low: int, high: int) -> str:
 def _outside(
     path: Path, region: MemoryRegion, low: int, high: int, size: int, verb: str
 ) -> Exception:
-    """Return the refusal of an access that leaves its region; the caller raises it.
+    """Return the error that refuses an access which leaves its region; the caller raises it.
 
     Args:
         path: the path.
@@ -346,7 +346,7 @@ def need_readable(
         path: the path with the call.
         pointer: where the helper reads.
         size: bytes, at most.
-        what: names the argument in the refusal.
+        what: names the argument in the error.
         pointers: True where whole pointers may be among the bytes: for arguments of a format.
 
     Raises:
@@ -645,7 +645,7 @@ def _dynptr_slot(path: Path, pointer: Pointer, name: str) -> int:
     Args:
         path: the path with the call.
         pointer: the helper's argument.
-        name: names the argument in the refusal.
+        name: names the argument in the error.
 
     Raises:
         ProgramError: the argument does not point at 16 bytes of the stack at a known offset.
@@ -665,7 +665,7 @@ def need_room_for_dynptr(path: Path, pointer: Pointer, name: str) -> None:
     Args:
         path: the path with the call.
         pointer: the helper's argument.
-        name: names the argument in the refusal.
+        name: names the argument in the error.
 
     Raises:
         ProgramError: the argument does not point at 16 bytes of the stack at a known offset, or
@@ -701,7 +701,7 @@ def dynptr_at(path: Path, pointer: Pointer, name: str) -> MemoryRegion:
     Args:
         path: the path with the call.
         pointer: the helper's argument.
-        name: names the argument in the refusal.
+        name: names the argument in the error.
 
     Raises:
         ProgramError: no dynptr begins there.

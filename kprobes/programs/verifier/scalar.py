@@ -261,10 +261,10 @@ def common(a: Scalar, b: Scalar) -> Scalar | None:
 
 
 def truncated(a: Scalar, bits: int) -> Scalar:
-    """Return the numbers' lower bits, the rest zero.
+    """Return the set of the numbers' lower bits, zero-extended.
 
     Args:
-        a: the numbers.
+        a: the set of numbers.
         bits: 8, 16, 32 or 64.
 
     Returns:
@@ -284,10 +284,10 @@ def truncated(a: Scalar, bits: int) -> Scalar:
 
 
 def extended(a: Scalar, bits: int) -> Scalar:
-    """Return the numbers' lower bits, sign-extended to 64.
+    """Return the set of the numbers' lower bits, sign-extended to 64.
 
     Args:
-        a: the numbers.
+        a: the set of numbers.
         bits: 8, 16, 32 or 64.
 
     Returns:
@@ -315,10 +315,12 @@ def extended(a: Scalar, bits: int) -> Scalar:
 
 
 def swapped(a: Scalar, bits: int) -> Scalar:
-    """Return the numbers' lower bits with their bytes reversed: of a constant exactly, else any.
+    """Return the set of numbers whose lower bits have their bytes reversed.
+
+    It is exact for a constant; else it is any number of `bits` bits.
 
     Args:
-        a: the numbers.
+        a: the set of numbers.
         bits: 16, 32 or 64.
     """
     if not a.mask:

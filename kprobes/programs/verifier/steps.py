@@ -42,7 +42,7 @@ def step(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Ste
 
 
 def _wide(code: Code, insn: Instruction, regions: dict[int, MemoryRegion]) -> Step:
-    """Return the step of an LDDW.
+    """Return the Step (a function of a path) that walks an LDDW.
 
     Args:
         code: the program.
@@ -91,7 +91,7 @@ def number(path: Path, register: int) -> Scalar:
 
 
 def _arithmetic(_code: Code, insn: Instruction) -> Step:
-    """Return the step of an arithmetic instruction with two operands.
+    """Return the Step (a function of a path) that walks an ALU instruction with two operands.
 
     Args:
         insn: the instruction.
@@ -164,7 +164,7 @@ def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
 
 
 def _move(_code: Code, insn: Instruction) -> Step:
-    """Return the step of MOV or MOVSX.
+    """Return the Step (a function of a path) that walks MOV or MOVSX.
 
     Args:
         insn: the instruction.
@@ -195,7 +195,7 @@ def _move(_code: Code, insn: Instruction) -> Step:
 
 
 def _negate(_code: Code, insn: Instruction) -> Step:
-    """Return the step of NEG, which negates the register dst: of ALU its lower 32 bits.
+    """Return the Step (a function of a path) that walks NEG: it negates the register dst.
 
     Args:
         insn: the instruction.
@@ -209,7 +209,7 @@ def _negate(_code: Code, insn: Instruction) -> Step:
 
 
 def _swap(code: Code, insn: Instruction) -> Step:
-    """Return the step of a byte swap.
+    """Return the Step (a function of a path) that walks a byte swap.
 
     Args:
         code: the program.
@@ -232,7 +232,7 @@ _ALU_FORMS: Final = {isa.MOV: _move, isa.NEG: _negate, isa.END: _swap}
 
 
 def _load(insn: Instruction) -> Step:
-    """Return the step of a load.
+    """Return the Step (a function of a path) that walks a load.
 
     Args:
         insn: the instruction.
@@ -250,7 +250,7 @@ def _load(insn: Instruction) -> Step:
 
 
 def _store(insn: Instruction) -> Step:
-    """Return the step of a store.
+    """Return the Step (a function of a path) that walks a store.
 
     Args:
         insn: the instruction.
@@ -269,7 +269,7 @@ def _store(insn: Instruction) -> Step:
 
 
 def _atomic(insn: Instruction) -> Step:
-    """Return the step of an atomic operation.
+    """Return the Step (a function of a path) that walks an atomic operation.
 
     Args:
         insn: the instruction.
