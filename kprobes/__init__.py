@@ -1,11 +1,16 @@
 """Linux's kprobes for guest code, on every instruction set.
 
-from kprobes import Kprobe, Kprobes, UnicornMachine
+An example, which prints an argument of each call of crc32:
 
-m = UnicornMachine.load("examples/demo.x86_64")
-with Kprobes(m) as k:
-    k.register_kprobe(Kprobe(symbol_name="crc32", pre_handler=lambda p, regs:
-    print(regs.arg(2)))) m.call("crc32", 0, b"hello", 5)
+    from kprobes import Kprobe, Kprobes, UnicornMachine
+
+    def show(p, regs):
+        print(regs.arg(2))
+
+    m = UnicornMachine.load("examples/demo.x86_64")
+    with Kprobes(m) as k:
+        k.register_kprobe(Kprobe(symbol_name="crc32", pre_handler=show))
+        m.call("crc32", 0, b"hello", 5)
 """
 
 from importlib import import_module

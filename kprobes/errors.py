@@ -308,11 +308,11 @@ class GuestFault(KprobeError):
         """
         Args:
             reason: what the guest did, as a clause.
-            address: as the attribute.
-            pc: as the attribute; None: not known.
-            access: as the attribute.
-            symbol: as the attribute.
-            number: as the attribute.
+            address: the address accessed; None: not known.
+            pc: address of the faulting instruction; None: not known.
+            access: "read", "write" or another kind, as the attribute lists them.
+            symbol: "name+0xoff" of pc; None: not known.
+            number: the engine's interrupt number; None: there is none.
             serve: what a Python program can do so that the guest goes on; the message has it,
                 `plain` has not. "": of an interrupt, that is machine.interrupt_handler.
             command: what to do on the command line; `plain` has it, the message has not.

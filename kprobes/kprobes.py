@@ -1,4 +1,6 @@
-"""Kprobes: enable, disable, the switches, looking, closing."""
+"""Kprobes, the user's object for the probes of a machine: registers, switches, lists and closes
+them, and begins what is made of probes: programs, scripts, events, traces.
+"""
 
 from __future__ import annotations
 
@@ -434,16 +436,17 @@ class Kprobes(Uncopied):
         """Run a script in bpftrace's language: `with k.script("kprobe:f { @[arg0] = count(); }") as
         s: ...`.
 
-        Its probes are attached, and `begin` runs, when it is entered; `end` runs, and maps are
-        printed, when it is left.
+        The script's probes are attached, and `begin` runs, when the result is entered as a context
+        manager; `end` runs, and maps are printed, when that is left.
 
         Args:
             text: the script.
             params: `$1`, `$2` ...
             named: {"name": "value"} is what `--name=value` gives to getopt().
             unsafe: functions are allowed that change the guest or run programs of the host.
-            clock: what `nsecs` is, as in attach().
-            engine: what runs its programs, as in attach().
+            clock: what `nsecs` is: "host" (the host's monotonic clock), "instructions" (as many ns
+                as the guest has executed instructions), or a function.
+            engine: what runs its programs: "interpreter" or "host"; None: the best that can.
             output: takes what is printed; without it `s.output` has it.
             name: what messages call the script.
             quiet: do not say how many probes there are.
@@ -766,9 +769,10 @@ class Kprobes(Uncopied):
             symbol_name: symbol of the place: "f", "module:f", "f+0x10".
             offset: bytes behind the place.
             addr: address of the place, instead of `symbol_name`.
-            pre_handler: runs before the instruction, where none is decorated.
-            post_handler: runs after the instruction.
-            fault_handler: is asked about faults; see Kprobe.
+            pre_handler: (probe, registers): runs before the instruction, where none is decorated.
+            post_handler: (probe, registers, flags): runs after the instruction.
+            fault_handler: (probe, registers, number of the signal) -> True where it has handled a
+                guest fault in the instruction, or an exception of a handler (number 0).
             disabled: register without arming.
             optimize: allow boost and jump optimization.
 
@@ -808,9 +812,12 @@ class Kprobes(Uncopied):
             symbol_name: the function: "f", "module:f".
             offset: bytes behind the place; 0, or where the function's entry is.
             addr: address of the function, instead of `symbol_name`.
-            handler: runs when the function has returned, where none is decorated.
-            entry_handler: runs at the function's entry.
-            fault_handler: is asked about faults; see Kretprobe.
+            handler: (instance, registers): runs when the function has returned, where none is
+                decorated.
+            entry_handler: (instance, registers): runs at the function's entry; returns a true value
+                where the call is not to be followed.
+            fault_handler: (probe, registers, number of the signal) -> True where it has handled a
+                guest fault in the instruction, or an exception of a handler (number 0).
             maxactive: calls followed at a time; 0: Kprobes.instances.
             data_size: bytes of ri.data; 0: it is a dict.
             disabled: register without arming.
@@ -852,7 +859,8 @@ class Kprobes(Uncopied):
             addr: address of the function, instead of `symbol_name`.
             entry: the mirror, where none is decorated: a function of Python's, or a guest's
                 (its address or name).
-            fault_handler: is asked about faults; see Jprobe.
+            fault_handler: (probe, registers, number of the signal) -> True where it has handled a
+                guest fault in the instruction, or an exception of a handler (number 0).
             disabled: register without arming.
             optimize: allow boost and jump optimization.
 

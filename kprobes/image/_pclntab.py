@@ -5,10 +5,12 @@ Its first word tells its version: that of the first Go with it. Go's package deb
 same. All that the table says is checked, since a file may say anything; what is damaged ends the
 list.
 
-    1.2    nfunc, then (pc, offset) of each function in words, and the end; names are offsets from
-    the header 1.16   nfunc, nfiles, offsets of the names, of the units, files and pc tables, and of
-    the functions 1.18   the same with the text's start behind nfiles; (pc - text, offset) are of 32
-    bits 1.20   as 1.18; since 1.26 the text's start is 0, and that of `.text` counts
+    1.2   nfunc, then (pc, offset) of each function in words, and the end; names are offsets from
+          the header
+    1.16  nfunc, nfiles, offsets of the names, of the units, files and pc tables, and of the
+          functions
+    1.18  the same with the text's start behind nfiles; (pc - text, offset) are of 32 bits
+    1.20  as 1.18; since 1.26 the text's start is 0, and that of `.text` counts
 """
 
 from __future__ import annotations

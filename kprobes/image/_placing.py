@@ -61,7 +61,8 @@ class Image:
         tls: it has thread-local storage.
         init: (address, 0) of an initialisation function, (address, bytes) of a table of
             them, in the order in which they are due.
-        local_entries: see Placed.
+        local_entries: PPC64 ELFv2: function address -> bytes from it to the entry for callers of
+            the same image.
         descriptors: PPC64 ELFv1: function symbols are descriptors.
         relocates_itself: a static PIE with addends in place, see `place`.
         own_words: (link address, value in the file) of words that a static program's
@@ -93,7 +94,8 @@ class Image:
     relocates_itself: bool = False
     own_words: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     local_entries: dict[int, int] = field(factory=dict)
-    data: tuple[tuple[int, int], ...] = field(default=(), repr=False)  #: see Placed
+    #: (start, end) of data amid code
+    data: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     profile: str = ""
     got: int = 0  #: relocatable files: where the slots are that relocations ask for
     #: relocatable files: where the code stands that calls of other images go through

@@ -116,9 +116,7 @@ def data_of(
 
 
 def _is_mark(e: SymbolEntry) -> bool:
-    """Return True for an entry with which an assembler marks where code or data begins: $a, $t, $d,
-    $x.
-    """
+    """Return True for an assembler's mark of where code or data begins: $a, $t, $d or $x."""
     return e.name[:2] in ("$a", "$t", "$d", "$x") and e.type == "STT_NOTYPE"
 
 

@@ -77,9 +77,10 @@ class Sink(Protocol):
         """
 
     def exact(self, on: bool) -> None:
-        """Have each instruction executed one at a time, at its own address or in a slot.
+        """Make jumps that cover several instructions breakpoints, while a run counts instructions.
 
-        A run that counts instructions needs this.
+        Each instruction is then executed once, at its own address or in a slot. Called, too, for a
+        run that is to end at an address that a jump covers.
 
         Args:
             on: True where such a run begins, False where it has ended.
@@ -257,11 +258,10 @@ class BuiltIn(Protocol):
     """
 
     def room(self, calls: int) -> None:
-        """Let the program follow more calls that begin at its call site; at first it may follow
-        none.
+        """Set how many more calls the program may follow; at first it may follow none.
 
         Args:
-            calls: how many more.
+            calls: of those that begin at its call site from now on.
         """
 
     @property
@@ -319,7 +319,9 @@ class UsualReturn:
     Attributes:
         probe: whose handler it is.
         handler: (instance, registers); its result means nothing. None: returns are only counted.
-        pool, held: as at the entry; where none is held the last of the pool becomes the call's.
+        pool: instances that no call has.
+        held: instances of calls that the machine follows, the youngest last. Where none is held the
+            last of the pool becomes the call's.
         asked: True where the entry's handler is asked, and so an instance is held.
         rest: called where the handler has raised or sent the guest elsewhere: finishes the return.
     """

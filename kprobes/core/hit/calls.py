@@ -333,8 +333,8 @@ class CallsUnderWay:
         return None
 
     def _search(self, calls: Instances, sp: int) -> Instances:
-        """Remove the instances of the returning frame from a task's calls, at any position in the
-        list.
+        """Remove the instances of the returning frame from a task's calls, wherever in the list
+        they are.
 
         Younger calls whose frames are gone are set aside, unless the frame itself was set aside.
 
@@ -517,8 +517,7 @@ class CallsUnderWay:
         return any(regs[name] in near for name in regs.names)
 
     def _set_aside(self, calls: Instances, gone: Callable[[int, KretprobeInstance], bool]) -> None:
-        """Set the calls aside that `gone` says are abandoned: each probe gets a new instance for
-        one.
+        """Set calls aside as abandoned; each one's probe gets a new instance in its place.
 
         Args:
             calls: the task's calls. Those set aside are moved to the front; of more than SET_ASIDE

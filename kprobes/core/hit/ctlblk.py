@@ -157,9 +157,7 @@ class ControlBlock:
         self.child = None
 
     def reset(self) -> None:
-        """Go back to IDLE, and forget the hits that were under way: no more handlers of them
-        run.
-        """
+        """Go back to IDLE, and forget the hits that were under way: their handlers do not run."""
         self.state = IDLE
         self.point = None
         self.previous = None

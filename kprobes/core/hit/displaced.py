@@ -80,8 +80,9 @@ class Displaced:
         )
 
     def stops(self, pc: int) -> bool:
-        """Return True if a breakpoint of the core's stands at `pc`: a probe's, or one behind a
-        slot.
+        """Return True if a breakpoint of the core's stands at `pc`.
+
+        It may be a probe's, one behind a slot, or the trampoline's.
         """
         site = self._rooms.sites.get(pc)
         return site is not None and site.kind is not SiteKind.SLOT

@@ -66,15 +66,15 @@ class Entries:
     ) -> Callable[[Regs], None]:
         """Return a function that serves the hits of an optimized probepoint.
 
-        The function runs the pre-handlers; the detour executes the instruction afterwards. It has
-        to be made anew whenever the probes at the probepoint change.
+        It runs the pre-handlers; the detour executes the instruction afterwards. It has to be made
+        anew whenever the probes at the probepoint change.
 
         Args:
             point: the probepoint; it has a detour.
             only: probes whose handlers run; None: all that are active.
 
         Returns:
-            (registers at the call site): what the machine calls at each hit.
+            A function of the registers at the call site, for the machine to call at each hit.
         """
         handlers = self._handlers
         detour = point.detour
@@ -372,8 +372,8 @@ class Entries:
     def after_programs(self, point: Probepoint, rp: Kretprobe, call: int) -> Callable[[Regs], None]:
         """Return a service for a call site where the machine runs programs and follows calls.
 
-        The machine calls the service at a hit where it could do neither, or where the programs have
-        run and only the call is still to be followed (CallsInPlace.ran).
+        The machine calls it at a hit where it could do neither, or where the programs have run and
+        only the call is still to be followed (CallsInPlace.ran).
 
         Args:
             point: the probepoint at a function's entry; it has a detour.
@@ -381,7 +381,7 @@ class Entries:
             call: address of the call site.
 
         Returns:
-            (registers at the call site): what the machine calls.
+            A function of the registers at the call site.
         """
         whole = self.service(point)
         rest = self.service(point, only=(rp,))

@@ -29,13 +29,14 @@ class Exits:
         self._calls = returns.calls
 
     def service(self) -> Callable[[Regs], None]:
-        """Return a function that the machine calls as a guest function returns to the trampoline.
+        """Return a function that serves the trampoline's call site.
 
-        The function runs the return handlers. The code at the trampoline (Linkage.back) then
-        returns to the caller, unless a handler has chosen another target.
+        The machine calls it as a guest function returns to the trampoline. It runs the return
+        handlers; the code there (Linkage.back) then returns to the caller, unless a handler has
+        chosen another target.
 
         Returns:
-            (registers at the trampoline).
+            A function of the registers at the trampoline.
         """
         handlers = self._handlers
         calls = self._calls
@@ -183,7 +184,7 @@ class Exits:
         """Choose where the guest goes after the return handlers.
 
         regs.target becomes None where no handler has changed that: the code at the trampoline
-        returns to the caller. Else the guest goes to regs.pc, and a jump whose middle that is is
+        returns to the caller. Else the guest goes to regs.pc, and jumps that cover that place are
         taken out.
 
         Args:

@@ -96,7 +96,7 @@ class Returns:
     def warn(self) -> None:
         """Warn, once for each probe, that calls were not followed (ReturnMissed).
 
-        For between runs.
+        Called after a run.
         """
         while self.short:
             rp = self.short.pop()

@@ -95,7 +95,8 @@ class Stacks:
             limit: the most addresses, pc included.
 
         Raises:
-            Unsupported: only pc is known, as stack_trace() says.
+            Unsupported: only pc is known: no call frame information, frame pointer or followed call
+                leads on.
         """
         kept = None if self._walk is None else self._walk.walk(regs, limit)
         if kept is not None:
@@ -184,7 +185,8 @@ class _StackWalk:
                 then where a call has just left it.
 
         Raises:
-            Unsupported: only pc is known, as stack_trace() says.
+            Unsupported: only pc is known: no call frame information, frame pointer or followed call
+                leads on.
         """
         if self._unwinder.row(self._regs.pc) is not None:
             ended = self._by_frame_information()

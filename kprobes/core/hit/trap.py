@@ -91,7 +91,7 @@ class TrapDriver:
 
     @property
     def idle(self) -> bool:
-        """True while no CPU is in a hit."""
+        """True while no CPU is in a hit: neither in a handler, nor in a slot after one."""
         for cb in self.blocks:  # noqa: SIM110  (before each run: quicker than all())
             if cb.state is not IDLE:
                 return False

@@ -256,9 +256,10 @@ class Text:
         Args:
             patch: the patch in memory.
             addr: address of the other one; it touches the first.
-            new: as in apply().
-            size: as in apply().
-            mask: as in apply().
+            new: its bytes.
+            size: bytes of the instruction (or bundle) that it stands for; it may be longer than
+                `new`.
+            mask: the bits that it replaces; b"": all.
 
         Returns:
             The patch that is in memory now.

@@ -77,7 +77,8 @@ class Blacklist:
 
         Raises:
             BadLocation: there is no such entry, or the range is empty.
-            Others: as add() does for a symbol.
+            UnknownSymbol, AmbiguousSymbol: the symbol does not name one function.
+            NotText: the symbol has no size.
         """
         key, name = self._key(what)
         if key not in self._entries:
