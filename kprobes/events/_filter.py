@@ -132,7 +132,7 @@ class Filter:
 
     @property
     def compilable(self) -> bool:
-        """True if programs can evaluate it: only numbers among the arguments are compared."""
+        """Whether programs can evaluate the filter: of the arguments it compares only numbers."""
         return all(test.field.number >= 0 and not test.field.text for test in tests(self.tree))
 
 

@@ -66,12 +66,12 @@ class Column:
 
     @property
     def text(self) -> bool:
-        """True where it is text."""
+        """Whether the column is text."""
         return self.field is not None and self.field.text
 
     @property
     def signed(self) -> bool:
-        """True where it is a signed number."""
+        """Whether the column is a signed number."""
         return self.field is not None and self.field.signed
 
     def wrap(self, number: int) -> int:
@@ -225,7 +225,7 @@ class Histogram:
 
     @property
     def paused(self) -> bool:
-        """True while no hits are counted."""
+        """Whether no hits are counted at present."""
         return bool(self._counted.words[PAUSED])
 
     @paused.setter

@@ -518,10 +518,10 @@ class ExpressionParser(Scanner):
         """Read a type that one of some characters must follow; behind `typeof(...)` any may.
 
         Args:
-            ends: these characters.
+            ends: the characters, such as ";)".
 
         Returns:
-            None, without moving on: something else is written there.
+            The type; None, without moving on: something else is written there.
         """
         behind = self.at
         word = self.word_ahead()

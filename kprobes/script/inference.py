@@ -258,13 +258,14 @@ class Inference(ABC):
         self.found.error(text, at if isinstance(at, Span) else at.span, *hints)
 
     def warn(self, text: str, at: tree.Node, *hints: str, early: bool = False) -> None:
-        """Note a warning, once the types are final.
+        """Note a warning, in the last walk only, when types are final.
 
         Args:
             text: what is doubtful.
-            at: where.
+            at: the node that it is about.
             hints: what to do.
-            early: True for what bpftrace finds, and says, before it knows any types.
+            early: True for what bpftrace finds, and says, before it knows any types: such warnings
+                come first.
         """
         if self.final:
             self.found.warn(text, at.span, *hints)
@@ -557,7 +558,7 @@ class Inference(ABC):
             self.changed = True
 
     def map(self, name: str, span: Span) -> MapFacts:
-        """Return what is known of a map; a new one is entered.
+        """Return the MapFacts of a map; for a name that is new, empty ones are entered in `typing`.
 
         Args:
             name: its name, with its `@`.
@@ -569,7 +570,7 @@ class Inference(ABC):
         return facts
 
     def _facts(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
-        """Return what is known of the map that is read or written.
+        """Return the MapFacts of the map that is read or written.
 
         Args:
             target: the map, or the map with a key.
@@ -653,7 +654,7 @@ class Inference(ABC):
         self._loop(statement.body)
 
     def _loop(self, body: tree.BlockExpression) -> None:
-        """Walk through a loop's body."""
+        """Walk through a loop's body, in which `break` and `continue` are allowed."""
         self._loops += 1
         self.block(body)
         self._loops -= 1
@@ -1261,7 +1262,7 @@ class Inference(ABC):
         return fields[node.name]
 
     def completed(self, of: ValueType) -> ValueType:
-        """Return what a pointer points at: a structure with its fields, another type as it is."""
+        """Return the type behind a pointer: a structure with its fields, another type as it is."""
         return self.complete(of) if isinstance(of, types.StructType) else of
 
     def complete(self, of: types.StructType) -> types.StructType:

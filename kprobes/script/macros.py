@@ -156,13 +156,16 @@ class _Expansion:
         bindings: Bindings,
         inside: tuple[str, ...],
     ) -> Expression:
-        """Return the block that a call of a macro becomes; the call itself where it is of none.
+        """Return the block that a call of a macro becomes: its body, with the arguments in it.
+
+        A call of another function is returned as it is, and so is a wrong call, which is noted as
+        an error. A body of one literal becomes that literal.
 
         Args:
             value: the call.
             name: name of what is called.
             arguments: of the call.
-            bindings: parameter -> argument, in the macro that has the call.
+            bindings: not used.
             inside: names of the macros that are being expanded.
         """
         candidates = self.macros.get(name)

@@ -109,7 +109,7 @@ class _Parser(ExpressionParser):
         return True
 
     def _braces(self) -> None:
-        """Move on behind a C definition and its semicolon."""
+        """Move on to behind a C definition, which is read later: its braces and its semicolon."""
         depth = 0
         while not self.ended:
             self.at = self.beyond(self.at)
@@ -124,7 +124,9 @@ class _Parser(ExpressionParser):
         raise self.fail("expected '}' to close a definition")
 
     def _behind_braces(self) -> None:
-        """Move on behind attributes, the names of a typedef, and a semicolon."""
+        """Move on to behind what may follow a C definition's braces: attributes, names, and a
+        semicolon.
+        """
         while self.word_ahead() == "__attribute__":
             self.expect("__attribute__")
             self.expect("(")
@@ -365,14 +367,14 @@ class _Parser(ExpressionParser):
             self.take(";")
 
     def _evaluated(self, expression: Expression, start: int) -> Statement | Expression:
-        """Return the statement of an expression that was just read; its `;` is read, too.
+        """Make a statement of an expression that was just read; read its `;`, too.
 
         Args:
             expression: the expression.
             start: offset in the text where it begins.
 
         Returns:
-            The expression itself, where it ends its block: it is the block's value.
+            The statement; the expression itself, where a `}` follows: it is the block's value.
         """
         span = self.since(start)
         braces = isinstance(expression, tree.BlockExpression) or (

@@ -421,8 +421,9 @@ def attach(
 
 
 def _is_breakpoint(kprobes: Probed, point: Point) -> bool:
-    """Return True for a watchpoint that is set as a probe: one of execution, of a machine that does
-    not report accesses.
+    """Return True for a watchpoint that is registered as a probe of an instruction.
+
+    That is one of execution ("x"), on a machine that does not report accesses.
     """
     return point.access == "x" and kprobes.machine.watching is None
 

@@ -116,7 +116,7 @@ class Point:
 
     @property
     def returns(self) -> bool:
-        """True for probes of a function's return."""
+        """Whether the probe is one of a function's return."""
         return self.kind in ("kretprobe", "uretprobe", "fexit")
 
     @property
@@ -134,7 +134,7 @@ class Point:
 
     @property
     def user(self) -> bool:
-        """True for probes of programs and libraries, as opposed to a kernel."""
+        """Whether the probe is one of a program or library, as opposed to a kernel."""
         return self.kind in ("uprobe", "uretprobe", "usdt")
 
 

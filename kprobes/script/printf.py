@@ -167,11 +167,14 @@ class Format:
     def problem(
         self, types: Sequence[ValueType], name_of: Callable[[ValueType], str]
     ) -> str | None:
-        """Return what is wrong with arguments of `types` in bpftrace's words, or None.
+        """Check a format against the types of its arguments.
 
         Args:
             types: types of the arguments behind the format.
             name_of: writes a type as messages do: `string[3]`.
+
+        Returns:
+            What is wrong, in bpftrace's words; None: nothing is.
         """
         counts = f"({len(types)} supplied, {len(self.conversions)} expected)"
         if len(types) < len(self.conversions):
@@ -208,11 +211,14 @@ class Format:
 def check(
     format: str, types: Sequence[ValueType], name_of: Callable[[ValueType], str]
 ) -> str | None:
-    """Return what is wrong with arguments of `types` behind a format, or None.
+    """Check a format against the types of its arguments.
 
     Args:
         format: the text.
         types: types of the arguments.
         name_of: writes a type as messages do: `string[3]`.
+
+    Returns:
+        What is wrong, in bpftrace's words; None: nothing is.
     """
     return Format.parse(format).problem(types, name_of)

@@ -145,7 +145,7 @@ class Scanner:
 
     @property
     def ended(self) -> bool:
-        """True at the end of the text."""
+        """Whether the position is behind the last character."""
         return self.at >= len(self.text)
 
     def word_at(self, at: int) -> str:

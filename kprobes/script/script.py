@@ -329,7 +329,7 @@ class Script:
 
     @property
     def ended(self) -> bool:
-        """True when exit() was called."""
+        """Whether exit() was called."""
         return self._performer.ended
 
     def __enter__(self) -> Script:
@@ -451,23 +451,26 @@ class Script:
                     self.run(program)
 
     def run(self, program: Program) -> int:
-        """Run one program without a hit, then do what it asks for.
+        """Run one program without a hit, then do what it asks for (print, exit and the like).
 
         Args:
             program: one of the script's.
 
         Returns:
-            What a test's block returns.
+            The number that the program returns: what a test's block returns.
         """
         result = program.engine(self._engine).run(b"", self._place, lambda text: self.poll())
         self.poll()
         return result
 
     def named(self, kind: str) -> list[tuple[str, Program]]:
-        """Return name and program of each `test:` or `bench:` probe.
+        """Return the `test:` or `bench:` probes.
 
         Args:
             kind: `test` or `bench`.
+
+        Returns:
+            (the probe's name, its program) of each.
         """
         return [
             (point.function, program)
@@ -501,7 +504,9 @@ class Script:
 
     @property
     def alone(self) -> bool:
-        """True where the script has begin, end and self probes only."""
+        """Whether the script has only begin, end and self probes, so nothing in the guest and no
+        timers.
+        """
         return all(
             point.kind in ("begin", "end", "self")
             for probe, _ in self._compiled.programs

@@ -155,7 +155,7 @@ class Diagnostics:
 
     @property
     def failed(self) -> bool:
-        """True when there is an error."""
+        """Whether there is an error among the messages."""
         return any(message.kind == "ERROR" for message in self.messages)
 
     @property

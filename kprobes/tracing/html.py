@@ -391,7 +391,7 @@ class _Calls:
 
     @property
     def has_paths(self) -> bool:
-        """True where a call was seen."""
+        """Whether a call was seen."""
         return bool(self._own)
 
     def named_paths(self) -> Stacks:

@@ -24,7 +24,7 @@ class Field:
 
     @property
     def text(self) -> bool:
-        """True where the values are texts, or have texts within."""
+        """Whether the values are texts, or have texts within."""
         return self.type.style not in NUMBERS
 
 

@@ -166,7 +166,7 @@ class Trace:
 
     @property
     def timed(self) -> bool:
-        """True where records have a time."""
+        """Whether records have a time."""
         return self.clock != COUNTER
 
     def __len__(self) -> int:
