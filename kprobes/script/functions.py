@@ -442,7 +442,7 @@ def _constant(value: int) -> Callable[[BlockWriter, tree.Name], None]:
 
 
 def _elapsed(g: BlockWriter, node: tree.Name) -> None:
-    """Load the nanoseconds since the script began into r0."""
+    """Load the nanoseconds since the script began into r0. `node` is not used."""
     g.asm.call("ktime_get_ns")
     g.point(1, Area(VARIABLES, 0))
     g.asm.load(1, 1, 0, 8)
@@ -450,18 +450,18 @@ def _elapsed(g: BlockWriter, node: tree.Name) -> None:
 
 
 def _jiffies(g: BlockWriter, node: tree.Name) -> None:
-    """Load the time in Linux's ticks of 4 ms into r0."""
+    """Load the time, in Linux's ticks of 4 ms, into r0: the builtin jiffies. `node` is not used."""
     g.asm.call("ktime_get_ns")
     g.asm.compute_with("/", 0, _TICK)
 
 
 def _cpus(g: BlockWriter, node: tree.Name) -> None:
-    """Load the number of CPUs into r0."""
+    """Load the number of the guest's CPUs into r0. `node` is not used."""
     g.asm.set(0, g.world.cpus)
 
 
 def _longest(g: BlockWriter, node: tree.Name) -> None:
-    """Load the length of strings into r0."""
+    """Load the setting max_strlen, the greatest length of strings, into r0. `node` is not used."""
     g.asm.set(0, g.settings.max_strlen)
 
 
@@ -799,7 +799,7 @@ def _every_argument(g: BlockWriter, node: tree.Name, kind: types.StructType, are
 
     Args:
         g: writes the program.
-        node: the name.
+        node: not used.
         kind: a structure with a field for each argument.
         area: where it is stored.
     """
@@ -823,7 +823,7 @@ def _whole_result(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) 
 
     Args:
         g: writes the program.
-        node: the name.
+        node: not used.
         kind: the result's type.
         area: where it is stored.
 
@@ -845,8 +845,8 @@ def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
 
     Args:
         g: writes the program.
-        node: the name or call.
-        kind: type of the string.
+        node: not used.
+        kind: not used.
         area: where it is stored.
     """
     g.point(1, area)
@@ -861,7 +861,7 @@ def _probe(g: BlockWriter, node: tree.Name, kind: types.StringType, area: Area) 
 
     Args:
         g: writes the program.
-        node: the name.
+        node: not used.
         kind: type of the string.
         area: where it is stored.
     """
@@ -892,7 +892,7 @@ def _probe_type(g: BlockWriter, node: tree.Name, kind: types.StringType, area: A
 
     Args:
         g: writes the program.
-        node: the name.
+        node: not used.
         kind: type of the string.
         area: where it is stored.
     """
@@ -1041,7 +1041,7 @@ def _symbol(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area
     Args:
         g: writes the program.
         node: the call.
-        kind: type of the value.
+        kind: not used.
         area: where it is stored.
     """
     g.number(node.arguments[0])
@@ -1054,8 +1054,8 @@ def _function(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> N
 
     Args:
         g: writes the program.
-        node: the name.
-        kind: type of the value.
+        node: not used.
+        kind: not used.
         area: where it is stored.
     """
     asm = g.asm
@@ -1074,7 +1074,7 @@ def _stack(g: BlockWriter, node: tree.Name, kind: types.StackType, area: Area) -
 
     Args:
         g: writes the program.
-        node: the name.
+        node: not used.
         kind: type of the stack, with the most addresses.
         area: where it is stored.
     """
@@ -1163,7 +1163,7 @@ def _strftime(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Ar
     Args:
         g: writes the program.
         node: the call: format and time.
-        kind: type of the value.
+        kind: not used.
         area: where it is stored.
     """
     text = node.arguments[0]

@@ -893,7 +893,9 @@ class Inference(ABC):
         return self._value_of(self.key(node), node.map)
 
     def _parameter(self, node: tree.Parameter) -> ValueType:
-        """Return the type of a positional parameter."""
+        """Return the type of a positional parameter that is still in the tree: an integer of 64
+        bits.
+        """
         return _INT64
 
     def _name(self, node: tree.Name) -> ValueType | None:

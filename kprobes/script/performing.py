@@ -122,19 +122,19 @@ class Performer:
     def _printf(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write what printf() formatted: the format is in `action`, its arguments are `values`."""
+        """Write the text of printf(): the format in `action`, filled with `values`."""
         self._output.printf(self._text(number, action, values))
 
     def _errorf(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write what errorf() formatted: the format is in `action`, its arguments are `values`."""
+        """Write the text of errorf(): the format in `action`, filled with `values`."""
         self._output.message(True, self._text(number, action, values), self._places(action))
 
     def _warnf(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write what warnf() formatted: the format is in `action`, its arguments are `values`."""
+        """Write the text of warnf(): the format in `action`, filled with `values`."""
         self._output.message(False, self._text(number, action, values), self._places(action))
 
     def _print(
@@ -152,8 +152,12 @@ class Performer:
     def _print_map(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write the map of print(), whose name, `top` and `div` are in `action`; `values` is
-        empty.
+        """Write the map of print().
+
+        Args:
+            number: not used.
+            action: the action, whose data have the map's name, `top` and `div`.
+            values: not used.
         """
         self.show(action.data["map"], action.data["top"], action.data["div"])
 
@@ -283,7 +287,13 @@ class Performer:
     def _helper_error(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Write a warning of a helper that failed, named in `action`; its result is in `values`."""
+        """Write a warning of a helper that failed.
+
+        Args:
+            number: not used.
+            action: the action, whose data have the helper's name.
+            values: (type, value) of what the helper returned.
+        """
         self._output.helper_error(action.data["helper"], values[0][1], self._place(action.span))
 
     # --- maps

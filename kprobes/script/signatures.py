@@ -985,9 +985,9 @@ def _fail(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _function(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of func: an address that is shown by its symbol.
+    """Return the type of the builtin func: an address that is shown by its symbol.
 
-    Errors of `node` are noted in `inference`.
+    An argument is an error of `node`, noted in `inference`.
     """
     if not _counted(inference, node, 0, 0):
         return None
@@ -1013,9 +1013,12 @@ def _result(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _probe(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of probe, a string.
+    """Return the type of the builtin probe: a string with room for the longest attach point of the
+    block.
 
-    Errors of `node` are noted in `inference`.
+    Args:
+        inference: the walk, which knows the block.
+        node: not used.
     """
     longest = max((len(point.text.encode()) for point in inference.probe.points), default=0)
     return types.StringType(longest + 1)

@@ -136,7 +136,7 @@ class _Lines:
         raise NotImplementedError
 
     def _number(self, type: Type) -> str:
-        """Return the format of an argument's plain numbers."""
+        """Return the %-format of plain numbers of a type; here the same for all types."""
         return "%d"
 
     def _argument(self, field: Field, values: Sequence[Value]) -> Column:
