@@ -6,7 +6,7 @@ Areas of 64 bytes are linked: those in use from PCXI on, the free ones from FCX 
 
 from __future__ import annotations
 
-from struct import unpack
+from struct import pack, unpack
 
 from ...errors import GuestFault
 from ...regs import Regs
@@ -43,12 +43,14 @@ def save_upper(regs: Regs, function: int) -> None:
         regs: the guest's registers.
         function: the function's address; not used.
     """
-    place = area(regs["fcx"])
-    words, link = [regs[name] for name in ("pcxi", "psw", *UPPER)], regs.word(place)
-    for n, word in enumerate(words):
-        regs.set_word(place + 4 * n, word)
-    regs["pcxi"], regs["fcx"] = UL | regs["fcx"] & LINK, regs["fcx"] & ~LINK | link & LINK
-    regs["psw"] &= ~CDE
+    free = regs["fcx"]
+    psw = regs["psw"]
+    place = area(free)
+    link = regs.word(place)
+    regs.write(place, pack("<16I", regs["pcxi"], psw, *(regs[name] for name in UPPER)))
+    regs["pcxi"] = UL | free & LINK
+    regs["fcx"] = free & ~LINK | link & LINK
+    regs["psw"] = psw & ~CDE
 
 
 def ret(regs: Regs, insn: Insn) -> int:
