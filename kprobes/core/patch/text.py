@@ -378,6 +378,8 @@ class Text:
         Returns:
             How many patches were put back.
         """
+        if not self._on:
+            return 0
         watching = self._machine.watching
         written = None if watching is None else watching.rewritten()
         if written is None:
