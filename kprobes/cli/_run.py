@@ -117,7 +117,7 @@ def run(
                 for name, why in attachment.why_python.items():
                     where = attachment.probes[name]
                     click.echo(
-                        f"{name}: at {where.symbol or where.place()}: {why or 'host code'}",
+                        f"{name}: at {where.symbol or where.place()}: {why or attachment.compiled}",
                         err=True,
                     )
         try:

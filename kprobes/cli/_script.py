@@ -571,7 +571,7 @@ def _run(
                 for one in made.attachments:
                     if isinstance(one, Attachment):
                         for name, why in one.why_python.items():
-                            click.echo(f"{name}: {why or 'host code'}", err=True)
+                            click.echo(f"{name}: {why or one.compiled}", err=True)
             if not made.ended:
                 if guest is None:
                     with made.told_by_signals():

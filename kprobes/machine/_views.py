@@ -91,6 +91,9 @@ class GuestCodeView(Protocol):
 
     def fresh(self, size: int) -> int: ...
     def asked(self, code: bytes) -> int: ...
+    def waker(self, call: Callable[[], None]) -> int:
+        """Return the number by which programs have a function of Python's called."""
+
     @property
     def there(self) -> bool:
         """True while the guest still exists."""

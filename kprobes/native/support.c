@@ -133,7 +133,7 @@ INSIDE u64 find(const struct blocks *blocks, u64 at, u64 size)
 
 #if GUEST
 
-/* What a guest asks its host for: see kprobes/machine/remote/asking.py. */
+/* What a guest asks its host for: see kprobes/machine/remote/hostreads.py. */
 struct question {
     u64 at;
     u64 to;
@@ -142,6 +142,21 @@ struct question {
 };
 
 typedef void stop_function(struct question *);
+
+/* In the place of a size: the host is to call Python, of which it has a list; `at` is the number. */
+#define WAKE ((u64)1 << 32)
+
+/* Stop, so that the host calls Python. `reader`: the function at which the guest stops. */
+void wake(u64 reader, u64 number)
+{
+    struct question question;
+
+    question.at = number;
+    question.to = 0;
+    question.size = WAKE;
+    question.error = 0;
+    POINTER(stop_function, reader)(&question);
+}
 
 /* Ask the host for guest memory. `reader`: a function at which the guest stops, or 0: none. */
 INSIDE u32 ask(u64 engine, u64 reader, u64 at, u8 *to, u64 size)

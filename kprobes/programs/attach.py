@@ -167,6 +167,11 @@ class Attachment:
         return self.program.maps
 
     @property
+    def compiled(self) -> str:
+        """What a program without a reason in `why_python` is: "guest code" or "host code"."""
+        return "host code" if self._owner.machine.guest_view is None else "guest code"
+
+    @property
     def runs(self) -> int:
         """How often the programs have run, all together."""
         return sum(
@@ -609,7 +614,7 @@ class _Site:
         try:
             if self._place.returns:
                 raise Unsupported(RETURNS)
-            return InGuest(program, view)
+            return InGuest(program, view, self._print)
         except Unsupported as error:
             self.why_python = error.reason
         return None

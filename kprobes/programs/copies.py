@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from ..errors import MachineBusy
 from .maps import Hash, Map, Ring
+from .maps.hash import FRESH
 from .maps.ring import CONSUMER, LOST, MASK, PRODUCER
 from .maps.ring import HEADER as RING
 from .maps.sound import sound
@@ -66,17 +67,44 @@ class Whole:
                 both[at : at + PAGE] = piece
                 self._memory.write(self._at + at, bytes(piece))
 
+    def used(self) -> int:
+        """Return the number of bytes at the beginning that the guest may have changed."""
+        return len(self._both)
+
     def pull(self) -> None:
         """Copy the guest's copy into Python's map.
 
         A hash table is emptied (Hash.drop) where programs cannot have left it as it is.
         """
-        raw = self._memory.read(self._at, len(self._both))
+        size = self.used()
+        raw = self._memory.read(self._at, size)
         m = self._map
-        changed = raw != self._both
-        self._both[:] = m.block.view[: len(self._both)] = raw
+        changed = raw != self._both[:size]
+        self._both[:size] = m.block.view[:size] = raw
         if changed and isinstance(m, Hash) and not sound(m):
             m.drop()
+
+
+class Entries(Whole):
+    """A copy of a hash table: entries that were never used are not copied."""
+
+    def __init__(self, memory: CopiedMemory, at: int, m: Hash) -> None:
+        """Prepare for a copy that is all zeros.
+
+        Args:
+            memory: the guest's memory.
+            at: guest address of the copy.
+            m: the table.
+        """
+        super().__init__(memory, at, m)
+        self._table = m
+
+    def used(self) -> int:
+        """Return the number of bytes up to the last entry that the guest's copy has ever used."""
+        table = self._table
+        order: Any = table.spec.order
+        raw = self._memory.read(self._at + 8 * FRESH, 8)
+        return table.entries + table.entry_size * min(int.from_bytes(raw, order), table.max_entries)
 
 
 class Records:
@@ -180,9 +208,13 @@ class MapCopy:
         """
         self._memory = memory
         self.at = memory.fresh(m.block.size)
-        self._copy = (
-            Records(memory, self.at, m) if isinstance(m, Ring) else Whole(memory, self.at, m)
-        )
+        self._copy: Records | Whole
+        if isinstance(m, Ring):
+            self._copy = Records(memory, self.at, m)
+        elif isinstance(m, Hash):
+            self._copy = Entries(memory, self.at, m)
+        else:
+            self._copy = Whole(memory, self.at, m)
         self.theirs = False
         m.copies.append(self.pull)
 

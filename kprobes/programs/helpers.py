@@ -230,6 +230,7 @@ _ALL: Final = (
     ),
     Helper(isa.MISSING, "missing", (), Ret.SCALAR, meanings.missing),
     Helper(208, "ktime_get_tai_ns", (), Ret.SCALAR, meanings.ktime),
+    Helper(meanings.WAKE, "wake", (), Ret.SCALAR, meanings.wake, bounds=(0, 0)),
     Helper(
         meanings.CALL_SLOT,
         "call_slot",

@@ -7,14 +7,14 @@ them; a kernel's processors take turns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from ..machine._views import GuestCodeView
 from . import framed
 from .copies import MapCopy
 from .guest import known
-from .maps import Map
+from .maps import Hash, Map
 from .program import Program
 from .writer import HEADER
 
@@ -150,12 +150,15 @@ class InGuest:
         reads: names of registers that must be in the detour's frame.
     """
 
-    def __init__(self, program: Program, view: GuestCodeView) -> None:
+    def __init__(
+        self, program: Program, view: GuestCodeView, printed: Callable[[str], None]
+    ) -> None:
         """Compile a program for the guest, and write code, maps and environment into guest memory.
 
         Args:
             program: the program.
             view: the machine's access to guest memory and code.
+            printed: called with an empty line where the program calls wake().
 
         Raises:
             Unsupported: the program cannot run there.
@@ -165,6 +168,7 @@ class InGuest:
         self.copies = list[MapCopy]()
         made = program.in_guest(view)
         self._view = view
+        self._printed = printed
         self._maps = program.code.maps
         guest = view.copies
         if not isinstance(guest, GuestMaps):
@@ -193,6 +197,8 @@ class InGuest:
                 yield guest.table
             elif kind == "uc_mem_read":
                 yield guest.ask
+            elif kind == "waker":
+                yield self._view.waker(self._woken)
             else:
                 yield 0
 
@@ -238,6 +244,17 @@ class InGuest:
         if self._view.there:
             raw = self._view.read(self.environment + COUNT, 8)
             self._runs = int.from_bytes(raw, self._view.arch.order.value)
+
+    def _woken(self) -> None:
+        """Call Python, as the program has asked for.
+
+        Hash tables are large: Python calls settle() of those that it looks at. All other maps are
+        copied before.
+        """
+        for m in self._maps:
+            if not isinstance(m, Hash):
+                m.settle()
+        self._printed("")
 
     def look(self) -> None:
         """Copy what programs in the guest have written to this program's maps into Python's maps.

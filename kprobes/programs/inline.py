@@ -19,7 +19,7 @@ from .keyed import COPIED, KeyedTable
 from .maps import EXIST, NOEXIST, Map, MapType, Ring
 from .maps._base import E2BIG, EAGAIN, EEXIST, EINVAL, ENOENT
 from .maps.hash import Hash
-from .meanings import CALL_SLOT, EITHER, MAY_LOOP, ROUNDS
+from .meanings import CALL_SLOT, EITHER, MAY_LOOP, ROUNDS, WAKE
 from .places import PlaceKind
 from .writer import IrWriter
 
@@ -101,6 +101,8 @@ class Inlined:
             return _may_loop(w)
         if number == CALL_SLOT and self._guest:
             return _call_slot(w)
+        if number == WAKE and w.module.target.asks:
+            return _wake(w)
         if HELPERS[number].formats and self._calls is not None and pc in self._calls:
             return _format(w, pc, self._calls[pc])
         place = w.module.places.at(pc, 1)
@@ -122,6 +124,17 @@ def _may_loop(w: IrWriter) -> str:
     left = w.emit(f"load i64, ptr {counter}")
     w.do(f"store i64 {w.emit(f'sub i64 {left}, 1')}, ptr {counter}")
     return w.emit(f"zext i1 {w.emit(f'icmp sgt i64 {left}, 0')} to i64")
+
+
+def _wake(w: IrWriter) -> str:
+    """Write a call of wake() in guest code: the guest stops, and the host calls Python.
+
+    Returns:
+        The result, 0.
+    """
+    support.need(w.module, "wake")
+    w.do(f"call void @wake(i64 {w.word(('uc_mem_read', 0))}, i64 {w.word(('waker', 0))})")
+    return "0"
 
 
 def _call_slot(w: IrWriter) -> str:

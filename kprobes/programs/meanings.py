@@ -57,6 +57,7 @@ DYNPTR_SIZE: Final = 0x4B50_000B
 DYNPTR_IS_NULL: Final = 0x4B50_000C
 DYNPTR_IS_RDONLY: Final = 0x4B50_000D
 DYNPTR_ADJUST: Final = 0x4B50_000E
+WAKE: Final = 0x4B50_000F
 #: how often may_loop() says yes in one run
 ROUNDS: Final = 1 << 23
 _U32: Final = (1 << 32) - 1
@@ -226,6 +227,15 @@ def call_slot(call: ProgramRun, *_: Any) -> int:
     itself. There it is how many calls are being followed, the same at a call's entry and at its
     return; SLOTS: there is no room for one more.
     """
+    return 0
+
+
+def wake(call: ProgramRun, *_: Any) -> int:
+    """Have Python look at what the program has left for it: print an empty line, and return 0.
+
+    In guest code it is the one helper of this kind: the guest stops only where it is called.
+    """
+    call.printed("")
     return 0
 
 

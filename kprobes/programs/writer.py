@@ -71,7 +71,8 @@ class CodeTarget:
         atomic: True where atomic operations are atomic; False: they are a load, a computation and a
             store.
         alone: True where the code calls nothing: all is put into one function.
-        asks: True where, with `alone`, there is a function that has the host read guest memory.
+        asks: True where, with `alone`, there is a function at which the guest stops: there the host
+            reads guest memory for the program, or calls Python.
     """
 
     bits: int = 64

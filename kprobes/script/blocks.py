@@ -108,9 +108,10 @@ class BlockWriter(ABC):
         asm.move(_CONTEXT, 1)
         if self._ticks:
             quiet = asm.label()
-            self.point(1, Area(VARIABLES, TICK))
-            asm.load(1, 1, 0, 8)
-            asm.jump_if_number("==", 1, 0, quiet)
+            if not self.storage.at_once:
+                self.point(1, Area(VARIABLES, TICK))
+                asm.load(1, 1, 0, 8)
+                asm.jump_if_number("==", 1, 0, quiet)
             self.wake()
             self.point(1, Area(VARIABLES, TICK))
             asm.load(1, 1, 1, 1)
@@ -667,13 +668,8 @@ class BlockWriter(ABC):
         self.asm.call("ringbuf_output")
 
     def wake(self) -> None:
-        """Have Python read the ring at once: the program prints a line by trace_printk, which calls
-        it.
-        """
-        text = self.storage.constant(b"wake\0")
-        self.point(1, text)
-        self.asm.set(2, 5)
-        self.asm.call("trace_printk")
+        """Have Python read the ring at once."""
+        self.asm.call("wake")
 
     # --- numbers: into r0
 

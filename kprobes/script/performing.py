@@ -174,6 +174,7 @@ class Performer:
         name = action.data["map"]
         if name in self._compiled.maps:
             table: Hash = self._compiled.maps[name]  # type: ignore[assignment]
+            table.settle()
             table.clear()
         else:
             view, size = self._scalar(name)
@@ -200,6 +201,7 @@ class Performer:
     @staticmethod
     def _zero_all(table: Any) -> None:
         """Zero all values of a map with keys, one of the programs' hash maps; the keys stay."""
+        table.settle()
         at = 0
         zero = bytes(table.value_size)
         while True:

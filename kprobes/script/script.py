@@ -459,6 +459,8 @@ class Script:
         Returns:
             The number that the program returns: what a test's block returns.
         """
+        for table in self._compiled.maps.values():
+            table.settle()
         result = program.engine(self._engine).run(b"", self._place, lambda text: self.poll())
         self.poll()
         return result

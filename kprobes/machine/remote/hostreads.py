@@ -1,9 +1,11 @@
-"""Reads of programs in a guest that only the host can make: of memory that may not be mapped.
+"""What programs in a guest ask the host for: reads of memory that may not be mapped, and calls of
+Python.
 
 Such a program calls a function of the library's with the address of four u64: where to read, where
-to put it, the number of bytes, and the result: 0, or not 0 where there is no such memory. The
-function has two copies: at the first one the guest stops, and the host reads; from the second one
-it returns.
+to put it, the number of bytes, and the result: 0, or not 0 where there is no such memory. With WAKE
+in the place of the number the first word says which of Python's functions is called. The library's
+function has two copies: at the first one the guest stops, and the host does what is asked; from the
+second one it returns.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from ...regs import Regs
 from .target import RemoteTarget
 
 MOST: Final = 1 << 16  #: bytes of one read
+WAKE: Final = 1 << 32  #: in the place of a size: Python is called. See kprobes/native/support.c
 
 
 class HostReads:
-    """Makes the reads that one machine's programs ask the host for."""
+    """Does what one machine's programs ask the host for."""
 
     def __init__(self, machine: Any, target: RemoteTarget) -> None:
         """Prepare; place() puts the function into the guest.
@@ -30,6 +33,8 @@ class HostReads:
         """
         self._machine = machine
         self._target = target
+        self._wakers: list[Callable[[], None]] = []
+        self._due = -1  # the number of the function that call_python() calls; -1: none
         self._at = -1  # address of the first copy; -1: there is none yet
         self._onward = -1  # of the second
 
@@ -52,8 +57,17 @@ class HostReads:
         self._onward = start + step
         return start, start + 2 * step
 
+    def waker(self, call: Callable[[], None]) -> int:
+        """Return the number by which programs have a function of Python's called.
+
+        Args:
+            call: the function.
+        """
+        self._wakers.append(call)
+        return len(self._wakers) - 1
+
     def stands(self, pc: int) -> bool:
-        """Return True where `pc` is the first copy of the function: a program asks for a read."""
+        """Return True where `pc` is the first copy of the function: a program asks the host."""
         return pc == self._at
 
     def answer(self, regs: Regs) -> int:
@@ -61,7 +75,8 @@ class HostReads:
         the guest goes on.
 
         The bytes are written to guest memory, with 0 as the result. Where memory is not mapped, or
-        more than 64 KiB are asked for, nothing is written.
+        more than 64 KiB are asked for, nothing is written. Where the program wants Python to be
+        called, that is left to call_python().
 
         Args:
             regs: registers at the function; the first argument is the address of the request.
@@ -71,9 +86,22 @@ class HostReads:
             block = regs.arg(0)
             raw = machine.read(block, 24)
             at, to, size = (int.from_bytes(raw[n : n + 8], order) for n in (0, 8, 16))
-            if size <= MOST:
+            if size == WAKE:
+                self._due = at
+            elif size <= MOST:
                 machine.write(to, machine.read(at, size))
                 machine.write(block + 24, bytes(8))
         except GuestFault:
             pass  # the result stays as it is: a fault
         return self._onward
+
+    def call_python(self) -> None:
+        """Call the function of Python's that the last answered request was for, if it was for one.
+
+        The guest stands where it goes on: the function may read it, and end the run. Whatever it
+        raises goes to the caller.
+        """
+        due = self._due
+        self._due = -1
+        if 0 <= due < len(self._wakers):  # a guest may write any number
+            self._wakers[due]()

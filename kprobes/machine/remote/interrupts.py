@@ -172,6 +172,7 @@ class RemoteInterrupts:
         while stop.kind == "signal" and self._threads.turn_to(detours.inside, self._system):
             if detours.asks(self._pc):  # serve the program's request, and step on
                 self._threads.move(detours.answer(self._threads.regs[self._threads.current]))
+                detours.answered()
             self._threads.flush()
             self._target.resume(step=True, thread=self._threads.name)
             stop = self._stopped_by(deadline)

@@ -482,12 +482,28 @@ class RunControl:
                 self._trap(pc)
         elif stop.code == SIGTRAP and self._detours.asks(pc):
             self._threads.move(self._detours.answer(self._regs))
+            try:
+                self._detours.answered()
+            except BaseException:
+                self._leave_detour()
+                raise
+            if self._stopping:
+                self._leave_detour()
         elif self._interrupts.arrives(stop):
             pass
         elif stop.code in FAULTS and not (stop.code == SIGTRAP and (stepping or slot)):
             self._fault(stop)
         elif stop.code not in (0, SIGTRAP, SIGSTOP):
             self._deliver(stop)
+
+    def _leave_detour(self) -> None:
+        """Let the current thread leave the code of a detour, in which Python has ended the run."""
+        thread = self._threads.name
+        while self.exit_status is None and self._detours.inside(self._regs.pc):
+            if self._detours.asks(self._regs.pc):  # what is called now is served, and may not raise
+                self._threads.move(self._detours.answer(self._regs))
+                self._detours.answered()
+            self.errand(thread, step=True)
 
     def _trap(self, pc: int) -> None:
         """Report to the core that the current thread has come to its breakpoint at `pc`.

@@ -34,8 +34,11 @@ class DetourHooks:
         inside: (address) -> True in code of the library's that detours lead through.
         going: () is called before the guest runs.
         ending: () is called before the program ends, where the stub reports that.
-        asks: (pc) -> True where a program asks the host to read memory.
-        answer: (registers) makes that read; returns the address where the guest goes on.
+        asks: (pc) -> True where a program asks the host for something.
+        answer: (registers) makes the read that was asked for; returns the address where the guest
+            goes on.
+        answered: () is called when the guest has been sent there: calls Python where a program has
+            asked for that.
     """
 
     inside: Callable[[int], bool] = lambda pc: False
@@ -43,6 +46,7 @@ class DetourHooks:
     ending: Callable[[], None] = lambda: None
     asks: Callable[[int], bool] = lambda pc: False
     answer: Callable[[Regs], int] = lambda regs: regs.pc
+    answered: Callable[[], None] = lambda: None
 
 
 class MapCopies(Protocol):
@@ -64,7 +68,7 @@ class RemoteView:
         reads: whether programs may read memory.
         copies: the maps that the guest has copies of, set by the compiler; None: it has none.
         code: (start, end) of functions that asked() has put into the guest.
-        asking: (asks, answer) as of DetourHooks.
+        asking: (asks, answer, answered) as of DetourHooks.
         read: (address, size) -> guest memory, the machine's method.
         write: (address, bytes) writes it, the machine's method.
         alloc: (size) -> address of new memory, the machine's method.
@@ -91,7 +95,7 @@ class RemoteView:
             spans: () -> (start, end) of all that is certainly mapped.
             kernel: the guest is a whole machine.
             several: () -> True while there are several threads, or CPUs.
-            asking: serves reads of programs.
+            asking: serves requests of programs.
         """
         self.arch = machine.arch
         self.saving = saving
@@ -102,7 +106,7 @@ class RemoteView:
         self._spans = spans
         self._several = several
         self._asking = asking
-        self.asking = asking.stands, asking.answer
+        self.asking = asking.stands, asking.answer, self._answered
         self.read = machine.read
         self.write = machine.write
         self.alloc = machine.alloc
@@ -146,8 +150,7 @@ class RemoteView:
         return at
 
     def asked(self, function: bytes) -> int:
-        """Put a function into the guest by which programs have the host read memory for them
-        (hostreads.py).
+        """Put a function into the guest by which programs ask the host (hostreads.py).
 
         Args:
             function: machine code of a function that does nothing; the stub stops at it.
@@ -158,6 +161,25 @@ class RemoteView:
         start, end = self._asking.place(function, self.fresh)
         self.code.append((start, end))
         return start
+
+    def waker(self, call: Callable[[], None]) -> int:
+        """Return the number by which programs have a function of Python's called.
+
+        Args:
+            call: the function.
+        """
+        return self._asking.waker(call)
+
+    def _answered(self) -> None:
+        """Call Python where a program has asked for that.
+
+        HAZARD: Python reads the maps' copies, and the program goes on: it needs what Python has
+        written, also where it makes single steps.
+        """
+        try:
+            self._asking.call_python()
+        finally:
+            self.push()
 
     @property
     def several(self) -> bool:

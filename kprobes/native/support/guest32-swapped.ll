@@ -47,6 +47,21 @@ define internal void @copy(ptr %0, ptr %1, i64 %2) #0 {
   ret void
 }
 
+define internal void @wake(i64 %0, i64 %1) #0 {
+  %3 = alloca %struct.question, align 8
+  store i64 %1, ptr %3, align 8
+  %4 = getelementptr inbounds nuw i8, ptr %3, i32 8
+  store i64 0, ptr %4, align 8
+  %5 = getelementptr inbounds nuw i8, ptr %3, i32 16
+  store i64 4294967296, ptr %5, align 8
+  %6 = getelementptr inbounds nuw i8, ptr %3, i32 24
+  store i64 0, ptr %6, align 8
+  %7 = trunc i64 %0 to i32
+  %8 = inttoptr i32 %7 to ptr
+  call void %8(ptr %3)
+  ret void
+}
+
 define internal i64 @read(ptr %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5) #0 {
   %7 = alloca %struct.question, align 8
   %8 = trunc i64 %3 to i32

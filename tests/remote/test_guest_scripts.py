@@ -1,0 +1,91 @@
+"""Scripts in a process under QEMU: their programs are the guest's own code, which stops only where a script speaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from arch_rows import SAVINGS
+from click.testing import CliRunner
+from qemu import qemu_for, start
+
+from kprobes import Kprobes
+from kprobes.cli import main
+
+pytest.importorskip("llvmlite")
+FUNCTION = "test_crc"
+SEEDS = (0, 3, 5, 77, 3, 77)
+
+
+def in_guest(m: Any) -> bool:
+    """True where programs run in the guest at the probed function."""
+    return m.arch.name in SAVINGS and not m.symbols[FUNCTION].mode
+
+
+def ran(m: Any, k: Kprobes, text: str, engine: str | None) -> tuple[str, str]:
+    """What a script prints about some calls; why its programs stop the guest, "" where they do not."""
+    with k.script(text, engine=engine) as s:
+        results = [m.call(FUNCTION, seed) for seed in SEEDS]
+        probe, = (probe for one in s.attachments for probe in one)
+        why, = s.attachments[0].why_python.values()
+        assert bool(why) != probe.optimized, why
+    return f"{results}\n{s.output}", why
+
+
+SPEAKING = f"""
+    kprobe:{FUNCTION} {{
+        @calls[(uint32)arg0] = count(); @sums["all"] = sum((uint32)arg0);
+        if ((uint32)arg0 == 5) {{ printf("%d: %d\\n", (uint32)arg0, @calls[3]); clear(@calls); }}
+        @after[(uint32)arg0, func] = max((uint32)arg0 + 1);
+    }}"""
+
+
+def test_a_script_stops_the_guest_only_where_it_speaks(m: Any) -> None:
+    """What it has counted by then is there, and what Python has cleared is gone as the program goes on."""
+    if m.guest_view is None:
+        pytest.skip("Python reads what scripts say now and then, where programs are not the guest's code")
+    with Kprobes(m) as k:
+        stops, _ = ran(m, k, SPEAKING, "interpreter")
+        assert "\n5: 1\n" in stops and "@calls[0]" not in stops and "@calls[77]: 2" in stops
+        asked = []
+        answer = m.guest_view._asking.call_python
+        m.guest_view._asking.call_python = lambda: asked.append(answer())
+        inside, why = ran(m, k, SPEAKING, None)
+        assert inside == stops
+        assert (not why) == in_guest(m), why
+        assert len(asked) == (2 if in_guest(m) else 0)
+
+
+def test_the_command_says_what_runs_a_block(programs: Any) -> None:
+    qemu_for("x86_64-O2")
+    done = CliRunner().invoke(main, [
+        "script", str(programs("x86_64-O2")), "--qemu", "-q", "-v", "-e",
+        f"kprobe:{FUNCTION} {{ @[arg0] = count(); }} kretprobe:{FUNCTION} {{ @r = retval; }}"])
+    assert f"kprobe:{FUNCTION}: guest code\n" in done.stderr
+    assert f"kretprobe:{FUNCTION}: a remote guest's calls are followed" in done.stderr
+
+
+def test_exit_in_the_guest_ends_the_run(m: Any) -> None:
+    """The thread has left the library's code then, and the call can be made again."""
+    with Kprobes(m) as k:
+        plain = m.call(FUNCTION, 3)
+        with k.script(f"kprobe:{FUNCTION} {{ @n = count(); if ((uint32)arg0 == 5) {{ exit(4); }} @m = count(); }}") as s:
+            assert m.call(FUNCTION, 3) == plain
+            m.call(FUNCTION, 5)
+            assert s.ended and s.status == 4
+            assert not m._sites.inside(m.regs.pc)
+            assert (s.maps["n"], s.maps["m"]) == (2, 1)
+        assert m.call(FUNCTION, 3) == plain
+
+
+@pytest.mark.parametrize("stem", ["x86_64-O2", "mips32-O2"])
+def test_an_error_while_python_is_called_comes_out_of_the_run(stem: str, programs: Any) -> None:
+    with start(stem, programs) as m, Kprobes(m) as k:
+        with k.script(f"kprobe:{FUNCTION} {{ if (arg0 == 5) {{ print(arg0); }} @n = count(); }}") as s:
+            m.call(FUNCTION, 3)
+            s.poll = lambda: 1 // 0
+            with pytest.raises(ZeroDivisionError):
+                m.call(FUNCTION, 5)
+            assert not m._sites.inside(m.regs.pc)
+            del s.poll
+        assert s.maps["n"] == 2
