@@ -471,7 +471,7 @@ void commit(u64 data, u32 discard)
 
 /* ---- hash tables: see kprobes/programs/maps/hash.py ---- */
 
-#define WORDS 8 /* of a key, and of all values of an entry, at most */
+#define WORDS 8 /* of a key, and of all values of an entry, for which the code has no loop */
 #define NOWHERE (~(word)0)
 #define USED 1
 #define GOLDEN 0x9E3779B97F4A7C15
@@ -500,14 +500,28 @@ struct found {
 
 /*
  * A table's constants: words of a key, slots of the index less 1, bytes from the table to its
- * entries, bytes of an entry, and how many entries there are. A loop over words is UNROLLED: once
- * `words` is known, what is left of it is straight code.
+ * entries, bytes of an entry, and how many entries there are. A loop over the first words is
+ * UNROLLED: once `words` is known, what is left of it is straight code, and the loop over the other
+ * words is gone where there are none.
  */
 #define SHAPE u32 words, word mask, word entries, word entry_size, word most
 
 INSIDE struct entry *entry_of(u64 map, word number, word entries, word entry_size)
 {
     return POINTER(struct entry, (word)map + entries + number * entry_size);
+}
+
+/* Read a key of more than WORDS words, as table_find() wants it. */
+void table_key(u64 *to, const u8 *from, u64 words)
+{
+    for (u64 n = 0; n < words; n++)
+        to[n] = MAP64(((const struct unaligned *)from)[n].value);
+}
+
+INSIDE u64 hashed(u64 hash, u64 word)
+{
+    hash = (hash ^ word) * GOLDEN;
+    return hash ^ hash >> 29;
 }
 
 /*
@@ -524,10 +538,10 @@ SPECIAL u64 table_find(u64 map, const u64 *key, struct found *found, u64 seed, S
     word slot;
 
     UNROLLED for (u32 n = 0; n < WORDS; n++)
-        if (n < words) {
-            hash = (hash ^ key[n]) * GOLDEN;
-            hash ^= hash >> 29;
-        }
+        if (n < words)
+            hash = hashed(hash, key[n]);
+    for (u32 n = WORDS; n < words; n++)
+        hash = hashed(hash, key[n]);
     slot = (word)(hash >> 32) & mask;
     found->home = slot;
     do {
@@ -544,6 +558,8 @@ SPECIAL u64 table_find(u64 map, const u64 *key, struct found *found, u64 seed, S
             UNROLLED for (u32 n = 0; n < WORDS; n++)
                 if (n < words)
                     same &= MAP64(entry->words[n]) == key[n];
+            for (u32 n = WORDS; n < words && same; n++)
+                same = MAP64(entry->words[n]) == key[n];
             if (same) {
                 found->slot = slot;
                 found->number = number - 1;
@@ -587,6 +603,8 @@ SPECIAL u64 table_insert(u64 map, const u64 *key, const struct found *found, SHA
     UNROLLED for (u32 n = 0; n < 2 * WORDS; n++)
         if (sizeof(struct entry) + 8 * n < entry_size)
             entry->words[n] = n < words ? MAP64(key[n]) : 0;
+    for (u32 n = 2 * WORDS; sizeof(struct entry) + 8 * n < entry_size; n++)
+        entry->words[n] = n < words ? MAP64(key[n]) : 0;
     table->index[found->slot] = MAP32((u32)number + 1);
     table->count = MAP64(MAP64(table->count) + 1);
     KNOWN(entry);

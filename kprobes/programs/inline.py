@@ -192,7 +192,7 @@ def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
         m: the map.
 
     Returns:
-        None, with nothing written: the map is of another type, or its entries are too large.
+        None, with nothing written: the map is of another type, or its keys are too large.
     """
     if m.type in _ARRAYS:
         index, inside = _index(w, pc, m)
@@ -217,7 +217,7 @@ def _update(w: IrWriter, pc: int, m: Map) -> str | None:
         m: the map.
 
     Returns:
-        None, with nothing written: the map is of another type, or its entries are too large.
+        None, with nothing written: the map is of another type, or its keys are too large.
     """
     if m.type in _ARRAYS and m.value_size <= COPIED:
         return _update_array(w, pc, m)
@@ -233,7 +233,7 @@ def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
         m: the map.
 
     Returns:
-        The IR name of the result, 0 or ENOENT; None: the map is of another type, or its entries are
+        The IR name of the result, 0 or ENOENT; None: the map is of another type, or its keys are
         too large, and nothing is emitted.
     """
     if not isinstance(m, Hash) or not keyed.fits(m):
@@ -483,12 +483,18 @@ def _read(w: IrWriter, pc: int, function: str) -> str:
 def copy(w: IrWriter, to: str, source: str, size: int) -> None:
     """Emit IR for a copy of a known number of bytes, in pieces of up to 8 bytes.
 
+    More than COPIED bytes are copied by a loop.
+
     Args:
         w: writer of the IR of the current function.
         to: IR name of the pointer that they are written to.
         source: IR name of the pointer that they are read from; both must not overlap.
         size: how many bytes.
     """
+    if size > COPIED:
+        support.need(w.module, "copy")
+        w.do(f"call void @copy(ptr {to}, ptr {source}, i64 {size})")
+        return
     at = 0
     for width in (8, 4, 2, 1):
         while size - at >= width:

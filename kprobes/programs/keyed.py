@@ -11,7 +11,9 @@ from . import support
 from .maps.hash import SEED, Hash
 from .writer import IrWriter
 
-COPIED: Final = 64  # bytes of a key or value, at most; maps with larger ones are Python's
+COPIED: Final = 64  # bytes of a key or value that is copied without a loop, at most
+#: bytes of a key at most, which is copied to the stack; maps with larger ones are Python's
+LONGEST: Final = 1024
 _FOUND: Final = 24  # bytes of support.c's struct found, at most
 #: of support.c's functions, without their `table_`: what differs from use to use
 _PARAMETERS: Final = {
@@ -22,8 +24,10 @@ _PARAMETERS: Final = {
 
 
 def fits(m: object) -> bool:
-    """Return True for a hash table whose key, and values of all CPUs, have up to 64 bytes each."""
-    return isinstance(m, Hash) and m.key_size <= COPIED and m.stride * m.cpus <= COPIED
+    """Return True for a hash table whose keys this code can read: small ones, or whole words."""
+    if not isinstance(m, Hash):
+        return False
+    return m.key_size <= COPIED or (m.key_size % 8 == 0 and m.key_size <= LONGEST)
 
 
 class KeyedTable:
@@ -43,13 +47,17 @@ class KeyedTable:
         self._w = w
         self._m = m
         self._map = w.get(1)
-        words = self._words(w.address(pc, 2))
-        self._key = w.room(8 * len(words))
-        for n, word in enumerate(words):
+        self._count = -(-m.key_size // 8)
+        self._key = w.room(8 * self._count)
+        self._found = w.room(_FOUND)
+        pointer = w.address(pc, 2)
+        if m.key_size > COPIED:
+            support.need(w.module, "table_key")
+            w.do(f"call void @table_key(ptr {self._key}, ptr {pointer}, i64 {self._count})")
+            return
+        for n, word in enumerate(self._words(pointer)):
             at = w.emit(f"getelementptr i8, ptr {self._key}, i64 {8 * n}")
             w.do(f"store i64 {word}, ptr {at}")
-        self._found = w.room(_FOUND)
-        self._count = len(words)
 
     def _specialised(self, operation: str) -> str:
         """Return the name of an IR function that does an operation on tables of this shape.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from arch_rows import SAVINGS
 from click.testing import CliRunner
 from qemu import qemu_for, start
+from script.test_language import Maker
 
 from kprobes import Kprobes
 from kprobes.cli import main
@@ -30,6 +32,34 @@ def ran(m: Any, k: Kprobes, text: str, engine: str | None) -> tuple[str, str]:
         why, = s.attachments[0].why_python.values()
         assert bool(why) != probe.optimized, why
     return f"{results}\n{s.output}", why
+
+
+def test_generated_scripts_agree_with_the_interpreter(m: Any) -> None:
+    made = Maker(m.symbols[FUNCTION].address).script()
+    text = re.sub(r"\$v0 = \S+;", "$v0 = (int64)(uint32)arg0;", made).replace("begin", f"kprobe:{FUNCTION}", 1)
+    with Kprobes(m) as k:
+        stops, _ = ran(m, k, text, "interpreter")
+        assert "@r[" in stops
+        inside, why = ran(m, k, text, None)
+        assert inside == stops
+        assert (not why) == in_guest(m), why
+
+
+LARGE = f"""
+    kprobe:{FUNCTION} {{
+        @rows[(uint32)arg0 & 1] = hist((uint32)arg0); @lines[func, (uint32)arg0] = lhist((uint32)arg0, 0, 100, 5);
+        @texts[str(kaddr("{FUNCTION}") + 64 + ((uint32)arg0 & 4))] = sum((uint32)arg0);
+        @buffers[buf(kaddr("{FUNCTION}") + 64, 96), (uint32)arg0] = 1;
+    }}"""
+
+
+def test_keys_and_values_may_be_large(m: Any) -> None:
+    with Kprobes(m) as k:
+        stops, _ = ran(m, k, LARGE, "interpreter")
+        inside, why = ran(m, k, LARGE, None)
+        assert inside == stops
+        assert ", 77]:" in stops and "@texts[" in stops
+        assert (not why) == in_guest(m), why
 
 
 SPEAKING = f"""

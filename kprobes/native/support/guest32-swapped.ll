@@ -1,5 +1,6 @@
 %struct.question = type { i64, i64, i64, i64 }
 %struct.block = type { i64, i64, i64 }
+%struct.unaligned = type { i64 }
 declare i64 @llvm.bswap.i64(i64)
 declare i32 @llvm.bswap.i32(i32)
 declare i64 @llvm.fshl.i64(i64, i64, i64)
@@ -442,11 +443,29 @@ define internal void @commit(i64 %0, i32 %1) #0 {
   ret void
 }
 
+define internal void @table_key(ptr %0, ptr %1, i64 %2) #0 {
+  %4 = icmp eq i64 %2, 0
+  br i1 %4, label %14, label %5
+5:
+  %6 = phi i64 [ %12, %5 ], [ 0, %3 ]
+  %7 = trunc i64 %6 to i32
+  %8 = getelementptr inbounds nuw %struct.unaligned, ptr %1, i32 %7
+  %9 = load i64, ptr %8, align 1
+  %10 = call i64 @llvm.bswap.i64(i64 %9)
+  %11 = getelementptr inbounds nuw i64, ptr %0, i32 %7
+  store i64 %10, ptr %11, align 8
+  %12 = add nuw i64 %6, 1
+  %13 = icmp ult i64 %12, %2
+  br i1 %13, label %5, label %14
+14:
+  ret void
+}
+
 define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, i32 %6, i32 %7, i32 %8) #1 {
   %10 = icmp eq i32 %4, 0
   %11 = lshr i64 %3, 32
   %12 = trunc nuw i64 %11 to i32
-  br i1 %10, label %91, label %13
+  br i1 %10, label %82, label %13
 13:
   %14 = load i64, ptr %1, align 8
   %15 = xor i64 %14, %3
@@ -456,7 +475,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %19 = icmp eq i32 %4, 1
   %20 = lshr i64 %18, 32
   %21 = trunc nuw i64 %20 to i32
-  br i1 %19, label %91, label %22
+  br i1 %19, label %82, label %22
 22:
   %23 = getelementptr inbounds nuw i8, ptr %1, i32 8
   %24 = load i64, ptr %23, align 8
@@ -467,7 +486,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %29 = icmp ugt i32 %4, 2
   %30 = lshr i64 %28, 32
   %31 = trunc nuw i64 %30 to i32
-  br i1 %29, label %32, label %91
+  br i1 %29, label %32, label %82
 32:
   %33 = getelementptr inbounds nuw i8, ptr %1, i32 16
   %34 = load i64, ptr %33, align 8
@@ -478,7 +497,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %39 = icmp eq i32 %4, 3
   %40 = lshr i64 %38, 32
   %41 = trunc nuw i64 %40 to i32
-  br i1 %39, label %91, label %42
+  br i1 %39, label %82, label %42
 42:
   %43 = getelementptr inbounds nuw i8, ptr %1, i32 24
   %44 = load i64, ptr %43, align 8
@@ -489,7 +508,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %49 = icmp ugt i32 %4, 4
   %50 = lshr i64 %48, 32
   %51 = trunc nuw i64 %50 to i32
-  br i1 %49, label %52, label %91
+  br i1 %49, label %52, label %82
 52:
   %53 = getelementptr inbounds nuw i8, ptr %1, i32 32
   %54 = load i64, ptr %53, align 8
@@ -500,7 +519,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %59 = icmp eq i32 %4, 5
   %60 = lshr i64 %58, 32
   %61 = trunc nuw i64 %60 to i32
-  br i1 %59, label %91, label %62
+  br i1 %59, label %82, label %62
 62:
   %63 = getelementptr inbounds nuw i8, ptr %1, i32 40
   %64 = load i64, ptr %63, align 8
@@ -511,7 +530,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %69 = icmp ugt i32 %4, 6
   %70 = lshr i64 %68, 32
   %71 = trunc nuw i64 %70 to i32
-  br i1 %69, label %72, label %91
+  br i1 %69, label %72, label %82
 72:
   %73 = getelementptr inbounds nuw i8, ptr %1, i32 48
   %74 = load i64, ptr %73, align 8
@@ -522,166 +541,211 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %79 = icmp eq i32 %4, 7
   %80 = lshr i64 %78, 32
   %81 = trunc nuw i64 %80 to i32
-  br i1 %79, label %91, label %82
+  br i1 %79, label %82, label %91
 82:
-  %83 = getelementptr inbounds nuw i8, ptr %1, i32 56
-  %84 = load i64, ptr %83, align 8
-  %85 = xor i64 %84, %78
-  %86 = mul i64 %85, -7046029254386353131
-  %87 = lshr i64 %86, 61
-  %88 = lshr i64 %86, 32
-  %89 = xor i64 %87, %88
-  %90 = trunc nuw i64 %89 to i32
-  br label %91
+  %83 = phi i1 [ true, %72 ], [ true, %62 ], [ false, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ false, %32 ], [ false, %52 ]
+  %84 = phi i1 [ true, %72 ], [ true, %62 ], [ true, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ false, %32 ], [ true, %52 ]
+  %85 = phi i1 [ true, %72 ], [ true, %62 ], [ true, %42 ], [ true, %22 ], [ false, %13 ], [ false, %9 ], [ true, %32 ], [ true, %52 ]
+  %86 = phi i1 [ true, %72 ], [ true, %62 ], [ true, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ true, %32 ], [ true, %52 ]
+  %87 = phi i1 [ true, %72 ], [ true, %62 ], [ false, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ false, %32 ], [ true, %52 ]
+  %88 = phi i1 [ true, %72 ], [ false, %62 ], [ false, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ false, %32 ], [ false, %52 ]
+  %89 = phi i32 [ %81, %72 ], [ %71, %62 ], [ %51, %42 ], [ %31, %22 ], [ %21, %13 ], [ %12, %9 ], [ %41, %32 ], [ %61, %52 ]
+  %90 = trunc i64 %0 to i32
+  br label %116
 91:
-  %92 = phi i1 [ true, %82 ], [ false, %72 ], [ false, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ false, %42 ], [ false, %62 ]
-  %93 = phi i1 [ true, %82 ], [ true, %72 ], [ false, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ false, %42 ], [ true, %62 ]
-  %94 = phi i1 [ true, %82 ], [ true, %72 ], [ true, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ true, %42 ], [ true, %62 ]
-  %95 = phi i1 [ true, %82 ], [ true, %72 ], [ true, %52 ], [ true, %32 ], [ false, %9 ], [ false, %13 ], [ true, %22 ], [ true, %42 ], [ true, %62 ]
-  %96 = phi i1 [ true, %82 ], [ true, %72 ], [ true, %52 ], [ true, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ true, %42 ], [ true, %62 ]
-  %97 = phi i1 [ true, %82 ], [ true, %72 ], [ true, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ false, %42 ], [ true, %62 ]
-  %98 = phi i1 [ true, %82 ], [ true, %72 ], [ false, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ false, %42 ], [ false, %62 ]
-  %99 = phi i32 [ %90, %82 ], [ %81, %72 ], [ %61, %52 ], [ %41, %32 ], [ %12, %9 ], [ %21, %13 ], [ %31, %22 ], [ %51, %42 ], [ %71, %62 ]
-  %100 = trunc i64 %0 to i32
-  %101 = inttoptr i32 %100 to ptr
-  %102 = and i32 %5, %99
-  %103 = getelementptr inbounds nuw i8, ptr %2, i32 4
-  store i32 %102, ptr %103, align 4
-  %104 = getelementptr inbounds nuw i8, ptr %101, i32 64
-  %105 = add i32 %6, %100
-  %106 = getelementptr inbounds nuw i8, ptr %1, i32 8
-  %107 = getelementptr inbounds nuw i8, ptr %1, i32 16
-  %108 = getelementptr inbounds nuw i8, ptr %1, i32 24
-  %109 = getelementptr inbounds nuw i8, ptr %1, i32 32
-  %110 = getelementptr inbounds nuw i8, ptr %1, i32 40
-  %111 = getelementptr inbounds nuw i8, ptr %1, i32 48
-  %112 = getelementptr inbounds nuw i8, ptr %1, i32 56
-  br label %113
+  %92 = getelementptr inbounds nuw i8, ptr %1, i32 56
+  %93 = load i64, ptr %92, align 8
+  %94 = xor i64 %93, %78
+  %95 = mul i64 %94, -7046029254386353131
+  %96 = lshr i64 %95, 29
+  %97 = xor i64 %96, %95
+  %98 = trunc i64 %0 to i32
+  %99 = icmp ugt i32 %4, 8
+  %100 = lshr i64 %97, 32
+  %101 = trunc nuw i64 %100 to i32
+  br i1 %99, label %102, label %116
+102:
+  %103 = phi i64 [ %110, %102 ], [ %97, %91 ]
+  %104 = phi i32 [ %111, %102 ], [ 8, %91 ]
+  %105 = getelementptr inbounds nuw i64, ptr %1, i32 %104
+  %106 = load i64, ptr %105, align 8
+  %107 = xor i64 %106, %103
+  %108 = mul i64 %107, -7046029254386353131
+  %109 = lshr i64 %108, 29
+  %110 = xor i64 %109, %108
+  %111 = add nuw i32 %104, 1
+  %112 = icmp eq i32 %111, %4
+  br i1 %112, label %113, label %102
 113:
-  %114 = phi i32 [ %102, %91 ], [ %205, %203 ]
-  %115 = getelementptr inbounds nuw i32, ptr %104, i32 %114
-  %116 = load i32, ptr %115, align 4
-  %117 = icmp eq i32 %116, 0
-  br i1 %117, label %118, label %119
-118:
-  store i32 %114, ptr %2, align 4
-  br label %208
-119:
-  %120 = call i32 @llvm.bswap.i32(i32 %116)
-  %121 = add i32 %120, -1
-  %122 = icmp ult i32 %121, %8
-  br i1 %122, label %123, label %203
-123:
-  %124 = mul i32 %121, %7
-  %125 = add i32 %105, %124
-  %126 = inttoptr i32 %125 to ptr
-  br i1 %10, label %134, label %127
-127:
-  %128 = getelementptr inbounds nuw i8, ptr %126, i32 8
-  %129 = load i64, ptr %128, align 8
-  %130 = call i64 @llvm.bswap.i64(i64 %129)
-  %131 = load i64, ptr %1, align 8
-  %132 = icmp eq i64 %130, %131
-  %133 = zext i1 %132 to i32
-  br label %134
-134:
-  %135 = phi i32 [ %133, %127 ], [ 1, %123 ]
-  br i1 %95, label %136, label %143
-136:
-  %137 = getelementptr inbounds nuw i8, ptr %126, i32 16
-  %138 = load i64, ptr %137, align 8
-  %139 = call i64 @llvm.bswap.i64(i64 %138)
-  %140 = load i64, ptr %106, align 8
-  %141 = icmp eq i64 %139, %140
-  %142 = select i1 %141, i32 %135, i32 0
-  br label %143
-143:
-  %144 = phi i32 [ %142, %136 ], [ %135, %134 ]
-  br i1 %96, label %145, label %152
+  %114 = lshr i64 %110, 32
+  %115 = trunc nuw i64 %114 to i32
+  br label %116
+116:
+  %117 = phi i1 [ false, %91 ], [ true, %113 ], [ false, %82 ]
+  %118 = phi i32 [ %98, %91 ], [ %98, %113 ], [ %90, %82 ]
+  %119 = phi i1 [ true, %91 ], [ true, %113 ], [ %88, %82 ]
+  %120 = phi i1 [ true, %91 ], [ true, %113 ], [ %87, %82 ]
+  %121 = phi i1 [ true, %91 ], [ true, %113 ], [ %86, %82 ]
+  %122 = phi i1 [ true, %91 ], [ true, %113 ], [ %85, %82 ]
+  %123 = phi i1 [ true, %91 ], [ true, %113 ], [ %84, %82 ]
+  %124 = phi i1 [ true, %91 ], [ true, %113 ], [ %83, %82 ]
+  %125 = phi i1 [ true, %91 ], [ true, %113 ], [ false, %82 ]
+  %126 = phi i32 [ %101, %91 ], [ %115, %113 ], [ %89, %82 ]
+  %127 = inttoptr i32 %118 to ptr
+  %128 = and i32 %126, %5
+  %129 = getelementptr inbounds nuw i8, ptr %2, i32 4
+  store i32 %128, ptr %129, align 4
+  %130 = getelementptr inbounds nuw i8, ptr %127, i32 64
+  %131 = add i32 %6, %118
+  %132 = getelementptr inbounds nuw i8, ptr %1, i32 8
+  %133 = getelementptr inbounds nuw i8, ptr %1, i32 16
+  %134 = getelementptr inbounds nuw i8, ptr %1, i32 24
+  %135 = getelementptr inbounds nuw i8, ptr %1, i32 32
+  %136 = getelementptr inbounds nuw i8, ptr %1, i32 40
+  %137 = getelementptr inbounds nuw i8, ptr %1, i32 48
+  %138 = getelementptr inbounds nuw i8, ptr %1, i32 56
+  br label %139
+139:
+  %140 = phi i32 [ %128, %116 ], [ %245, %243 ]
+  %141 = getelementptr inbounds nuw i32, ptr %130, i32 %140
+  %142 = load i32, ptr %141, align 4
+  %143 = icmp eq i32 %142, 0
+  br i1 %143, label %144, label %145
+144:
+  store i32 %140, ptr %2, align 4
+  br label %248
 145:
-  %146 = getelementptr inbounds nuw i8, ptr %126, i32 24
-  %147 = load i64, ptr %146, align 8
-  %148 = call i64 @llvm.bswap.i64(i64 %147)
-  %149 = load i64, ptr %107, align 8
-  %150 = icmp eq i64 %148, %149
-  %151 = select i1 %150, i32 %144, i32 0
-  br label %152
-152:
-  %153 = phi i32 [ %151, %145 ], [ %144, %143 ]
-  br i1 %94, label %154, label %161
+  %146 = call i32 @llvm.bswap.i32(i32 %142)
+  %147 = add i32 %146, -1
+  %148 = icmp ult i32 %147, %8
+  br i1 %148, label %149, label %243
+149:
+  %150 = mul i32 %147, %7
+  %151 = add i32 %131, %150
+  %152 = inttoptr i32 %151 to ptr
+  %153 = getelementptr inbounds nuw i8, ptr %152, i32 8
+  br i1 %10, label %160, label %154
 154:
-  %155 = getelementptr inbounds nuw i8, ptr %126, i32 32
-  %156 = load i64, ptr %155, align 8
-  %157 = call i64 @llvm.bswap.i64(i64 %156)
-  %158 = load i64, ptr %108, align 8
-  %159 = icmp eq i64 %157, %158
-  %160 = select i1 %159, i32 %153, i32 0
-  br label %161
-161:
-  %162 = phi i32 [ %160, %154 ], [ %153, %152 ]
-  br i1 %97, label %163, label %170
-163:
-  %164 = getelementptr inbounds nuw i8, ptr %126, i32 40
-  %165 = load i64, ptr %164, align 8
-  %166 = call i64 @llvm.bswap.i64(i64 %165)
-  %167 = load i64, ptr %109, align 8
-  %168 = icmp eq i64 %166, %167
-  %169 = select i1 %168, i32 %162, i32 0
-  br label %170
-170:
-  %171 = phi i32 [ %169, %163 ], [ %162, %161 ]
-  br i1 %93, label %172, label %179
-172:
-  %173 = getelementptr inbounds nuw i8, ptr %126, i32 48
-  %174 = load i64, ptr %173, align 8
-  %175 = call i64 @llvm.bswap.i64(i64 %174)
-  %176 = load i64, ptr %110, align 8
-  %177 = icmp eq i64 %175, %176
-  %178 = select i1 %177, i32 %171, i32 0
-  br label %179
-179:
-  %180 = phi i32 [ %178, %172 ], [ %171, %170 ]
-  br i1 %98, label %181, label %188
-181:
-  %182 = getelementptr inbounds nuw i8, ptr %126, i32 56
-  %183 = load i64, ptr %182, align 8
-  %184 = call i64 @llvm.bswap.i64(i64 %183)
-  %185 = load i64, ptr %111, align 8
-  %186 = icmp eq i64 %184, %185
-  %187 = select i1 %186, i32 %180, i32 0
-  br label %188
-188:
-  %189 = phi i32 [ %187, %181 ], [ %180, %179 ]
-  br i1 %92, label %190, label %198
-190:
-  %191 = getelementptr inbounds nuw i8, ptr %126, i32 64
-  %192 = load i64, ptr %191, align 8
-  %193 = call i64 @llvm.bswap.i64(i64 %192)
-  %194 = load i64, ptr %112, align 8
-  %195 = icmp ne i64 %193, %194
-  %196 = icmp eq i32 %189, 0
-  %197 = select i1 %195, i1 true, i1 %196
-  br i1 %197, label %203, label %200
+  %155 = load i64, ptr %153, align 8
+  %156 = call i64 @llvm.bswap.i64(i64 %155)
+  %157 = load i64, ptr %1, align 8
+  %158 = icmp eq i64 %156, %157
+  %159 = zext i1 %158 to i32
+  br label %160
+160:
+  %161 = phi i32 [ %159, %154 ], [ 1, %149 ]
+  br i1 %122, label %162, label %169
+162:
+  %163 = getelementptr inbounds nuw i8, ptr %152, i32 16
+  %164 = load i64, ptr %163, align 8
+  %165 = call i64 @llvm.bswap.i64(i64 %164)
+  %166 = load i64, ptr %132, align 8
+  %167 = icmp eq i64 %165, %166
+  %168 = select i1 %167, i32 %161, i32 0
+  br label %169
+169:
+  %170 = phi i32 [ %168, %162 ], [ %161, %160 ]
+  br i1 %121, label %171, label %178
+171:
+  %172 = getelementptr inbounds nuw i8, ptr %152, i32 24
+  %173 = load i64, ptr %172, align 8
+  %174 = call i64 @llvm.bswap.i64(i64 %173)
+  %175 = load i64, ptr %133, align 8
+  %176 = icmp eq i64 %174, %175
+  %177 = select i1 %176, i32 %170, i32 0
+  br label %178
+178:
+  %179 = phi i32 [ %177, %171 ], [ %170, %169 ]
+  br i1 %123, label %180, label %187
+180:
+  %181 = getelementptr inbounds nuw i8, ptr %152, i32 32
+  %182 = load i64, ptr %181, align 8
+  %183 = call i64 @llvm.bswap.i64(i64 %182)
+  %184 = load i64, ptr %134, align 8
+  %185 = icmp eq i64 %183, %184
+  %186 = select i1 %185, i32 %179, i32 0
+  br label %187
+187:
+  %188 = phi i32 [ %186, %180 ], [ %179, %178 ]
+  br i1 %120, label %189, label %196
+189:
+  %190 = getelementptr inbounds nuw i8, ptr %152, i32 40
+  %191 = load i64, ptr %190, align 8
+  %192 = call i64 @llvm.bswap.i64(i64 %191)
+  %193 = load i64, ptr %135, align 8
+  %194 = icmp eq i64 %192, %193
+  %195 = select i1 %194, i32 %188, i32 0
+  br label %196
+196:
+  %197 = phi i32 [ %195, %189 ], [ %188, %187 ]
+  br i1 %124, label %198, label %205
 198:
-  %199 = icmp eq i32 %189, 0
-  br i1 %199, label %203, label %200
-200:
-  store i32 %114, ptr %2, align 4
-  %201 = getelementptr inbounds nuw i8, ptr %2, i32 8
-  store i32 %121, ptr %201, align 4
-  %202 = zext i32 %125 to i64
-  br label %208
-203:
-  %204 = add i32 %114, 1
-  %205 = and i32 %204, %5
-  %206 = icmp eq i32 %205, %102
-  br i1 %206, label %207, label %113
+  %199 = getelementptr inbounds nuw i8, ptr %152, i32 48
+  %200 = load i64, ptr %199, align 8
+  %201 = call i64 @llvm.bswap.i64(i64 %200)
+  %202 = load i64, ptr %136, align 8
+  %203 = icmp eq i64 %201, %202
+  %204 = select i1 %203, i32 %197, i32 0
+  br label %205
+205:
+  %206 = phi i32 [ %204, %198 ], [ %197, %196 ]
+  br i1 %119, label %207, label %214
 207:
+  %208 = getelementptr inbounds nuw i8, ptr %152, i32 56
+  %209 = load i64, ptr %208, align 8
+  %210 = call i64 @llvm.bswap.i64(i64 %209)
+  %211 = load i64, ptr %137, align 8
+  %212 = icmp eq i64 %210, %211
+  %213 = select i1 %212, i32 %206, i32 0
+  br label %214
+214:
+  %215 = phi i32 [ %213, %207 ], [ %206, %205 ]
+  br i1 %125, label %216, label %223
+216:
+  %217 = getelementptr inbounds nuw i8, ptr %152, i32 64
+  %218 = load i64, ptr %217, align 8
+  %219 = call i64 @llvm.bswap.i64(i64 %218)
+  %220 = load i64, ptr %138, align 8
+  %221 = icmp eq i64 %219, %220
+  %222 = select i1 %221, i32 %215, i32 0
+  br label %223
+223:
+  %224 = phi i32 [ %222, %216 ], [ %215, %214 ]
+  %225 = icmp ne i32 %224, 0
+  %226 = select i1 %117, i1 %225, i1 false
+  br i1 %226, label %227, label %238
+227:
+  %228 = phi i32 [ %235, %227 ], [ 8, %223 ]
+  %229 = getelementptr inbounds nuw i64, ptr %153, i32 %228
+  %230 = load i64, ptr %229, align 8
+  %231 = call i64 @llvm.bswap.i64(i64 %230)
+  %232 = getelementptr inbounds nuw i64, ptr %1, i32 %228
+  %233 = load i64, ptr %232, align 8
+  %234 = icmp eq i64 %231, %233
+  %235 = add nuw i32 %228, 1
+  %236 = icmp ult i32 %235, %4
+  %237 = select i1 %236, i1 %234, i1 false
+  br i1 %237, label %227, label %238
+238:
+  %239 = phi i1 [ %225, %223 ], [ %234, %227 ]
+  br i1 %239, label %240, label %243
+240:
+  store i32 %140, ptr %2, align 4
+  %241 = getelementptr inbounds nuw i8, ptr %2, i32 8
+  store i32 %147, ptr %241, align 4
+  %242 = zext i32 %151 to i64
+  br label %248
+243:
+  %244 = add i32 %140, 1
+  %245 = and i32 %244, %5
+  %246 = icmp eq i32 %245, %128
+  br i1 %246, label %247, label %139
+247:
   store i32 -1, ptr %2, align 4
-  br label %208
-208:
-  %209 = phi i64 [ %202, %200 ], [ 0, %207 ], [ 0, %118 ]
-  ret i64 %209
+  br label %248
+248:
+  %249 = phi i64 [ %242, %240 ], [ 0, %247 ], [ 0, %144 ]
+  ret i64 %249
 }
 
 define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5, i32 %6, i32 %7) #1 {
@@ -692,7 +756,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5
   %13 = call i64 @llvm.bswap.i64(i64 %12)
   %14 = load i32, ptr %2, align 4
   %15 = icmp eq i32 %14, -1
-  br i1 %15, label %267, label %16
+  br i1 %15, label %284, label %16
 16:
   %17 = icmp eq i64 %12, 0
   br i1 %17, label %33, label %18
@@ -700,7 +764,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5
   %19 = add i64 %13, -1
   %20 = zext i32 %7 to i64
   %21 = icmp ult i64 %19, %20
-  br i1 %21, label %22, label %267
+  br i1 %21, label %22, label %284
 22:
   %23 = trunc nuw i64 %13 to i32
   %24 = add i32 %23, -1
@@ -720,7 +784,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5
   %36 = call i64 @llvm.bswap.i64(i64 %35)
   %37 = zext i32 %7 to i64
   %38 = icmp ult i64 %36, %37
-  br i1 %38, label %39, label %267
+  br i1 %38, label %39, label %284
 39:
   %40 = trunc nuw i64 %36 to i32
   %41 = add i32 %5, %9
@@ -743,316 +807,338 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5
   store i32 16777216, ptr %54, align 4
   %55 = getelementptr inbounds nuw i8, ptr %49, i32 8
   %56 = icmp ugt i32 %6, 8
-  br i1 %56, label %57, label %256
+  br i1 %56, label %61, label %273
 57:
-  %58 = icmp eq i32 %3, 0
-  br i1 %58, label %63, label %59
-59:
-  %60 = load i64, ptr %1, align 8
-  %61 = call i64 @llvm.bswap.i64(i64 %60)
-  store i64 %61, ptr %55, align 8
-  %62 = icmp ugt i32 %6, 16
-  br i1 %62, label %65, label %256
+  %58 = add i32 %6, -137
+  %59 = lshr i32 %58, 3
+  %60 = add nuw nsw i32 %59, 16
+  br label %261
+61:
+  %62 = icmp eq i32 %3, 0
+  br i1 %62, label %67, label %63
 63:
-  store i64 0, ptr %55, align 8
-  %64 = icmp ugt i32 %6, 16
-  br i1 %64, label %75, label %256
-65:
-  %66 = icmp eq i32 %3, 1
-  br i1 %66, label %71, label %67
+  %64 = load i64, ptr %1, align 8
+  %65 = call i64 @llvm.bswap.i64(i64 %64)
+  store i64 %65, ptr %55, align 8
+  %66 = icmp ugt i32 %6, 16
+  br i1 %66, label %69, label %273
 67:
-  %68 = getelementptr inbounds nuw i8, ptr %1, i32 8
-  %69 = load i64, ptr %68, align 8
-  %70 = call i64 @llvm.bswap.i64(i64 %69)
-  br label %71
+  store i64 0, ptr %55, align 8
+  %68 = icmp ugt i32 %6, 16
+  br i1 %68, label %79, label %273
+69:
+  %70 = icmp eq i32 %3, 1
+  br i1 %70, label %75, label %71
 71:
-  %72 = phi i64 [ %70, %67 ], [ 0, %65 ]
-  %73 = getelementptr inbounds nuw i8, ptr %49, i32 16
-  store i64 %72, ptr %73, align 8
-  %74 = icmp ugt i32 %6, 24
-  br i1 %74, label %78, label %256
+  %72 = getelementptr inbounds nuw i8, ptr %1, i32 8
+  %73 = load i64, ptr %72, align 8
+  %74 = call i64 @llvm.bswap.i64(i64 %73)
+  br label %75
 75:
-  %76 = getelementptr inbounds nuw i8, ptr %49, i32 16
-  store i64 0, ptr %76, align 8
-  %77 = icmp ugt i32 %6, 24
-  br i1 %77, label %88, label %256
-78:
-  %79 = icmp ugt i32 %3, 2
-  br i1 %79, label %80, label %84
-80:
-  %81 = getelementptr inbounds nuw i8, ptr %1, i32 16
-  %82 = load i64, ptr %81, align 8
-  %83 = call i64 @llvm.bswap.i64(i64 %82)
-  br label %84
+  %76 = phi i64 [ %74, %71 ], [ 0, %69 ]
+  %77 = getelementptr inbounds nuw i8, ptr %49, i32 16
+  store i64 %76, ptr %77, align 8
+  %78 = icmp ugt i32 %6, 24
+  br i1 %78, label %82, label %273
+79:
+  %80 = getelementptr inbounds nuw i8, ptr %49, i32 16
+  store i64 0, ptr %80, align 8
+  %81 = icmp ugt i32 %6, 24
+  br i1 %81, label %92, label %273
+82:
+  %83 = icmp ugt i32 %3, 2
+  br i1 %83, label %84, label %88
 84:
-  %85 = phi i64 [ %83, %80 ], [ 0, %78 ]
-  %86 = getelementptr inbounds nuw i8, ptr %49, i32 24
-  store i64 %85, ptr %86, align 8
-  %87 = icmp ugt i32 %6, 32
-  br i1 %87, label %91, label %256
+  %85 = getelementptr inbounds nuw i8, ptr %1, i32 16
+  %86 = load i64, ptr %85, align 8
+  %87 = call i64 @llvm.bswap.i64(i64 %86)
+  br label %88
 88:
-  %89 = getelementptr inbounds nuw i8, ptr %49, i32 24
-  store i64 0, ptr %89, align 8
-  %90 = icmp ugt i32 %6, 32
-  br i1 %90, label %101, label %256
-91:
-  %92 = icmp ugt i32 %3, 3
-  br i1 %92, label %93, label %97
-93:
-  %94 = getelementptr inbounds nuw i8, ptr %1, i32 24
-  %95 = load i64, ptr %94, align 8
-  %96 = call i64 @llvm.bswap.i64(i64 %95)
-  br label %97
+  %89 = phi i64 [ %87, %84 ], [ 0, %82 ]
+  %90 = getelementptr inbounds nuw i8, ptr %49, i32 24
+  store i64 %89, ptr %90, align 8
+  %91 = icmp ugt i32 %6, 32
+  br i1 %91, label %95, label %273
+92:
+  %93 = getelementptr inbounds nuw i8, ptr %49, i32 24
+  store i64 0, ptr %93, align 8
+  %94 = icmp ugt i32 %6, 32
+  br i1 %94, label %105, label %273
+95:
+  %96 = icmp ugt i32 %3, 3
+  br i1 %96, label %97, label %101
 97:
-  %98 = phi i64 [ %96, %93 ], [ 0, %91 ]
-  %99 = getelementptr inbounds nuw i8, ptr %49, i32 32
-  store i64 %98, ptr %99, align 8
-  %100 = icmp ugt i32 %6, 40
-  br i1 %100, label %104, label %256
+  %98 = getelementptr inbounds nuw i8, ptr %1, i32 24
+  %99 = load i64, ptr %98, align 8
+  %100 = call i64 @llvm.bswap.i64(i64 %99)
+  br label %101
 101:
-  %102 = getelementptr inbounds nuw i8, ptr %49, i32 32
-  store i64 0, ptr %102, align 8
-  %103 = icmp ugt i32 %6, 40
-  br i1 %103, label %114, label %256
-104:
-  %105 = icmp ugt i32 %3, 4
-  br i1 %105, label %106, label %110
-106:
-  %107 = getelementptr inbounds nuw i8, ptr %1, i32 32
-  %108 = load i64, ptr %107, align 8
-  %109 = call i64 @llvm.bswap.i64(i64 %108)
-  br label %110
+  %102 = phi i64 [ %100, %97 ], [ 0, %95 ]
+  %103 = getelementptr inbounds nuw i8, ptr %49, i32 32
+  store i64 %102, ptr %103, align 8
+  %104 = icmp ugt i32 %6, 40
+  br i1 %104, label %108, label %273
+105:
+  %106 = getelementptr inbounds nuw i8, ptr %49, i32 32
+  store i64 0, ptr %106, align 8
+  %107 = icmp ugt i32 %6, 40
+  br i1 %107, label %118, label %273
+108:
+  %109 = icmp ugt i32 %3, 4
+  br i1 %109, label %110, label %114
 110:
-  %111 = phi i64 [ %109, %106 ], [ 0, %104 ]
-  %112 = getelementptr inbounds nuw i8, ptr %49, i32 40
-  store i64 %111, ptr %112, align 8
-  %113 = icmp ugt i32 %6, 48
-  br i1 %113, label %117, label %256
+  %111 = getelementptr inbounds nuw i8, ptr %1, i32 32
+  %112 = load i64, ptr %111, align 8
+  %113 = call i64 @llvm.bswap.i64(i64 %112)
+  br label %114
 114:
-  %115 = getelementptr inbounds nuw i8, ptr %49, i32 40
-  store i64 0, ptr %115, align 8
-  %116 = icmp ugt i32 %6, 48
-  br i1 %116, label %127, label %256
-117:
-  %118 = icmp ugt i32 %3, 5
-  br i1 %118, label %119, label %123
-119:
-  %120 = getelementptr inbounds nuw i8, ptr %1, i32 40
-  %121 = load i64, ptr %120, align 8
-  %122 = call i64 @llvm.bswap.i64(i64 %121)
-  br label %123
+  %115 = phi i64 [ %113, %110 ], [ 0, %108 ]
+  %116 = getelementptr inbounds nuw i8, ptr %49, i32 40
+  store i64 %115, ptr %116, align 8
+  %117 = icmp ugt i32 %6, 48
+  br i1 %117, label %121, label %273
+118:
+  %119 = getelementptr inbounds nuw i8, ptr %49, i32 40
+  store i64 0, ptr %119, align 8
+  %120 = icmp ugt i32 %6, 48
+  br i1 %120, label %131, label %273
+121:
+  %122 = icmp ugt i32 %3, 5
+  br i1 %122, label %123, label %127
 123:
-  %124 = phi i64 [ %122, %119 ], [ 0, %117 ]
-  %125 = getelementptr inbounds nuw i8, ptr %49, i32 48
-  store i64 %124, ptr %125, align 8
-  %126 = icmp ugt i32 %6, 56
-  br i1 %126, label %130, label %256
+  %124 = getelementptr inbounds nuw i8, ptr %1, i32 40
+  %125 = load i64, ptr %124, align 8
+  %126 = call i64 @llvm.bswap.i64(i64 %125)
+  br label %127
 127:
-  %128 = getelementptr inbounds nuw i8, ptr %49, i32 48
-  store i64 0, ptr %128, align 8
-  %129 = icmp ugt i32 %6, 56
-  br i1 %129, label %140, label %256
-130:
-  %131 = icmp ugt i32 %3, 6
-  br i1 %131, label %132, label %136
-132:
-  %133 = getelementptr inbounds nuw i8, ptr %1, i32 48
-  %134 = load i64, ptr %133, align 8
-  %135 = call i64 @llvm.bswap.i64(i64 %134)
-  br label %136
+  %128 = phi i64 [ %126, %123 ], [ 0, %121 ]
+  %129 = getelementptr inbounds nuw i8, ptr %49, i32 48
+  store i64 %128, ptr %129, align 8
+  %130 = icmp ugt i32 %6, 56
+  br i1 %130, label %134, label %273
+131:
+  %132 = getelementptr inbounds nuw i8, ptr %49, i32 48
+  store i64 0, ptr %132, align 8
+  %133 = icmp ugt i32 %6, 56
+  br i1 %133, label %144, label %273
+134:
+  %135 = icmp ugt i32 %3, 6
+  br i1 %135, label %136, label %140
 136:
-  %137 = phi i64 [ %135, %132 ], [ 0, %130 ]
-  %138 = getelementptr inbounds nuw i8, ptr %49, i32 56
-  store i64 %137, ptr %138, align 8
-  %139 = icmp ugt i32 %6, 64
-  br i1 %139, label %143, label %256
+  %137 = getelementptr inbounds nuw i8, ptr %1, i32 48
+  %138 = load i64, ptr %137, align 8
+  %139 = call i64 @llvm.bswap.i64(i64 %138)
+  br label %140
 140:
-  %141 = getelementptr inbounds nuw i8, ptr %49, i32 56
-  store i64 0, ptr %141, align 8
-  %142 = icmp ugt i32 %6, 64
-  br i1 %142, label %153, label %256
-143:
-  %144 = icmp ugt i32 %3, 7
-  br i1 %144, label %145, label %149
-145:
-  %146 = getelementptr inbounds nuw i8, ptr %1, i32 56
-  %147 = load i64, ptr %146, align 8
-  %148 = call i64 @llvm.bswap.i64(i64 %147)
-  br label %149
+  %141 = phi i64 [ %139, %136 ], [ 0, %134 ]
+  %142 = getelementptr inbounds nuw i8, ptr %49, i32 56
+  store i64 %141, ptr %142, align 8
+  %143 = icmp ugt i32 %6, 64
+  br i1 %143, label %147, label %273
+144:
+  %145 = getelementptr inbounds nuw i8, ptr %49, i32 56
+  store i64 0, ptr %145, align 8
+  %146 = icmp ugt i32 %6, 64
+  br i1 %146, label %157, label %273
+147:
+  %148 = icmp ugt i32 %3, 7
+  br i1 %148, label %149, label %153
 149:
-  %150 = phi i64 [ %148, %145 ], [ 0, %143 ]
-  %151 = getelementptr inbounds nuw i8, ptr %49, i32 64
-  store i64 %150, ptr %151, align 8
-  %152 = icmp ugt i32 %6, 72
-  br i1 %152, label %156, label %256
+  %150 = getelementptr inbounds nuw i8, ptr %1, i32 56
+  %151 = load i64, ptr %150, align 8
+  %152 = call i64 @llvm.bswap.i64(i64 %151)
+  br label %153
 153:
-  %154 = getelementptr inbounds nuw i8, ptr %49, i32 64
-  store i64 0, ptr %154, align 8
-  %155 = icmp ugt i32 %6, 72
-  br i1 %155, label %166, label %256
-156:
-  %157 = icmp ugt i32 %3, 8
-  br i1 %157, label %158, label %162
-158:
-  %159 = getelementptr inbounds nuw i8, ptr %1, i32 64
-  %160 = load i64, ptr %159, align 8
-  %161 = call i64 @llvm.bswap.i64(i64 %160)
-  br label %162
+  %154 = phi i64 [ %152, %149 ], [ 0, %147 ]
+  %155 = getelementptr inbounds nuw i8, ptr %49, i32 64
+  store i64 %154, ptr %155, align 8
+  %156 = icmp ugt i32 %6, 72
+  br i1 %156, label %160, label %273
+157:
+  %158 = getelementptr inbounds nuw i8, ptr %49, i32 64
+  store i64 0, ptr %158, align 8
+  %159 = icmp ugt i32 %6, 72
+  br i1 %159, label %170, label %273
+160:
+  %161 = icmp ugt i32 %3, 8
+  br i1 %161, label %162, label %166
 162:
-  %163 = phi i64 [ %161, %158 ], [ 0, %156 ]
-  %164 = getelementptr inbounds nuw i8, ptr %49, i32 72
-  store i64 %163, ptr %164, align 8
-  %165 = icmp ugt i32 %6, 80
-  br i1 %165, label %169, label %256
+  %163 = getelementptr inbounds nuw i8, ptr %1, i32 64
+  %164 = load i64, ptr %163, align 8
+  %165 = call i64 @llvm.bswap.i64(i64 %164)
+  br label %166
 166:
-  %167 = getelementptr inbounds nuw i8, ptr %49, i32 72
-  store i64 0, ptr %167, align 8
-  %168 = icmp ugt i32 %6, 80
-  br i1 %168, label %179, label %256
-169:
-  %170 = icmp ugt i32 %3, 9
-  br i1 %170, label %171, label %175
-171:
-  %172 = getelementptr inbounds nuw i8, ptr %1, i32 72
-  %173 = load i64, ptr %172, align 8
-  %174 = call i64 @llvm.bswap.i64(i64 %173)
-  br label %175
+  %167 = phi i64 [ %165, %162 ], [ 0, %160 ]
+  %168 = getelementptr inbounds nuw i8, ptr %49, i32 72
+  store i64 %167, ptr %168, align 8
+  %169 = icmp ugt i32 %6, 80
+  br i1 %169, label %173, label %273
+170:
+  %171 = getelementptr inbounds nuw i8, ptr %49, i32 72
+  store i64 0, ptr %171, align 8
+  %172 = icmp ugt i32 %6, 80
+  br i1 %172, label %183, label %273
+173:
+  %174 = icmp ugt i32 %3, 9
+  br i1 %174, label %175, label %179
 175:
-  %176 = phi i64 [ %174, %171 ], [ 0, %169 ]
-  %177 = getelementptr inbounds nuw i8, ptr %49, i32 80
-  store i64 %176, ptr %177, align 8
-  %178 = icmp ugt i32 %6, 88
-  br i1 %178, label %182, label %256
+  %176 = getelementptr inbounds nuw i8, ptr %1, i32 72
+  %177 = load i64, ptr %176, align 8
+  %178 = call i64 @llvm.bswap.i64(i64 %177)
+  br label %179
 179:
-  %180 = getelementptr inbounds nuw i8, ptr %49, i32 80
-  store i64 0, ptr %180, align 8
-  %181 = icmp ugt i32 %6, 88
-  br i1 %181, label %192, label %256
-182:
-  %183 = icmp ugt i32 %3, 10
-  br i1 %183, label %184, label %188
-184:
-  %185 = getelementptr inbounds nuw i8, ptr %1, i32 80
-  %186 = load i64, ptr %185, align 8
-  %187 = call i64 @llvm.bswap.i64(i64 %186)
-  br label %188
+  %180 = phi i64 [ %178, %175 ], [ 0, %173 ]
+  %181 = getelementptr inbounds nuw i8, ptr %49, i32 80
+  store i64 %180, ptr %181, align 8
+  %182 = icmp ugt i32 %6, 88
+  br i1 %182, label %186, label %273
+183:
+  %184 = getelementptr inbounds nuw i8, ptr %49, i32 80
+  store i64 0, ptr %184, align 8
+  %185 = icmp ugt i32 %6, 88
+  br i1 %185, label %196, label %273
+186:
+  %187 = icmp ugt i32 %3, 10
+  br i1 %187, label %188, label %192
 188:
-  %189 = phi i64 [ %187, %184 ], [ 0, %182 ]
-  %190 = getelementptr inbounds nuw i8, ptr %49, i32 88
-  store i64 %189, ptr %190, align 8
-  %191 = icmp ugt i32 %6, 96
-  br i1 %191, label %195, label %256
+  %189 = getelementptr inbounds nuw i8, ptr %1, i32 80
+  %190 = load i64, ptr %189, align 8
+  %191 = call i64 @llvm.bswap.i64(i64 %190)
+  br label %192
 192:
-  %193 = getelementptr inbounds nuw i8, ptr %49, i32 88
-  store i64 0, ptr %193, align 8
-  %194 = icmp ugt i32 %6, 96
-  br i1 %194, label %205, label %256
-195:
-  %196 = icmp ugt i32 %3, 11
-  br i1 %196, label %197, label %201
-197:
-  %198 = getelementptr inbounds nuw i8, ptr %1, i32 88
-  %199 = load i64, ptr %198, align 8
-  %200 = call i64 @llvm.bswap.i64(i64 %199)
-  br label %201
+  %193 = phi i64 [ %191, %188 ], [ 0, %186 ]
+  %194 = getelementptr inbounds nuw i8, ptr %49, i32 88
+  store i64 %193, ptr %194, align 8
+  %195 = icmp ugt i32 %6, 96
+  br i1 %195, label %199, label %273
+196:
+  %197 = getelementptr inbounds nuw i8, ptr %49, i32 88
+  store i64 0, ptr %197, align 8
+  %198 = icmp ugt i32 %6, 96
+  br i1 %198, label %209, label %273
+199:
+  %200 = icmp ugt i32 %3, 11
+  br i1 %200, label %201, label %205
 201:
-  %202 = phi i64 [ %200, %197 ], [ 0, %195 ]
-  %203 = getelementptr inbounds nuw i8, ptr %49, i32 96
-  store i64 %202, ptr %203, align 8
-  %204 = icmp ugt i32 %6, 104
-  br i1 %204, label %208, label %256
+  %202 = getelementptr inbounds nuw i8, ptr %1, i32 88
+  %203 = load i64, ptr %202, align 8
+  %204 = call i64 @llvm.bswap.i64(i64 %203)
+  br label %205
 205:
-  %206 = getelementptr inbounds nuw i8, ptr %49, i32 96
-  store i64 0, ptr %206, align 8
-  %207 = icmp ugt i32 %6, 104
-  br i1 %207, label %218, label %256
-208:
-  %209 = icmp ugt i32 %3, 12
-  br i1 %209, label %210, label %214
-210:
-  %211 = getelementptr inbounds nuw i8, ptr %1, i32 96
-  %212 = load i64, ptr %211, align 8
-  %213 = call i64 @llvm.bswap.i64(i64 %212)
-  br label %214
+  %206 = phi i64 [ %204, %201 ], [ 0, %199 ]
+  %207 = getelementptr inbounds nuw i8, ptr %49, i32 96
+  store i64 %206, ptr %207, align 8
+  %208 = icmp ugt i32 %6, 104
+  br i1 %208, label %212, label %273
+209:
+  %210 = getelementptr inbounds nuw i8, ptr %49, i32 96
+  store i64 0, ptr %210, align 8
+  %211 = icmp ugt i32 %6, 104
+  br i1 %211, label %222, label %273
+212:
+  %213 = icmp ugt i32 %3, 12
+  br i1 %213, label %214, label %218
 214:
-  %215 = phi i64 [ %213, %210 ], [ 0, %208 ]
-  %216 = getelementptr inbounds nuw i8, ptr %49, i32 104
-  store i64 %215, ptr %216, align 8
-  %217 = icmp ugt i32 %6, 112
-  br i1 %217, label %221, label %256
+  %215 = getelementptr inbounds nuw i8, ptr %1, i32 96
+  %216 = load i64, ptr %215, align 8
+  %217 = call i64 @llvm.bswap.i64(i64 %216)
+  br label %218
 218:
-  %219 = getelementptr inbounds nuw i8, ptr %49, i32 104
-  store i64 0, ptr %219, align 8
-  %220 = icmp ugt i32 %6, 112
-  br i1 %220, label %231, label %256
-221:
-  %222 = icmp ugt i32 %3, 13
-  br i1 %222, label %223, label %227
-223:
-  %224 = getelementptr inbounds nuw i8, ptr %1, i32 104
-  %225 = load i64, ptr %224, align 8
-  %226 = call i64 @llvm.bswap.i64(i64 %225)
-  br label %227
+  %219 = phi i64 [ %217, %214 ], [ 0, %212 ]
+  %220 = getelementptr inbounds nuw i8, ptr %49, i32 104
+  store i64 %219, ptr %220, align 8
+  %221 = icmp ugt i32 %6, 112
+  br i1 %221, label %225, label %273
+222:
+  %223 = getelementptr inbounds nuw i8, ptr %49, i32 104
+  store i64 0, ptr %223, align 8
+  %224 = icmp ugt i32 %6, 112
+  br i1 %224, label %235, label %273
+225:
+  %226 = icmp ugt i32 %3, 13
+  br i1 %226, label %227, label %231
 227:
-  %228 = phi i64 [ %226, %223 ], [ 0, %221 ]
-  %229 = getelementptr inbounds nuw i8, ptr %49, i32 112
-  store i64 %228, ptr %229, align 8
-  %230 = icmp ugt i32 %6, 120
-  br i1 %230, label %234, label %256
+  %228 = getelementptr inbounds nuw i8, ptr %1, i32 104
+  %229 = load i64, ptr %228, align 8
+  %230 = call i64 @llvm.bswap.i64(i64 %229)
+  br label %231
 231:
-  %232 = getelementptr inbounds nuw i8, ptr %49, i32 112
-  store i64 0, ptr %232, align 8
-  %233 = icmp ugt i32 %6, 120
-  br i1 %233, label %244, label %256
-234:
-  %235 = icmp ugt i32 %3, 14
-  br i1 %235, label %236, label %240
-236:
-  %237 = getelementptr inbounds nuw i8, ptr %1, i32 112
-  %238 = load i64, ptr %237, align 8
-  %239 = call i64 @llvm.bswap.i64(i64 %238)
-  br label %240
+  %232 = phi i64 [ %230, %227 ], [ 0, %225 ]
+  %233 = getelementptr inbounds nuw i8, ptr %49, i32 112
+  store i64 %232, ptr %233, align 8
+  %234 = icmp ugt i32 %6, 120
+  br i1 %234, label %238, label %273
+235:
+  %236 = getelementptr inbounds nuw i8, ptr %49, i32 112
+  store i64 0, ptr %236, align 8
+  %237 = icmp ugt i32 %6, 120
+  br i1 %237, label %248, label %273
+238:
+  %239 = icmp ugt i32 %3, 14
+  br i1 %239, label %240, label %244
 240:
-  %241 = phi i64 [ %239, %236 ], [ 0, %234 ]
-  %242 = getelementptr inbounds nuw i8, ptr %49, i32 120
-  store i64 %241, ptr %242, align 8
-  %243 = icmp ugt i32 %6, 128
-  br i1 %243, label %247, label %256
+  %241 = getelementptr inbounds nuw i8, ptr %1, i32 112
+  %242 = load i64, ptr %241, align 8
+  %243 = call i64 @llvm.bswap.i64(i64 %242)
+  br label %244
 244:
-  %245 = getelementptr inbounds nuw i8, ptr %49, i32 120
-  store i64 0, ptr %245, align 8
-  %246 = icmp ugt i32 %6, 128
-  br i1 %246, label %253, label %256
-247:
-  %248 = icmp ugt i32 %3, 15
-  br i1 %248, label %249, label %253
-249:
-  %250 = getelementptr inbounds nuw i8, ptr %1, i32 120
-  %251 = load i64, ptr %250, align 8
-  %252 = call i64 @llvm.bswap.i64(i64 %251)
-  br label %253
+  %245 = phi i64 [ %243, %240 ], [ 0, %238 ]
+  %246 = getelementptr inbounds nuw i8, ptr %49, i32 120
+  store i64 %245, ptr %246, align 8
+  %247 = icmp ugt i32 %6, 128
+  br i1 %247, label %251, label %273
+248:
+  %249 = getelementptr inbounds nuw i8, ptr %49, i32 120
+  store i64 0, ptr %249, align 8
+  %250 = icmp ugt i32 %6, 128
+  br i1 %250, label %257, label %273
+251:
+  %252 = icmp ugt i32 %3, 15
+  br i1 %252, label %253, label %257
 253:
-  %254 = phi i64 [ %252, %249 ], [ 0, %247 ], [ 0, %244 ]
-  %255 = getelementptr inbounds nuw i8, ptr %49, i32 128
-  store i64 %254, ptr %255, align 8
-  br label %256
-256:
-  %257 = call i32 @llvm.bswap.i32(i32 %50)
-  %258 = getelementptr inbounds nuw i8, ptr %10, i32 64
-  %259 = load i32, ptr %2, align 4
-  %260 = getelementptr inbounds nuw i32, ptr %258, i32 %259
-  store i32 %257, ptr %260, align 4
-  %261 = load i64, ptr %10, align 8
-  %262 = call i64 @llvm.bswap.i64(i64 %261)
-  %263 = add i64 %262, 1
-  %264 = call i64 @llvm.bswap.i64(i64 %263)
-  store i64 %264, ptr %10, align 8
-  %265 = ptrtoint ptr %49 to i32
-  %266 = zext i32 %265 to i64
-  br label %267
-267:
-  %268 = phi i64 [ 0, %18 ], [ 0, %8 ], [ %266, %256 ], [ 0, %33 ]
-  ret i64 %268
+  %254 = getelementptr inbounds nuw i8, ptr %1, i32 120
+  %255 = load i64, ptr %254, align 8
+  %256 = call i64 @llvm.bswap.i64(i64 %255)
+  br label %257
+257:
+  %258 = phi i64 [ %256, %253 ], [ 0, %251 ], [ 0, %248 ]
+  %259 = getelementptr inbounds nuw i8, ptr %49, i32 128
+  store i64 %258, ptr %259, align 8
+  %260 = icmp ugt i32 %6, 136
+  br i1 %260, label %57, label %273
+261:
+  %262 = phi i32 [ 16, %57 ], [ %271, %268 ]
+  %263 = icmp ult i32 %262, %3
+  br i1 %263, label %264, label %268
+264:
+  %265 = getelementptr inbounds nuw i64, ptr %1, i32 %262
+  %266 = load i64, ptr %265, align 8
+  %267 = call i64 @llvm.bswap.i64(i64 %266)
+  br label %268
+268:
+  %269 = phi i64 [ %267, %264 ], [ 0, %261 ]
+  %270 = getelementptr inbounds nuw i64, ptr %55, i32 %262
+  store i64 %269, ptr %270, align 8
+  %271 = add nuw nsw i32 %262, 1
+  %272 = icmp eq i32 %262, %60
+  br i1 %272, label %273, label %261
+273:
+  %274 = call i32 @llvm.bswap.i32(i32 %50)
+  %275 = getelementptr inbounds nuw i8, ptr %10, i32 64
+  %276 = load i32, ptr %2, align 4
+  %277 = getelementptr inbounds nuw i32, ptr %275, i32 %276
+  store i32 %274, ptr %277, align 4
+  %278 = load i64, ptr %10, align 8
+  %279 = call i64 @llvm.bswap.i64(i64 %278)
+  %280 = add i64 %279, 1
+  %281 = call i64 @llvm.bswap.i64(i64 %280)
+  store i64 %281, ptr %10, align 8
+  %282 = ptrtoint ptr %49 to i32
+  %283 = zext i32 %282 to i64
+  br label %284
+284:
+  %285 = phi i64 [ 0, %18 ], [ 0, %8 ], [ %283, %273 ], [ 0, %33 ]
+  ret i64 %285
 }
 
 define internal void @table_remove(i64 %0, ptr %1, i32 %2, i32 %3, i32 %4, i32 %5, i32 %6) #1 {

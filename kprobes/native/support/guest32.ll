@@ -1,5 +1,6 @@
 %struct.question = type { i64, i64, i64, i64 }
 %struct.block = type { i64, i64, i64 }
+%struct.unaligned = type { i64 }
 declare i64 @llvm.fshl.i64(i64, i64, i64)
 declare i64 @llvm.umin.i64(i64, i64)
 
@@ -428,11 +429,28 @@ define internal void @commit(i64 %0, i32 %1) #0 {
   ret void
 }
 
+define internal void @table_key(ptr %0, ptr %1, i64 %2) #0 {
+  %4 = icmp eq i64 %2, 0
+  br i1 %4, label %13, label %5
+5:
+  %6 = phi i64 [ %11, %5 ], [ 0, %3 ]
+  %7 = trunc i64 %6 to i32
+  %8 = getelementptr inbounds nuw %struct.unaligned, ptr %1, i32 %7
+  %9 = load i64, ptr %8, align 1
+  %10 = getelementptr inbounds nuw i64, ptr %0, i32 %7
+  store i64 %9, ptr %10, align 8
+  %11 = add nuw i64 %6, 1
+  %12 = icmp ult i64 %11, %2
+  br i1 %12, label %5, label %13
+13:
+  ret void
+}
+
 define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, i32 %6, i32 %7, i32 %8) #1 {
   %10 = icmp eq i32 %4, 0
   %11 = lshr i64 %3, 32
   %12 = trunc nuw i64 %11 to i32
-  br i1 %10, label %91, label %13
+  br i1 %10, label %82, label %13
 13:
   %14 = load i64, ptr %1, align 8
   %15 = xor i64 %14, %3
@@ -442,7 +460,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %19 = icmp eq i32 %4, 1
   %20 = lshr i64 %18, 32
   %21 = trunc nuw i64 %20 to i32
-  br i1 %19, label %91, label %22
+  br i1 %19, label %82, label %22
 22:
   %23 = getelementptr inbounds nuw i8, ptr %1, i32 8
   %24 = load i64, ptr %23, align 8
@@ -453,7 +471,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %29 = icmp ugt i32 %4, 2
   %30 = lshr i64 %28, 32
   %31 = trunc nuw i64 %30 to i32
-  br i1 %29, label %32, label %91
+  br i1 %29, label %32, label %82
 32:
   %33 = getelementptr inbounds nuw i8, ptr %1, i32 16
   %34 = load i64, ptr %33, align 8
@@ -464,7 +482,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %39 = icmp eq i32 %4, 3
   %40 = lshr i64 %38, 32
   %41 = trunc nuw i64 %40 to i32
-  br i1 %39, label %91, label %42
+  br i1 %39, label %82, label %42
 42:
   %43 = getelementptr inbounds nuw i8, ptr %1, i32 24
   %44 = load i64, ptr %43, align 8
@@ -475,7 +493,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %49 = icmp ugt i32 %4, 4
   %50 = lshr i64 %48, 32
   %51 = trunc nuw i64 %50 to i32
-  br i1 %49, label %52, label %91
+  br i1 %49, label %52, label %82
 52:
   %53 = getelementptr inbounds nuw i8, ptr %1, i32 32
   %54 = load i64, ptr %53, align 8
@@ -486,7 +504,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %59 = icmp eq i32 %4, 5
   %60 = lshr i64 %58, 32
   %61 = trunc nuw i64 %60 to i32
-  br i1 %59, label %91, label %62
+  br i1 %59, label %82, label %62
 62:
   %63 = getelementptr inbounds nuw i8, ptr %1, i32 40
   %64 = load i64, ptr %63, align 8
@@ -497,7 +515,7 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %69 = icmp ugt i32 %4, 6
   %70 = lshr i64 %68, 32
   %71 = trunc nuw i64 %70 to i32
-  br i1 %69, label %72, label %91
+  br i1 %69, label %72, label %82
 72:
   %73 = getelementptr inbounds nuw i8, ptr %1, i32 48
   %74 = load i64, ptr %73, align 8
@@ -508,157 +526,201 @@ define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i32 %5, 
   %79 = icmp eq i32 %4, 7
   %80 = lshr i64 %78, 32
   %81 = trunc nuw i64 %80 to i32
-  br i1 %79, label %91, label %82
+  br i1 %79, label %82, label %91
 82:
-  %83 = getelementptr inbounds nuw i8, ptr %1, i32 56
-  %84 = load i64, ptr %83, align 8
-  %85 = xor i64 %84, %78
-  %86 = mul i64 %85, -7046029254386353131
-  %87 = lshr i64 %86, 61
-  %88 = lshr i64 %86, 32
-  %89 = xor i64 %87, %88
-  %90 = trunc nuw i64 %89 to i32
-  br label %91
+  %83 = phi i1 [ true, %72 ], [ true, %62 ], [ false, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ false, %32 ], [ false, %52 ]
+  %84 = phi i1 [ true, %72 ], [ true, %62 ], [ true, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ false, %32 ], [ true, %52 ]
+  %85 = phi i1 [ true, %72 ], [ true, %62 ], [ true, %42 ], [ true, %22 ], [ false, %13 ], [ false, %9 ], [ true, %32 ], [ true, %52 ]
+  %86 = phi i1 [ true, %72 ], [ true, %62 ], [ true, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ true, %32 ], [ true, %52 ]
+  %87 = phi i1 [ true, %72 ], [ true, %62 ], [ false, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ false, %32 ], [ true, %52 ]
+  %88 = phi i1 [ true, %72 ], [ false, %62 ], [ false, %42 ], [ false, %22 ], [ false, %13 ], [ false, %9 ], [ false, %32 ], [ false, %52 ]
+  %89 = phi i32 [ %81, %72 ], [ %71, %62 ], [ %51, %42 ], [ %31, %22 ], [ %21, %13 ], [ %12, %9 ], [ %41, %32 ], [ %61, %52 ]
+  %90 = trunc i64 %0 to i32
+  br label %116
 91:
-  %92 = phi i1 [ true, %82 ], [ false, %72 ], [ false, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ false, %42 ], [ false, %62 ]
-  %93 = phi i1 [ true, %82 ], [ true, %72 ], [ false, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ false, %42 ], [ true, %62 ]
-  %94 = phi i1 [ true, %82 ], [ true, %72 ], [ true, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ true, %42 ], [ true, %62 ]
-  %95 = phi i1 [ true, %82 ], [ true, %72 ], [ true, %52 ], [ true, %32 ], [ false, %9 ], [ false, %13 ], [ true, %22 ], [ true, %42 ], [ true, %62 ]
-  %96 = phi i1 [ true, %82 ], [ true, %72 ], [ true, %52 ], [ true, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ true, %42 ], [ true, %62 ]
-  %97 = phi i1 [ true, %82 ], [ true, %72 ], [ true, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ false, %42 ], [ true, %62 ]
-  %98 = phi i1 [ true, %82 ], [ true, %72 ], [ false, %52 ], [ false, %32 ], [ false, %9 ], [ false, %13 ], [ false, %22 ], [ false, %42 ], [ false, %62 ]
-  %99 = phi i32 [ %90, %82 ], [ %81, %72 ], [ %61, %52 ], [ %41, %32 ], [ %12, %9 ], [ %21, %13 ], [ %31, %22 ], [ %51, %42 ], [ %71, %62 ]
-  %100 = trunc i64 %0 to i32
-  %101 = inttoptr i32 %100 to ptr
-  %102 = and i32 %5, %99
-  %103 = getelementptr inbounds nuw i8, ptr %2, i32 4
-  store i32 %102, ptr %103, align 4
-  %104 = getelementptr inbounds nuw i8, ptr %101, i32 64
-  %105 = add i32 %6, %100
-  %106 = getelementptr inbounds nuw i8, ptr %1, i32 8
-  %107 = getelementptr inbounds nuw i8, ptr %1, i32 16
-  %108 = getelementptr inbounds nuw i8, ptr %1, i32 24
-  %109 = getelementptr inbounds nuw i8, ptr %1, i32 32
-  %110 = getelementptr inbounds nuw i8, ptr %1, i32 40
-  %111 = getelementptr inbounds nuw i8, ptr %1, i32 48
-  %112 = getelementptr inbounds nuw i8, ptr %1, i32 56
-  br label %113
+  %92 = getelementptr inbounds nuw i8, ptr %1, i32 56
+  %93 = load i64, ptr %92, align 8
+  %94 = xor i64 %93, %78
+  %95 = mul i64 %94, -7046029254386353131
+  %96 = lshr i64 %95, 29
+  %97 = xor i64 %96, %95
+  %98 = trunc i64 %0 to i32
+  %99 = icmp ugt i32 %4, 8
+  %100 = lshr i64 %97, 32
+  %101 = trunc nuw i64 %100 to i32
+  br i1 %99, label %102, label %116
+102:
+  %103 = phi i64 [ %110, %102 ], [ %97, %91 ]
+  %104 = phi i32 [ %111, %102 ], [ 8, %91 ]
+  %105 = getelementptr inbounds nuw i64, ptr %1, i32 %104
+  %106 = load i64, ptr %105, align 8
+  %107 = xor i64 %106, %103
+  %108 = mul i64 %107, -7046029254386353131
+  %109 = lshr i64 %108, 29
+  %110 = xor i64 %109, %108
+  %111 = add nuw i32 %104, 1
+  %112 = icmp eq i32 %111, %4
+  br i1 %112, label %113, label %102
 113:
-  %114 = phi i32 [ %102, %91 ], [ %196, %194 ]
-  %115 = getelementptr inbounds nuw i32, ptr %104, i32 %114
-  %116 = load i32, ptr %115, align 4
-  %117 = icmp eq i32 %116, 0
-  br i1 %117, label %118, label %119
-118:
-  store i32 %114, ptr %2, align 4
-  br label %199
-119:
-  %120 = add i32 %116, -1
-  %121 = icmp ult i32 %120, %8
-  br i1 %121, label %122, label %194
-122:
-  %123 = mul i32 %120, %7
-  %124 = add i32 %105, %123
-  %125 = inttoptr i32 %124 to ptr
-  br i1 %10, label %132, label %126
-126:
-  %127 = getelementptr inbounds nuw i8, ptr %125, i32 8
-  %128 = load i64, ptr %127, align 8
-  %129 = load i64, ptr %1, align 8
-  %130 = icmp eq i64 %128, %129
-  %131 = zext i1 %130 to i32
-  br label %132
-132:
-  %133 = phi i32 [ %131, %126 ], [ 1, %122 ]
-  br i1 %95, label %134, label %140
-134:
-  %135 = getelementptr inbounds nuw i8, ptr %125, i32 16
-  %136 = load i64, ptr %135, align 8
-  %137 = load i64, ptr %106, align 8
-  %138 = icmp eq i64 %136, %137
-  %139 = select i1 %138, i32 %133, i32 0
-  br label %140
-140:
-  %141 = phi i32 [ %139, %134 ], [ %133, %132 ]
-  br i1 %96, label %142, label %148
-142:
-  %143 = getelementptr inbounds nuw i8, ptr %125, i32 24
-  %144 = load i64, ptr %143, align 8
-  %145 = load i64, ptr %107, align 8
-  %146 = icmp eq i64 %144, %145
-  %147 = select i1 %146, i32 %141, i32 0
-  br label %148
+  %114 = lshr i64 %110, 32
+  %115 = trunc nuw i64 %114 to i32
+  br label %116
+116:
+  %117 = phi i1 [ false, %91 ], [ true, %113 ], [ false, %82 ]
+  %118 = phi i32 [ %98, %91 ], [ %98, %113 ], [ %90, %82 ]
+  %119 = phi i1 [ true, %91 ], [ true, %113 ], [ %88, %82 ]
+  %120 = phi i1 [ true, %91 ], [ true, %113 ], [ %87, %82 ]
+  %121 = phi i1 [ true, %91 ], [ true, %113 ], [ %86, %82 ]
+  %122 = phi i1 [ true, %91 ], [ true, %113 ], [ %85, %82 ]
+  %123 = phi i1 [ true, %91 ], [ true, %113 ], [ %84, %82 ]
+  %124 = phi i1 [ true, %91 ], [ true, %113 ], [ %83, %82 ]
+  %125 = phi i1 [ true, %91 ], [ true, %113 ], [ false, %82 ]
+  %126 = phi i32 [ %101, %91 ], [ %115, %113 ], [ %89, %82 ]
+  %127 = inttoptr i32 %118 to ptr
+  %128 = and i32 %126, %5
+  %129 = getelementptr inbounds nuw i8, ptr %2, i32 4
+  store i32 %128, ptr %129, align 4
+  %130 = getelementptr inbounds nuw i8, ptr %127, i32 64
+  %131 = add i32 %6, %118
+  %132 = getelementptr inbounds nuw i8, ptr %1, i32 8
+  %133 = getelementptr inbounds nuw i8, ptr %1, i32 16
+  %134 = getelementptr inbounds nuw i8, ptr %1, i32 24
+  %135 = getelementptr inbounds nuw i8, ptr %1, i32 32
+  %136 = getelementptr inbounds nuw i8, ptr %1, i32 40
+  %137 = getelementptr inbounds nuw i8, ptr %1, i32 48
+  %138 = getelementptr inbounds nuw i8, ptr %1, i32 56
+  br label %139
+139:
+  %140 = phi i32 [ %128, %116 ], [ %235, %233 ]
+  %141 = getelementptr inbounds nuw i32, ptr %130, i32 %140
+  %142 = load i32, ptr %141, align 4
+  %143 = icmp eq i32 %142, 0
+  br i1 %143, label %144, label %145
+144:
+  store i32 %140, ptr %2, align 4
+  br label %238
+145:
+  %146 = add i32 %142, -1
+  %147 = icmp ult i32 %146, %8
+  br i1 %147, label %148, label %233
 148:
-  %149 = phi i32 [ %147, %142 ], [ %141, %140 ]
-  br i1 %94, label %150, label %156
-150:
-  %151 = getelementptr inbounds nuw i8, ptr %125, i32 32
-  %152 = load i64, ptr %151, align 8
-  %153 = load i64, ptr %108, align 8
-  %154 = icmp eq i64 %152, %153
-  %155 = select i1 %154, i32 %149, i32 0
-  br label %156
-156:
-  %157 = phi i32 [ %155, %150 ], [ %149, %148 ]
-  br i1 %97, label %158, label %164
+  %149 = mul i32 %146, %7
+  %150 = add i32 %131, %149
+  %151 = inttoptr i32 %150 to ptr
+  %152 = getelementptr inbounds nuw i8, ptr %151, i32 8
+  br i1 %10, label %158, label %153
+153:
+  %154 = load i64, ptr %152, align 8
+  %155 = load i64, ptr %1, align 8
+  %156 = icmp eq i64 %154, %155
+  %157 = zext i1 %156 to i32
+  br label %158
 158:
-  %159 = getelementptr inbounds nuw i8, ptr %125, i32 40
-  %160 = load i64, ptr %159, align 8
-  %161 = load i64, ptr %109, align 8
-  %162 = icmp eq i64 %160, %161
-  %163 = select i1 %162, i32 %157, i32 0
-  br label %164
-164:
-  %165 = phi i32 [ %163, %158 ], [ %157, %156 ]
-  br i1 %93, label %166, label %172
+  %159 = phi i32 [ %157, %153 ], [ 1, %148 ]
+  br i1 %122, label %160, label %166
+160:
+  %161 = getelementptr inbounds nuw i8, ptr %151, i32 16
+  %162 = load i64, ptr %161, align 8
+  %163 = load i64, ptr %132, align 8
+  %164 = icmp eq i64 %162, %163
+  %165 = select i1 %164, i32 %159, i32 0
+  br label %166
 166:
-  %167 = getelementptr inbounds nuw i8, ptr %125, i32 48
-  %168 = load i64, ptr %167, align 8
-  %169 = load i64, ptr %110, align 8
-  %170 = icmp eq i64 %168, %169
-  %171 = select i1 %170, i32 %165, i32 0
-  br label %172
-172:
-  %173 = phi i32 [ %171, %166 ], [ %165, %164 ]
-  br i1 %98, label %174, label %180
+  %167 = phi i32 [ %165, %160 ], [ %159, %158 ]
+  br i1 %121, label %168, label %174
+168:
+  %169 = getelementptr inbounds nuw i8, ptr %151, i32 24
+  %170 = load i64, ptr %169, align 8
+  %171 = load i64, ptr %133, align 8
+  %172 = icmp eq i64 %170, %171
+  %173 = select i1 %172, i32 %167, i32 0
+  br label %174
 174:
-  %175 = getelementptr inbounds nuw i8, ptr %125, i32 56
-  %176 = load i64, ptr %175, align 8
-  %177 = load i64, ptr %111, align 8
-  %178 = icmp eq i64 %176, %177
-  %179 = select i1 %178, i32 %173, i32 0
-  br label %180
-180:
-  %181 = phi i32 [ %179, %174 ], [ %173, %172 ]
-  br i1 %92, label %182, label %189
+  %175 = phi i32 [ %173, %168 ], [ %167, %166 ]
+  br i1 %123, label %176, label %182
+176:
+  %177 = getelementptr inbounds nuw i8, ptr %151, i32 32
+  %178 = load i64, ptr %177, align 8
+  %179 = load i64, ptr %134, align 8
+  %180 = icmp eq i64 %178, %179
+  %181 = select i1 %180, i32 %175, i32 0
+  br label %182
 182:
-  %183 = getelementptr inbounds nuw i8, ptr %125, i32 64
-  %184 = load i64, ptr %183, align 8
-  %185 = load i64, ptr %112, align 8
-  %186 = icmp ne i64 %184, %185
-  %187 = icmp eq i32 %181, 0
-  %188 = select i1 %186, i1 true, i1 %187
-  br i1 %188, label %194, label %191
-189:
-  %190 = icmp eq i32 %181, 0
-  br i1 %190, label %194, label %191
-191:
-  store i32 %114, ptr %2, align 4
-  %192 = getelementptr inbounds nuw i8, ptr %2, i32 8
-  store i32 %120, ptr %192, align 4
-  %193 = zext i32 %124 to i64
-  br label %199
-194:
-  %195 = add i32 %114, 1
-  %196 = and i32 %195, %5
-  %197 = icmp eq i32 %196, %102
-  br i1 %197, label %198, label %113
+  %183 = phi i32 [ %181, %176 ], [ %175, %174 ]
+  br i1 %120, label %184, label %190
+184:
+  %185 = getelementptr inbounds nuw i8, ptr %151, i32 40
+  %186 = load i64, ptr %185, align 8
+  %187 = load i64, ptr %135, align 8
+  %188 = icmp eq i64 %186, %187
+  %189 = select i1 %188, i32 %183, i32 0
+  br label %190
+190:
+  %191 = phi i32 [ %189, %184 ], [ %183, %182 ]
+  br i1 %124, label %192, label %198
+192:
+  %193 = getelementptr inbounds nuw i8, ptr %151, i32 48
+  %194 = load i64, ptr %193, align 8
+  %195 = load i64, ptr %136, align 8
+  %196 = icmp eq i64 %194, %195
+  %197 = select i1 %196, i32 %191, i32 0
+  br label %198
 198:
+  %199 = phi i32 [ %197, %192 ], [ %191, %190 ]
+  br i1 %119, label %200, label %206
+200:
+  %201 = getelementptr inbounds nuw i8, ptr %151, i32 56
+  %202 = load i64, ptr %201, align 8
+  %203 = load i64, ptr %137, align 8
+  %204 = icmp eq i64 %202, %203
+  %205 = select i1 %204, i32 %199, i32 0
+  br label %206
+206:
+  %207 = phi i32 [ %205, %200 ], [ %199, %198 ]
+  br i1 %125, label %208, label %214
+208:
+  %209 = getelementptr inbounds nuw i8, ptr %151, i32 64
+  %210 = load i64, ptr %209, align 8
+  %211 = load i64, ptr %138, align 8
+  %212 = icmp eq i64 %210, %211
+  %213 = select i1 %212, i32 %207, i32 0
+  br label %214
+214:
+  %215 = phi i32 [ %213, %208 ], [ %207, %206 ]
+  %216 = icmp ne i32 %215, 0
+  %217 = select i1 %117, i1 %216, i1 false
+  br i1 %217, label %218, label %228
+218:
+  %219 = phi i32 [ %225, %218 ], [ 8, %214 ]
+  %220 = getelementptr inbounds nuw i64, ptr %152, i32 %219
+  %221 = load i64, ptr %220, align 8
+  %222 = getelementptr inbounds nuw i64, ptr %1, i32 %219
+  %223 = load i64, ptr %222, align 8
+  %224 = icmp eq i64 %221, %223
+  %225 = add nuw i32 %219, 1
+  %226 = icmp ult i32 %225, %4
+  %227 = select i1 %226, i1 %224, i1 false
+  br i1 %227, label %218, label %228
+228:
+  %229 = phi i1 [ %216, %214 ], [ %224, %218 ]
+  br i1 %229, label %230, label %233
+230:
+  store i32 %140, ptr %2, align 4
+  %231 = getelementptr inbounds nuw i8, ptr %2, i32 8
+  store i32 %146, ptr %231, align 4
+  %232 = zext i32 %150 to i64
+  br label %238
+233:
+  %234 = add i32 %140, 1
+  %235 = and i32 %234, %5
+  %236 = icmp eq i32 %235, %128
+  br i1 %236, label %237, label %139
+237:
   store i32 -1, ptr %2, align 4
-  br label %199
-199:
-  %200 = phi i64 [ %193, %191 ], [ 0, %198 ], [ 0, %118 ]
-  ret i64 %200
+  br label %238
+238:
+  %239 = phi i64 [ %232, %230 ], [ 0, %237 ], [ 0, %144 ]
+  ret i64 %239
 }
 
 define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5, i32 %6, i32 %7) #1 {
@@ -668,7 +730,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5
   %12 = load i64, ptr %11, align 8
   %13 = load i32, ptr %2, align 4
   %14 = icmp eq i32 %13, -1
-  br i1 %14, label %242, label %15
+  br i1 %14, label %258, label %15
 15:
   %16 = icmp eq i64 %12, 0
   br i1 %16, label %30, label %17
@@ -676,7 +738,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5
   %18 = add i64 %12, -1
   %19 = zext i32 %7 to i64
   %20 = icmp ult i64 %18, %19
-  br i1 %20, label %21, label %242
+  br i1 %20, label %21, label %258
 21:
   %22 = trunc nuw i64 %12 to i32
   %23 = add i32 %22, -1
@@ -693,7 +755,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5
   %32 = load i64, ptr %31, align 8
   %33 = zext i32 %7 to i64
   %34 = icmp ult i64 %32, %33
-  br i1 %34, label %35, label %242
+  br i1 %34, label %35, label %258
 35:
   %36 = trunc nuw i64 %32 to i32
   %37 = add i32 %5, %9
@@ -714,297 +776,318 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i32 %4, i32 %5
   store i32 1, ptr %48, align 4
   %49 = getelementptr inbounds nuw i8, ptr %44, i32 8
   %50 = icmp ugt i32 %6, 8
-  br i1 %50, label %51, label %234
+  br i1 %50, label %55, label %250
 51:
-  %52 = icmp eq i32 %3, 0
-  br i1 %52, label %56, label %53
-53:
-  %54 = load i64, ptr %1, align 8
-  store i64 %54, ptr %49, align 8
-  %55 = icmp ugt i32 %6, 16
-  br i1 %55, label %58, label %234
-56:
-  store i64 0, ptr %49, align 8
-  %57 = icmp ugt i32 %6, 16
-  br i1 %57, label %67, label %234
-58:
-  %59 = icmp eq i32 %3, 1
-  br i1 %59, label %63, label %60
+  %52 = add i32 %6, -137
+  %53 = lshr i32 %52, 3
+  %54 = add nuw nsw i32 %53, 16
+  br label %239
+55:
+  %56 = icmp eq i32 %3, 0
+  br i1 %56, label %60, label %57
+57:
+  %58 = load i64, ptr %1, align 8
+  store i64 %58, ptr %49, align 8
+  %59 = icmp ugt i32 %6, 16
+  br i1 %59, label %62, label %250
 60:
-  %61 = getelementptr inbounds nuw i8, ptr %1, i32 8
-  %62 = load i64, ptr %61, align 8
-  br label %63
-63:
-  %64 = phi i64 [ %62, %60 ], [ 0, %58 ]
-  %65 = getelementptr inbounds nuw i8, ptr %44, i32 16
-  store i64 %64, ptr %65, align 8
-  %66 = icmp ugt i32 %6, 24
-  br i1 %66, label %70, label %234
+  store i64 0, ptr %49, align 8
+  %61 = icmp ugt i32 %6, 16
+  br i1 %61, label %71, label %250
+62:
+  %63 = icmp eq i32 %3, 1
+  br i1 %63, label %67, label %64
+64:
+  %65 = getelementptr inbounds nuw i8, ptr %1, i32 8
+  %66 = load i64, ptr %65, align 8
+  br label %67
 67:
-  %68 = getelementptr inbounds nuw i8, ptr %44, i32 16
-  store i64 0, ptr %68, align 8
-  %69 = icmp ugt i32 %6, 24
-  br i1 %69, label %79, label %234
-70:
-  %71 = icmp ugt i32 %3, 2
-  br i1 %71, label %72, label %75
-72:
-  %73 = getelementptr inbounds nuw i8, ptr %1, i32 16
-  %74 = load i64, ptr %73, align 8
-  br label %75
-75:
-  %76 = phi i64 [ %74, %72 ], [ 0, %70 ]
-  %77 = getelementptr inbounds nuw i8, ptr %44, i32 24
-  store i64 %76, ptr %77, align 8
-  %78 = icmp ugt i32 %6, 32
-  br i1 %78, label %82, label %234
+  %68 = phi i64 [ %66, %64 ], [ 0, %62 ]
+  %69 = getelementptr inbounds nuw i8, ptr %44, i32 16
+  store i64 %68, ptr %69, align 8
+  %70 = icmp ugt i32 %6, 24
+  br i1 %70, label %74, label %250
+71:
+  %72 = getelementptr inbounds nuw i8, ptr %44, i32 16
+  store i64 0, ptr %72, align 8
+  %73 = icmp ugt i32 %6, 24
+  br i1 %73, label %83, label %250
+74:
+  %75 = icmp ugt i32 %3, 2
+  br i1 %75, label %76, label %79
+76:
+  %77 = getelementptr inbounds nuw i8, ptr %1, i32 16
+  %78 = load i64, ptr %77, align 8
+  br label %79
 79:
-  %80 = getelementptr inbounds nuw i8, ptr %44, i32 24
-  store i64 0, ptr %80, align 8
-  %81 = icmp ugt i32 %6, 32
-  br i1 %81, label %91, label %234
-82:
-  %83 = icmp ugt i32 %3, 3
-  br i1 %83, label %84, label %87
-84:
-  %85 = getelementptr inbounds nuw i8, ptr %1, i32 24
-  %86 = load i64, ptr %85, align 8
-  br label %87
-87:
-  %88 = phi i64 [ %86, %84 ], [ 0, %82 ]
-  %89 = getelementptr inbounds nuw i8, ptr %44, i32 32
-  store i64 %88, ptr %89, align 8
-  %90 = icmp ugt i32 %6, 40
-  br i1 %90, label %94, label %234
+  %80 = phi i64 [ %78, %76 ], [ 0, %74 ]
+  %81 = getelementptr inbounds nuw i8, ptr %44, i32 24
+  store i64 %80, ptr %81, align 8
+  %82 = icmp ugt i32 %6, 32
+  br i1 %82, label %86, label %250
+83:
+  %84 = getelementptr inbounds nuw i8, ptr %44, i32 24
+  store i64 0, ptr %84, align 8
+  %85 = icmp ugt i32 %6, 32
+  br i1 %85, label %95, label %250
+86:
+  %87 = icmp ugt i32 %3, 3
+  br i1 %87, label %88, label %91
+88:
+  %89 = getelementptr inbounds nuw i8, ptr %1, i32 24
+  %90 = load i64, ptr %89, align 8
+  br label %91
 91:
-  %92 = getelementptr inbounds nuw i8, ptr %44, i32 32
-  store i64 0, ptr %92, align 8
-  %93 = icmp ugt i32 %6, 40
-  br i1 %93, label %103, label %234
-94:
-  %95 = icmp ugt i32 %3, 4
-  br i1 %95, label %96, label %99
-96:
-  %97 = getelementptr inbounds nuw i8, ptr %1, i32 32
-  %98 = load i64, ptr %97, align 8
-  br label %99
-99:
-  %100 = phi i64 [ %98, %96 ], [ 0, %94 ]
-  %101 = getelementptr inbounds nuw i8, ptr %44, i32 40
-  store i64 %100, ptr %101, align 8
-  %102 = icmp ugt i32 %6, 48
-  br i1 %102, label %106, label %234
+  %92 = phi i64 [ %90, %88 ], [ 0, %86 ]
+  %93 = getelementptr inbounds nuw i8, ptr %44, i32 32
+  store i64 %92, ptr %93, align 8
+  %94 = icmp ugt i32 %6, 40
+  br i1 %94, label %98, label %250
+95:
+  %96 = getelementptr inbounds nuw i8, ptr %44, i32 32
+  store i64 0, ptr %96, align 8
+  %97 = icmp ugt i32 %6, 40
+  br i1 %97, label %107, label %250
+98:
+  %99 = icmp ugt i32 %3, 4
+  br i1 %99, label %100, label %103
+100:
+  %101 = getelementptr inbounds nuw i8, ptr %1, i32 32
+  %102 = load i64, ptr %101, align 8
+  br label %103
 103:
-  %104 = getelementptr inbounds nuw i8, ptr %44, i32 40
-  store i64 0, ptr %104, align 8
-  %105 = icmp ugt i32 %6, 48
-  br i1 %105, label %115, label %234
-106:
-  %107 = icmp ugt i32 %3, 5
-  br i1 %107, label %108, label %111
-108:
-  %109 = getelementptr inbounds nuw i8, ptr %1, i32 40
-  %110 = load i64, ptr %109, align 8
-  br label %111
-111:
-  %112 = phi i64 [ %110, %108 ], [ 0, %106 ]
-  %113 = getelementptr inbounds nuw i8, ptr %44, i32 48
-  store i64 %112, ptr %113, align 8
-  %114 = icmp ugt i32 %6, 56
-  br i1 %114, label %118, label %234
+  %104 = phi i64 [ %102, %100 ], [ 0, %98 ]
+  %105 = getelementptr inbounds nuw i8, ptr %44, i32 40
+  store i64 %104, ptr %105, align 8
+  %106 = icmp ugt i32 %6, 48
+  br i1 %106, label %110, label %250
+107:
+  %108 = getelementptr inbounds nuw i8, ptr %44, i32 40
+  store i64 0, ptr %108, align 8
+  %109 = icmp ugt i32 %6, 48
+  br i1 %109, label %119, label %250
+110:
+  %111 = icmp ugt i32 %3, 5
+  br i1 %111, label %112, label %115
+112:
+  %113 = getelementptr inbounds nuw i8, ptr %1, i32 40
+  %114 = load i64, ptr %113, align 8
+  br label %115
 115:
-  %116 = getelementptr inbounds nuw i8, ptr %44, i32 48
-  store i64 0, ptr %116, align 8
-  %117 = icmp ugt i32 %6, 56
-  br i1 %117, label %127, label %234
-118:
-  %119 = icmp ugt i32 %3, 6
-  br i1 %119, label %120, label %123
-120:
-  %121 = getelementptr inbounds nuw i8, ptr %1, i32 48
-  %122 = load i64, ptr %121, align 8
-  br label %123
-123:
-  %124 = phi i64 [ %122, %120 ], [ 0, %118 ]
-  %125 = getelementptr inbounds nuw i8, ptr %44, i32 56
-  store i64 %124, ptr %125, align 8
-  %126 = icmp ugt i32 %6, 64
-  br i1 %126, label %130, label %234
+  %116 = phi i64 [ %114, %112 ], [ 0, %110 ]
+  %117 = getelementptr inbounds nuw i8, ptr %44, i32 48
+  store i64 %116, ptr %117, align 8
+  %118 = icmp ugt i32 %6, 56
+  br i1 %118, label %122, label %250
+119:
+  %120 = getelementptr inbounds nuw i8, ptr %44, i32 48
+  store i64 0, ptr %120, align 8
+  %121 = icmp ugt i32 %6, 56
+  br i1 %121, label %131, label %250
+122:
+  %123 = icmp ugt i32 %3, 6
+  br i1 %123, label %124, label %127
+124:
+  %125 = getelementptr inbounds nuw i8, ptr %1, i32 48
+  %126 = load i64, ptr %125, align 8
+  br label %127
 127:
-  %128 = getelementptr inbounds nuw i8, ptr %44, i32 56
-  store i64 0, ptr %128, align 8
-  %129 = icmp ugt i32 %6, 64
-  br i1 %129, label %139, label %234
-130:
-  %131 = icmp ugt i32 %3, 7
-  br i1 %131, label %132, label %135
-132:
-  %133 = getelementptr inbounds nuw i8, ptr %1, i32 56
-  %134 = load i64, ptr %133, align 8
-  br label %135
-135:
-  %136 = phi i64 [ %134, %132 ], [ 0, %130 ]
-  %137 = getelementptr inbounds nuw i8, ptr %44, i32 64
-  store i64 %136, ptr %137, align 8
-  %138 = icmp ugt i32 %6, 72
-  br i1 %138, label %142, label %234
+  %128 = phi i64 [ %126, %124 ], [ 0, %122 ]
+  %129 = getelementptr inbounds nuw i8, ptr %44, i32 56
+  store i64 %128, ptr %129, align 8
+  %130 = icmp ugt i32 %6, 64
+  br i1 %130, label %134, label %250
+131:
+  %132 = getelementptr inbounds nuw i8, ptr %44, i32 56
+  store i64 0, ptr %132, align 8
+  %133 = icmp ugt i32 %6, 64
+  br i1 %133, label %143, label %250
+134:
+  %135 = icmp ugt i32 %3, 7
+  br i1 %135, label %136, label %139
+136:
+  %137 = getelementptr inbounds nuw i8, ptr %1, i32 56
+  %138 = load i64, ptr %137, align 8
+  br label %139
 139:
-  %140 = getelementptr inbounds nuw i8, ptr %44, i32 64
-  store i64 0, ptr %140, align 8
-  %141 = icmp ugt i32 %6, 72
-  br i1 %141, label %151, label %234
-142:
-  %143 = icmp ugt i32 %3, 8
-  br i1 %143, label %144, label %147
-144:
-  %145 = getelementptr inbounds nuw i8, ptr %1, i32 64
-  %146 = load i64, ptr %145, align 8
-  br label %147
-147:
-  %148 = phi i64 [ %146, %144 ], [ 0, %142 ]
-  %149 = getelementptr inbounds nuw i8, ptr %44, i32 72
-  store i64 %148, ptr %149, align 8
-  %150 = icmp ugt i32 %6, 80
-  br i1 %150, label %154, label %234
+  %140 = phi i64 [ %138, %136 ], [ 0, %134 ]
+  %141 = getelementptr inbounds nuw i8, ptr %44, i32 64
+  store i64 %140, ptr %141, align 8
+  %142 = icmp ugt i32 %6, 72
+  br i1 %142, label %146, label %250
+143:
+  %144 = getelementptr inbounds nuw i8, ptr %44, i32 64
+  store i64 0, ptr %144, align 8
+  %145 = icmp ugt i32 %6, 72
+  br i1 %145, label %155, label %250
+146:
+  %147 = icmp ugt i32 %3, 8
+  br i1 %147, label %148, label %151
+148:
+  %149 = getelementptr inbounds nuw i8, ptr %1, i32 64
+  %150 = load i64, ptr %149, align 8
+  br label %151
 151:
-  %152 = getelementptr inbounds nuw i8, ptr %44, i32 72
-  store i64 0, ptr %152, align 8
-  %153 = icmp ugt i32 %6, 80
-  br i1 %153, label %163, label %234
-154:
-  %155 = icmp ugt i32 %3, 9
-  br i1 %155, label %156, label %159
-156:
-  %157 = getelementptr inbounds nuw i8, ptr %1, i32 72
-  %158 = load i64, ptr %157, align 8
-  br label %159
-159:
-  %160 = phi i64 [ %158, %156 ], [ 0, %154 ]
-  %161 = getelementptr inbounds nuw i8, ptr %44, i32 80
-  store i64 %160, ptr %161, align 8
-  %162 = icmp ugt i32 %6, 88
-  br i1 %162, label %166, label %234
+  %152 = phi i64 [ %150, %148 ], [ 0, %146 ]
+  %153 = getelementptr inbounds nuw i8, ptr %44, i32 72
+  store i64 %152, ptr %153, align 8
+  %154 = icmp ugt i32 %6, 80
+  br i1 %154, label %158, label %250
+155:
+  %156 = getelementptr inbounds nuw i8, ptr %44, i32 72
+  store i64 0, ptr %156, align 8
+  %157 = icmp ugt i32 %6, 80
+  br i1 %157, label %167, label %250
+158:
+  %159 = icmp ugt i32 %3, 9
+  br i1 %159, label %160, label %163
+160:
+  %161 = getelementptr inbounds nuw i8, ptr %1, i32 72
+  %162 = load i64, ptr %161, align 8
+  br label %163
 163:
-  %164 = getelementptr inbounds nuw i8, ptr %44, i32 80
-  store i64 0, ptr %164, align 8
-  %165 = icmp ugt i32 %6, 88
-  br i1 %165, label %175, label %234
-166:
-  %167 = icmp ugt i32 %3, 10
-  br i1 %167, label %168, label %171
-168:
-  %169 = getelementptr inbounds nuw i8, ptr %1, i32 80
-  %170 = load i64, ptr %169, align 8
-  br label %171
-171:
-  %172 = phi i64 [ %170, %168 ], [ 0, %166 ]
-  %173 = getelementptr inbounds nuw i8, ptr %44, i32 88
-  store i64 %172, ptr %173, align 8
-  %174 = icmp ugt i32 %6, 96
-  br i1 %174, label %178, label %234
+  %164 = phi i64 [ %162, %160 ], [ 0, %158 ]
+  %165 = getelementptr inbounds nuw i8, ptr %44, i32 80
+  store i64 %164, ptr %165, align 8
+  %166 = icmp ugt i32 %6, 88
+  br i1 %166, label %170, label %250
+167:
+  %168 = getelementptr inbounds nuw i8, ptr %44, i32 80
+  store i64 0, ptr %168, align 8
+  %169 = icmp ugt i32 %6, 88
+  br i1 %169, label %179, label %250
+170:
+  %171 = icmp ugt i32 %3, 10
+  br i1 %171, label %172, label %175
+172:
+  %173 = getelementptr inbounds nuw i8, ptr %1, i32 80
+  %174 = load i64, ptr %173, align 8
+  br label %175
 175:
-  %176 = getelementptr inbounds nuw i8, ptr %44, i32 88
-  store i64 0, ptr %176, align 8
-  %177 = icmp ugt i32 %6, 96
-  br i1 %177, label %187, label %234
-178:
-  %179 = icmp ugt i32 %3, 11
-  br i1 %179, label %180, label %183
-180:
-  %181 = getelementptr inbounds nuw i8, ptr %1, i32 88
-  %182 = load i64, ptr %181, align 8
-  br label %183
-183:
-  %184 = phi i64 [ %182, %180 ], [ 0, %178 ]
-  %185 = getelementptr inbounds nuw i8, ptr %44, i32 96
-  store i64 %184, ptr %185, align 8
-  %186 = icmp ugt i32 %6, 104
-  br i1 %186, label %190, label %234
+  %176 = phi i64 [ %174, %172 ], [ 0, %170 ]
+  %177 = getelementptr inbounds nuw i8, ptr %44, i32 88
+  store i64 %176, ptr %177, align 8
+  %178 = icmp ugt i32 %6, 96
+  br i1 %178, label %182, label %250
+179:
+  %180 = getelementptr inbounds nuw i8, ptr %44, i32 88
+  store i64 0, ptr %180, align 8
+  %181 = icmp ugt i32 %6, 96
+  br i1 %181, label %191, label %250
+182:
+  %183 = icmp ugt i32 %3, 11
+  br i1 %183, label %184, label %187
+184:
+  %185 = getelementptr inbounds nuw i8, ptr %1, i32 88
+  %186 = load i64, ptr %185, align 8
+  br label %187
 187:
-  %188 = getelementptr inbounds nuw i8, ptr %44, i32 96
-  store i64 0, ptr %188, align 8
-  %189 = icmp ugt i32 %6, 104
-  br i1 %189, label %199, label %234
-190:
-  %191 = icmp ugt i32 %3, 12
-  br i1 %191, label %192, label %195
-192:
-  %193 = getelementptr inbounds nuw i8, ptr %1, i32 96
-  %194 = load i64, ptr %193, align 8
-  br label %195
-195:
-  %196 = phi i64 [ %194, %192 ], [ 0, %190 ]
-  %197 = getelementptr inbounds nuw i8, ptr %44, i32 104
-  store i64 %196, ptr %197, align 8
-  %198 = icmp ugt i32 %6, 112
-  br i1 %198, label %202, label %234
+  %188 = phi i64 [ %186, %184 ], [ 0, %182 ]
+  %189 = getelementptr inbounds nuw i8, ptr %44, i32 96
+  store i64 %188, ptr %189, align 8
+  %190 = icmp ugt i32 %6, 104
+  br i1 %190, label %194, label %250
+191:
+  %192 = getelementptr inbounds nuw i8, ptr %44, i32 96
+  store i64 0, ptr %192, align 8
+  %193 = icmp ugt i32 %6, 104
+  br i1 %193, label %203, label %250
+194:
+  %195 = icmp ugt i32 %3, 12
+  br i1 %195, label %196, label %199
+196:
+  %197 = getelementptr inbounds nuw i8, ptr %1, i32 96
+  %198 = load i64, ptr %197, align 8
+  br label %199
 199:
-  %200 = getelementptr inbounds nuw i8, ptr %44, i32 104
-  store i64 0, ptr %200, align 8
-  %201 = icmp ugt i32 %6, 112
-  br i1 %201, label %211, label %234
-202:
-  %203 = icmp ugt i32 %3, 13
-  br i1 %203, label %204, label %207
-204:
-  %205 = getelementptr inbounds nuw i8, ptr %1, i32 104
-  %206 = load i64, ptr %205, align 8
-  br label %207
-207:
-  %208 = phi i64 [ %206, %204 ], [ 0, %202 ]
-  %209 = getelementptr inbounds nuw i8, ptr %44, i32 112
-  store i64 %208, ptr %209, align 8
-  %210 = icmp ugt i32 %6, 120
-  br i1 %210, label %214, label %234
+  %200 = phi i64 [ %198, %196 ], [ 0, %194 ]
+  %201 = getelementptr inbounds nuw i8, ptr %44, i32 104
+  store i64 %200, ptr %201, align 8
+  %202 = icmp ugt i32 %6, 112
+  br i1 %202, label %206, label %250
+203:
+  %204 = getelementptr inbounds nuw i8, ptr %44, i32 104
+  store i64 0, ptr %204, align 8
+  %205 = icmp ugt i32 %6, 112
+  br i1 %205, label %215, label %250
+206:
+  %207 = icmp ugt i32 %3, 13
+  br i1 %207, label %208, label %211
+208:
+  %209 = getelementptr inbounds nuw i8, ptr %1, i32 104
+  %210 = load i64, ptr %209, align 8
+  br label %211
 211:
-  %212 = getelementptr inbounds nuw i8, ptr %44, i32 112
-  store i64 0, ptr %212, align 8
-  %213 = icmp ugt i32 %6, 120
-  br i1 %213, label %223, label %234
-214:
-  %215 = icmp ugt i32 %3, 14
-  br i1 %215, label %216, label %219
-216:
-  %217 = getelementptr inbounds nuw i8, ptr %1, i32 112
-  %218 = load i64, ptr %217, align 8
-  br label %219
-219:
-  %220 = phi i64 [ %218, %216 ], [ 0, %214 ]
-  %221 = getelementptr inbounds nuw i8, ptr %44, i32 120
-  store i64 %220, ptr %221, align 8
-  %222 = icmp ugt i32 %6, 128
-  br i1 %222, label %226, label %234
+  %212 = phi i64 [ %210, %208 ], [ 0, %206 ]
+  %213 = getelementptr inbounds nuw i8, ptr %44, i32 112
+  store i64 %212, ptr %213, align 8
+  %214 = icmp ugt i32 %6, 120
+  br i1 %214, label %218, label %250
+215:
+  %216 = getelementptr inbounds nuw i8, ptr %44, i32 112
+  store i64 0, ptr %216, align 8
+  %217 = icmp ugt i32 %6, 120
+  br i1 %217, label %227, label %250
+218:
+  %219 = icmp ugt i32 %3, 14
+  br i1 %219, label %220, label %223
+220:
+  %221 = getelementptr inbounds nuw i8, ptr %1, i32 112
+  %222 = load i64, ptr %221, align 8
+  br label %223
 223:
-  %224 = getelementptr inbounds nuw i8, ptr %44, i32 120
-  store i64 0, ptr %224, align 8
-  %225 = icmp ugt i32 %6, 128
-  br i1 %225, label %231, label %234
-226:
-  %227 = icmp ugt i32 %3, 15
-  br i1 %227, label %228, label %231
-228:
-  %229 = getelementptr inbounds nuw i8, ptr %1, i32 120
-  %230 = load i64, ptr %229, align 8
-  br label %231
-231:
-  %232 = phi i64 [ %230, %228 ], [ 0, %226 ], [ 0, %223 ]
-  %233 = getelementptr inbounds nuw i8, ptr %44, i32 128
-  store i64 %232, ptr %233, align 8
-  br label %234
-234:
-  %235 = getelementptr inbounds nuw i8, ptr %10, i32 64
-  %236 = load i32, ptr %2, align 4
-  %237 = getelementptr inbounds nuw i32, ptr %235, i32 %236
-  store i32 %45, ptr %237, align 4
-  %238 = load i64, ptr %10, align 8
-  %239 = add i64 %238, 1
-  store i64 %239, ptr %10, align 8
-  %240 = ptrtoint ptr %44 to i32
-  %241 = zext i32 %240 to i64
-  br label %242
+  %224 = phi i64 [ %222, %220 ], [ 0, %218 ]
+  %225 = getelementptr inbounds nuw i8, ptr %44, i32 120
+  store i64 %224, ptr %225, align 8
+  %226 = icmp ugt i32 %6, 128
+  br i1 %226, label %230, label %250
+227:
+  %228 = getelementptr inbounds nuw i8, ptr %44, i32 120
+  store i64 0, ptr %228, align 8
+  %229 = icmp ugt i32 %6, 128
+  br i1 %229, label %235, label %250
+230:
+  %231 = icmp ugt i32 %3, 15
+  br i1 %231, label %232, label %235
+232:
+  %233 = getelementptr inbounds nuw i8, ptr %1, i32 120
+  %234 = load i64, ptr %233, align 8
+  br label %235
+235:
+  %236 = phi i64 [ %234, %232 ], [ 0, %230 ], [ 0, %227 ]
+  %237 = getelementptr inbounds nuw i8, ptr %44, i32 128
+  store i64 %236, ptr %237, align 8
+  %238 = icmp ugt i32 %6, 136
+  br i1 %238, label %51, label %250
+239:
+  %240 = phi i32 [ 16, %51 ], [ %248, %245 ]
+  %241 = icmp ult i32 %240, %3
+  br i1 %241, label %242, label %245
 242:
-  %243 = phi i64 [ 0, %17 ], [ 0, %8 ], [ %241, %234 ], [ 0, %30 ]
-  ret i64 %243
+  %243 = getelementptr inbounds nuw i64, ptr %1, i32 %240
+  %244 = load i64, ptr %243, align 8
+  br label %245
+245:
+  %246 = phi i64 [ %244, %242 ], [ 0, %239 ]
+  %247 = getelementptr inbounds nuw i64, ptr %49, i32 %240
+  store i64 %246, ptr %247, align 8
+  %248 = add nuw nsw i32 %240, 1
+  %249 = icmp eq i32 %240, %54
+  br i1 %249, label %250, label %239
+250:
+  %251 = getelementptr inbounds nuw i8, ptr %10, i32 64
+  %252 = load i32, ptr %2, align 4
+  %253 = getelementptr inbounds nuw i32, ptr %251, i32 %252
+  store i32 %45, ptr %253, align 4
+  %254 = load i64, ptr %10, align 8
+  %255 = add i64 %254, 1
+  store i64 %255, ptr %10, align 8
+  %256 = ptrtoint ptr %44 to i32
+  %257 = zext i32 %256 to i64
+  br label %258
+258:
+  %259 = phi i64 [ 0, %17 ], [ 0, %8 ], [ %257, %250 ], [ 0, %30 ]
+  ret i64 %259
 }
 
 define internal void @table_remove(i64 %0, ptr %1, i32 %2, i32 %3, i32 %4, i32 %5, i32 %6) #1 {

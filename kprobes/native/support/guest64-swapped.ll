@@ -1,5 +1,6 @@
 %struct.question = type { i64, i64, i64, i64 }
 %struct.block = type { i64, i64, i64 }
+%struct.unaligned = type { i64 }
 declare i64 @llvm.bswap.i64(i64)
 declare i32 @llvm.bswap.i32(i32)
 declare i64 @llvm.umin.i64(i64, i64)
@@ -419,228 +420,276 @@ define internal void @commit(i64 %0, i32 %1) #0 {
   ret void
 }
 
+define internal void @table_key(ptr %0, ptr %1, i64 %2) #0 {
+  %4 = icmp eq i64 %2, 0
+  br i1 %4, label %13, label %5
+5:
+  %6 = phi i64 [ %11, %5 ], [ 0, %3 ]
+  %7 = getelementptr inbounds nuw %struct.unaligned, ptr %1, i64 %6
+  %8 = load i64, ptr %7, align 1
+  %9 = call i64 @llvm.bswap.i64(i64 %8)
+  %10 = getelementptr inbounds nuw i64, ptr %0, i64 %6
+  store i64 %9, ptr %10, align 8
+  %11 = add nuw i64 %6, 1
+  %12 = icmp eq i64 %11, %2
+  br i1 %12, label %13, label %5
+13:
+  ret void
+}
+
 define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i64 %5, i64 %6, i64 %7, i64 %8) #1 {
-  %10 = icmp eq i32 %4, 0
-  br i1 %10, label %73, label %11
-11:
-  %12 = load i64, ptr %1, align 8
-  %13 = xor i64 %12, %3
-  %14 = mul i64 %13, -7046029254386353131
-  %15 = lshr i64 %14, 29
-  %16 = xor i64 %15, %14
-  %17 = icmp eq i32 %4, 1
-  br i1 %17, label %73, label %18
-18:
-  %19 = getelementptr inbounds nuw i8, ptr %1, i64 8
-  %20 = load i64, ptr %19, align 8
-  %21 = xor i64 %20, %16
-  %22 = mul i64 %21, -7046029254386353131
-  %23 = lshr i64 %22, 29
-  %24 = xor i64 %23, %22
-  %25 = icmp ugt i32 %4, 2
-  br i1 %25, label %26, label %73
-26:
-  %27 = getelementptr inbounds nuw i8, ptr %1, i64 16
-  %28 = load i64, ptr %27, align 8
-  %29 = xor i64 %28, %24
-  %30 = mul i64 %29, -7046029254386353131
-  %31 = lshr i64 %30, 29
-  %32 = xor i64 %31, %30
-  %33 = icmp eq i32 %4, 3
-  br i1 %33, label %73, label %34
-34:
-  %35 = getelementptr inbounds nuw i8, ptr %1, i64 24
-  %36 = load i64, ptr %35, align 8
-  %37 = xor i64 %36, %32
-  %38 = mul i64 %37, -7046029254386353131
-  %39 = lshr i64 %38, 29
-  %40 = xor i64 %39, %38
-  %41 = icmp ugt i32 %4, 4
-  br i1 %41, label %42, label %73
-42:
-  %43 = getelementptr inbounds nuw i8, ptr %1, i64 32
-  %44 = load i64, ptr %43, align 8
-  %45 = xor i64 %44, %40
-  %46 = mul i64 %45, -7046029254386353131
-  %47 = lshr i64 %46, 29
-  %48 = xor i64 %47, %46
-  %49 = icmp eq i32 %4, 5
-  br i1 %49, label %73, label %50
-50:
-  %51 = getelementptr inbounds nuw i8, ptr %1, i64 40
-  %52 = load i64, ptr %51, align 8
-  %53 = xor i64 %52, %48
-  %54 = mul i64 %53, -7046029254386353131
-  %55 = lshr i64 %54, 29
-  %56 = xor i64 %55, %54
-  %57 = icmp ugt i32 %4, 6
-  br i1 %57, label %58, label %73
-58:
-  %59 = getelementptr inbounds nuw i8, ptr %1, i64 48
-  %60 = load i64, ptr %59, align 8
-  %61 = xor i64 %60, %56
-  %62 = mul i64 %61, -7046029254386353131
-  %63 = lshr i64 %62, 29
-  %64 = xor i64 %63, %62
-  %65 = icmp eq i32 %4, 7
-  br i1 %65, label %73, label %66
-66:
-  %67 = getelementptr inbounds nuw i8, ptr %1, i64 56
-  %68 = load i64, ptr %67, align 8
-  %69 = xor i64 %68, %64
-  %70 = mul i64 %69, -7046029254386353131
-  %71 = lshr i64 %70, 29
-  %72 = xor i64 %71, %70
-  br label %73
-73:
-  %74 = phi i1 [ true, %66 ], [ false, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ false, %50 ]
-  %75 = phi i1 [ true, %66 ], [ true, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ true, %50 ]
-  %76 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ true, %34 ], [ true, %50 ]
-  %77 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ true, %26 ], [ false, %9 ], [ false, %11 ], [ true, %18 ], [ true, %34 ], [ true, %50 ]
-  %78 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ true, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ true, %34 ], [ true, %50 ]
-  %79 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ true, %50 ]
-  %80 = phi i1 [ true, %66 ], [ true, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ false, %50 ]
-  %81 = phi i64 [ %72, %66 ], [ %64, %58 ], [ %48, %42 ], [ %32, %26 ], [ %3, %9 ], [ %16, %11 ], [ %24, %18 ], [ %40, %34 ], [ %56, %50 ]
-  %82 = inttoptr i64 %0 to ptr
-  %83 = lshr i64 %81, 32
-  %84 = and i64 %83, %5
-  %85 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  store i64 %84, ptr %85, align 8
-  %86 = getelementptr inbounds nuw i8, ptr %82, i64 64
-  %87 = add i64 %6, %0
-  %88 = getelementptr inbounds nuw i8, ptr %1, i64 8
-  %89 = getelementptr inbounds nuw i8, ptr %1, i64 16
-  %90 = getelementptr inbounds nuw i8, ptr %1, i64 24
-  %91 = getelementptr inbounds nuw i8, ptr %1, i64 32
-  %92 = getelementptr inbounds nuw i8, ptr %1, i64 40
-  %93 = getelementptr inbounds nuw i8, ptr %1, i64 48
-  %94 = getelementptr inbounds nuw i8, ptr %1, i64 56
-  br label %95
-95:
-  %96 = phi i64 [ %84, %73 ], [ %187, %185 ]
-  %97 = getelementptr inbounds nuw i32, ptr %86, i64 %96
-  %98 = load i32, ptr %97, align 4
-  %99 = icmp eq i32 %98, 0
-  br i1 %99, label %100, label %101
-100:
-  store i64 %96, ptr %2, align 8
-  br label %190
-101:
-  %102 = call i32 @llvm.bswap.i32(i32 %98)
-  %103 = zext i32 %102 to i64
-  %104 = add nsw i64 %103, -1
-  %105 = icmp ult i64 %104, %8
-  br i1 %105, label %106, label %185
-106:
-  %107 = mul i64 %104, %7
-  %108 = add i64 %87, %107
-  %109 = inttoptr i64 %108 to ptr
-  br i1 %10, label %117, label %110
-110:
-  %111 = getelementptr inbounds nuw i8, ptr %109, i64 8
-  %112 = load i64, ptr %111, align 8
-  %113 = call i64 @llvm.bswap.i64(i64 %112)
-  %114 = load i64, ptr %1, align 8
-  %115 = icmp eq i64 %113, %114
-  %116 = zext i1 %115 to i32
-  br label %117
-117:
-  %118 = phi i32 [ %116, %110 ], [ 1, %106 ]
-  br i1 %77, label %119, label %126
-119:
-  %120 = getelementptr inbounds nuw i8, ptr %109, i64 16
-  %121 = load i64, ptr %120, align 8
-  %122 = call i64 @llvm.bswap.i64(i64 %121)
-  %123 = load i64, ptr %88, align 8
-  %124 = icmp eq i64 %122, %123
-  %125 = select i1 %124, i32 %118, i32 0
-  br label %126
-126:
-  %127 = phi i32 [ %125, %119 ], [ %118, %117 ]
-  br i1 %78, label %128, label %135
-128:
-  %129 = getelementptr inbounds nuw i8, ptr %109, i64 24
-  %130 = load i64, ptr %129, align 8
-  %131 = call i64 @llvm.bswap.i64(i64 %130)
-  %132 = load i64, ptr %89, align 8
-  %133 = icmp eq i64 %131, %132
-  %134 = select i1 %133, i32 %127, i32 0
-  br label %135
-135:
-  %136 = phi i32 [ %134, %128 ], [ %127, %126 ]
-  br i1 %76, label %137, label %144
-137:
-  %138 = getelementptr inbounds nuw i8, ptr %109, i64 32
-  %139 = load i64, ptr %138, align 8
-  %140 = call i64 @llvm.bswap.i64(i64 %139)
-  %141 = load i64, ptr %90, align 8
-  %142 = icmp eq i64 %140, %141
-  %143 = select i1 %142, i32 %136, i32 0
-  br label %144
-144:
-  %145 = phi i32 [ %143, %137 ], [ %136, %135 ]
-  br i1 %79, label %146, label %153
-146:
-  %147 = getelementptr inbounds nuw i8, ptr %109, i64 40
-  %148 = load i64, ptr %147, align 8
-  %149 = call i64 @llvm.bswap.i64(i64 %148)
-  %150 = load i64, ptr %91, align 8
-  %151 = icmp eq i64 %149, %150
-  %152 = select i1 %151, i32 %145, i32 0
-  br label %153
-153:
-  %154 = phi i32 [ %152, %146 ], [ %145, %144 ]
-  br i1 %75, label %155, label %162
-155:
-  %156 = getelementptr inbounds nuw i8, ptr %109, i64 48
-  %157 = load i64, ptr %156, align 8
-  %158 = call i64 @llvm.bswap.i64(i64 %157)
-  %159 = load i64, ptr %92, align 8
-  %160 = icmp eq i64 %158, %159
-  %161 = select i1 %160, i32 %154, i32 0
-  br label %162
-162:
-  %163 = phi i32 [ %161, %155 ], [ %154, %153 ]
-  br i1 %80, label %164, label %171
-164:
-  %165 = getelementptr inbounds nuw i8, ptr %109, i64 56
-  %166 = load i64, ptr %165, align 8
-  %167 = call i64 @llvm.bswap.i64(i64 %166)
-  %168 = load i64, ptr %93, align 8
-  %169 = icmp eq i64 %167, %168
-  %170 = select i1 %169, i32 %163, i32 0
-  br label %171
-171:
-  %172 = phi i32 [ %170, %164 ], [ %163, %162 ]
-  br i1 %74, label %173, label %181
-173:
-  %174 = getelementptr inbounds nuw i8, ptr %109, i64 64
-  %175 = load i64, ptr %174, align 8
-  %176 = call i64 @llvm.bswap.i64(i64 %175)
-  %177 = load i64, ptr %94, align 8
-  %178 = icmp ne i64 %176, %177
-  %179 = icmp eq i32 %172, 0
-  %180 = select i1 %178, i1 true, i1 %179
-  br i1 %180, label %185, label %183
-181:
-  %182 = icmp eq i32 %172, 0
-  br i1 %182, label %185, label %183
-183:
-  store i64 %96, ptr %2, align 8
-  %184 = getelementptr inbounds nuw i8, ptr %2, i64 16
-  store i64 %104, ptr %184, align 8
-  br label %190
+  %10 = zext i32 %4 to i64
+  %11 = icmp eq i32 %4, 0
+  br i1 %11, label %86, label %12
+12:
+  %13 = load i64, ptr %1, align 8
+  %14 = xor i64 %13, %3
+  %15 = mul i64 %14, -7046029254386353131
+  %16 = lshr i64 %15, 29
+  %17 = xor i64 %16, %15
+  %18 = icmp eq i32 %4, 1
+  br i1 %18, label %86, label %19
+19:
+  %20 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %21 = load i64, ptr %20, align 8
+  %22 = xor i64 %21, %17
+  %23 = mul i64 %22, -7046029254386353131
+  %24 = lshr i64 %23, 29
+  %25 = xor i64 %24, %23
+  %26 = icmp ugt i32 %4, 2
+  br i1 %26, label %27, label %86
+27:
+  %28 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %29 = load i64, ptr %28, align 8
+  %30 = xor i64 %29, %25
+  %31 = mul i64 %30, -7046029254386353131
+  %32 = lshr i64 %31, 29
+  %33 = xor i64 %32, %31
+  %34 = icmp eq i32 %4, 3
+  br i1 %34, label %86, label %35
+35:
+  %36 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %37 = load i64, ptr %36, align 8
+  %38 = xor i64 %37, %33
+  %39 = mul i64 %38, -7046029254386353131
+  %40 = lshr i64 %39, 29
+  %41 = xor i64 %40, %39
+  %42 = icmp ugt i32 %4, 4
+  br i1 %42, label %43, label %86
+43:
+  %44 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %45 = load i64, ptr %44, align 8
+  %46 = xor i64 %45, %41
+  %47 = mul i64 %46, -7046029254386353131
+  %48 = lshr i64 %47, 29
+  %49 = xor i64 %48, %47
+  %50 = icmp eq i32 %4, 5
+  br i1 %50, label %86, label %51
+51:
+  %52 = getelementptr inbounds nuw i8, ptr %1, i64 40
+  %53 = load i64, ptr %52, align 8
+  %54 = xor i64 %53, %49
+  %55 = mul i64 %54, -7046029254386353131
+  %56 = lshr i64 %55, 29
+  %57 = xor i64 %56, %55
+  %58 = icmp ugt i32 %4, 6
+  br i1 %58, label %59, label %86
+59:
+  %60 = getelementptr inbounds nuw i8, ptr %1, i64 48
+  %61 = load i64, ptr %60, align 8
+  %62 = xor i64 %61, %57
+  %63 = mul i64 %62, -7046029254386353131
+  %64 = lshr i64 %63, 29
+  %65 = xor i64 %64, %63
+  %66 = icmp eq i32 %4, 7
+  br i1 %66, label %86, label %67
+67:
+  %68 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %69 = load i64, ptr %68, align 8
+  %70 = xor i64 %69, %65
+  %71 = mul i64 %70, -7046029254386353131
+  %72 = lshr i64 %71, 29
+  %73 = xor i64 %72, %71
+  %74 = icmp ugt i32 %4, 8
+  br i1 %74, label %75, label %86
+75:
+  %76 = phi i64 [ %84, %75 ], [ 8, %67 ]
+  %77 = phi i64 [ %83, %75 ], [ %73, %67 ]
+  %78 = getelementptr inbounds nuw i64, ptr %1, i64 %76
+  %79 = load i64, ptr %78, align 8
+  %80 = xor i64 %79, %77
+  %81 = mul i64 %80, -7046029254386353131
+  %82 = lshr i64 %81, 29
+  %83 = xor i64 %82, %81
+  %84 = add nuw nsw i64 %76, 1
+  %85 = icmp eq i64 %84, %10
+  br i1 %85, label %86, label %75
+86:
+  %87 = phi i1 [ false, %67 ], [ false, %59 ], [ false, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %88 = phi i1 [ true, %67 ], [ true, %59 ], [ false, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %89 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ true, %43 ], [ true, %75 ]
+  %90 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ true, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ true, %27 ], [ true, %43 ], [ true, %75 ]
+  %91 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ true, %35 ], [ true, %19 ], [ false, %12 ], [ false, %9 ], [ true, %27 ], [ true, %43 ], [ true, %75 ]
+  %92 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ true, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ true, %43 ], [ true, %75 ]
+  %93 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %94 = phi i1 [ true, %67 ], [ false, %59 ], [ false, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %95 = phi i64 [ %73, %67 ], [ %65, %59 ], [ %57, %51 ], [ %41, %35 ], [ %25, %19 ], [ %17, %12 ], [ %3, %9 ], [ %33, %27 ], [ %49, %43 ], [ %83, %75 ]
+  %96 = inttoptr i64 %0 to ptr
+  %97 = lshr i64 %95, 32
+  %98 = and i64 %97, %5
+  %99 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  store i64 %98, ptr %99, align 8
+  %100 = getelementptr inbounds nuw i8, ptr %96, i64 64
+  %101 = add i64 %6, %0
+  %102 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %103 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %104 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %105 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %106 = getelementptr inbounds nuw i8, ptr %1, i64 40
+  %107 = getelementptr inbounds nuw i8, ptr %1, i64 48
+  %108 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  br label %109
+109:
+  %110 = phi i64 [ %98, %86 ], [ %215, %213 ]
+  %111 = getelementptr inbounds nuw i32, ptr %100, i64 %110
+  %112 = load i32, ptr %111, align 4
+  %113 = icmp eq i32 %112, 0
+  br i1 %113, label %114, label %115
+114:
+  store i64 %110, ptr %2, align 8
+  br label %218
+115:
+  %116 = call i32 @llvm.bswap.i32(i32 %112)
+  %117 = zext i32 %116 to i64
+  %118 = add nsw i64 %117, -1
+  %119 = icmp ult i64 %118, %8
+  br i1 %119, label %120, label %213
+120:
+  %121 = mul i64 %118, %7
+  %122 = add i64 %101, %121
+  %123 = inttoptr i64 %122 to ptr
+  %124 = getelementptr inbounds nuw i8, ptr %123, i64 8
+  br i1 %11, label %131, label %125
+125:
+  %126 = load i64, ptr %124, align 8
+  %127 = call i64 @llvm.bswap.i64(i64 %126)
+  %128 = load i64, ptr %1, align 8
+  %129 = icmp eq i64 %127, %128
+  %130 = zext i1 %129 to i32
+  br label %131
+131:
+  %132 = phi i32 [ %130, %125 ], [ 1, %120 ]
+  br i1 %91, label %133, label %140
+133:
+  %134 = getelementptr inbounds nuw i8, ptr %123, i64 16
+  %135 = load i64, ptr %134, align 8
+  %136 = call i64 @llvm.bswap.i64(i64 %135)
+  %137 = load i64, ptr %102, align 8
+  %138 = icmp eq i64 %136, %137
+  %139 = select i1 %138, i32 %132, i32 0
+  br label %140
+140:
+  %141 = phi i32 [ %139, %133 ], [ %132, %131 ]
+  br i1 %90, label %142, label %149
+142:
+  %143 = getelementptr inbounds nuw i8, ptr %123, i64 24
+  %144 = load i64, ptr %143, align 8
+  %145 = call i64 @llvm.bswap.i64(i64 %144)
+  %146 = load i64, ptr %103, align 8
+  %147 = icmp eq i64 %145, %146
+  %148 = select i1 %147, i32 %141, i32 0
+  br label %149
+149:
+  %150 = phi i32 [ %148, %142 ], [ %141, %140 ]
+  br i1 %92, label %151, label %158
+151:
+  %152 = getelementptr inbounds nuw i8, ptr %123, i64 32
+  %153 = load i64, ptr %152, align 8
+  %154 = call i64 @llvm.bswap.i64(i64 %153)
+  %155 = load i64, ptr %104, align 8
+  %156 = icmp eq i64 %154, %155
+  %157 = select i1 %156, i32 %150, i32 0
+  br label %158
+158:
+  %159 = phi i32 [ %157, %151 ], [ %150, %149 ]
+  br i1 %89, label %160, label %167
+160:
+  %161 = getelementptr inbounds nuw i8, ptr %123, i64 40
+  %162 = load i64, ptr %161, align 8
+  %163 = call i64 @llvm.bswap.i64(i64 %162)
+  %164 = load i64, ptr %105, align 8
+  %165 = icmp eq i64 %163, %164
+  %166 = select i1 %165, i32 %159, i32 0
+  br label %167
+167:
+  %168 = phi i32 [ %166, %160 ], [ %159, %158 ]
+  br i1 %93, label %169, label %176
+169:
+  %170 = getelementptr inbounds nuw i8, ptr %123, i64 48
+  %171 = load i64, ptr %170, align 8
+  %172 = call i64 @llvm.bswap.i64(i64 %171)
+  %173 = load i64, ptr %106, align 8
+  %174 = icmp eq i64 %172, %173
+  %175 = select i1 %174, i32 %168, i32 0
+  br label %176
+176:
+  %177 = phi i32 [ %175, %169 ], [ %168, %167 ]
+  br i1 %88, label %178, label %185
+178:
+  %179 = getelementptr inbounds nuw i8, ptr %123, i64 56
+  %180 = load i64, ptr %179, align 8
+  %181 = call i64 @llvm.bswap.i64(i64 %180)
+  %182 = load i64, ptr %107, align 8
+  %183 = icmp eq i64 %181, %182
+  %184 = select i1 %183, i32 %177, i32 0
+  br label %185
 185:
-  %186 = add i64 %96, 1
-  %187 = and i64 %186, %5
-  %188 = icmp eq i64 %187, %84
-  br i1 %188, label %189, label %95
-189:
+  %186 = phi i32 [ %184, %178 ], [ %177, %176 ]
+  br i1 %94, label %187, label %194
+187:
+  %188 = getelementptr inbounds nuw i8, ptr %123, i64 64
+  %189 = load i64, ptr %188, align 8
+  %190 = call i64 @llvm.bswap.i64(i64 %189)
+  %191 = load i64, ptr %108, align 8
+  %192 = icmp eq i64 %190, %191
+  %193 = select i1 %192, i32 %186, i32 0
+  br label %194
+194:
+  %195 = phi i32 [ %193, %187 ], [ %186, %185 ]
+  %196 = icmp ne i32 %195, 0
+  %197 = select i1 %87, i1 %196, i1 false
+  br i1 %197, label %198, label %209
+198:
+  %199 = phi i64 [ %206, %198 ], [ 8, %194 ]
+  %200 = getelementptr inbounds nuw i64, ptr %124, i64 %199
+  %201 = load i64, ptr %200, align 8
+  %202 = call i64 @llvm.bswap.i64(i64 %201)
+  %203 = getelementptr inbounds nuw i64, ptr %1, i64 %199
+  %204 = load i64, ptr %203, align 8
+  %205 = icmp eq i64 %202, %204
+  %206 = add nuw nsw i64 %199, 1
+  %207 = icmp samesign ult i64 %206, %10
+  %208 = select i1 %207, i1 %205, i1 false
+  br i1 %208, label %198, label %209
+209:
+  %210 = phi i1 [ %196, %194 ], [ %205, %198 ]
+  br i1 %210, label %211, label %213
+211:
+  store i64 %110, ptr %2, align 8
+  %212 = getelementptr inbounds nuw i8, ptr %2, i64 16
+  store i64 %118, ptr %212, align 8
+  br label %218
+213:
+  %214 = add i64 %110, 1
+  %215 = and i64 %214, %5
+  %216 = icmp eq i64 %215, %98
+  br i1 %216, label %217, label %109
+217:
   store i64 -1, ptr %2, align 8
-  br label %190
-190:
-  %191 = phi i64 [ %108, %183 ], [ 0, %189 ], [ 0, %100 ]
-  ret i64 %191
+  br label %218
+218:
+  %219 = phi i64 [ %122, %211 ], [ 0, %217 ], [ 0, %114 ]
+  ret i64 %219
 }
 
 define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5, i64 %6, i64 %7) #1 {
@@ -650,14 +699,14 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %12 = call i64 @llvm.bswap.i64(i64 %11)
   %13 = load i64, ptr %2, align 8
   %14 = icmp eq i64 %13, -1
-  br i1 %14, label %262, label %15
+  br i1 %14, label %279, label %15
 15:
   %16 = icmp eq i64 %11, 0
   br i1 %16, label %29, label %17
 17:
   %18 = add i64 %12, -1
   %19 = icmp ult i64 %18, %7
-  br i1 %19, label %20, label %262
+  br i1 %19, label %20, label %279
 20:
   %21 = add i64 %5, %0
   %22 = mul i64 %18, %6
@@ -674,7 +723,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %31 = load i64, ptr %30, align 8
   %32 = call i64 @llvm.bswap.i64(i64 %31)
   %33 = icmp ult i64 %32, %7
-  br i1 %33, label %34, label %262
+  br i1 %33, label %34, label %279
 34:
   %35 = add i64 %5, %0
   %36 = mul i64 %32, %6
@@ -696,7 +745,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   store i32 16777216, ptr %48, align 4
   %49 = getelementptr inbounds nuw i8, ptr %42, i64 8
   %50 = icmp ugt i64 %6, 8
-  br i1 %50, label %51, label %250
+  br i1 %50, label %51, label %267
 51:
   %52 = icmp eq i32 %3, 0
   br i1 %52, label %57, label %53
@@ -705,11 +754,11 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %55 = call i64 @llvm.bswap.i64(i64 %54)
   store i64 %55, ptr %49, align 8
   %56 = icmp ugt i64 %6, 16
-  br i1 %56, label %59, label %250
+  br i1 %56, label %59, label %267
 57:
   store i64 0, ptr %49, align 8
   %58 = icmp ugt i64 %6, 16
-  br i1 %58, label %69, label %250
+  br i1 %58, label %69, label %267
 59:
   %60 = icmp eq i32 %3, 1
   br i1 %60, label %65, label %61
@@ -723,12 +772,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %67 = getelementptr inbounds nuw i8, ptr %42, i64 16
   store i64 %66, ptr %67, align 8
   %68 = icmp ugt i64 %6, 24
-  br i1 %68, label %72, label %250
+  br i1 %68, label %72, label %267
 69:
   %70 = getelementptr inbounds nuw i8, ptr %42, i64 16
   store i64 0, ptr %70, align 8
   %71 = icmp ugt i64 %6, 24
-  br i1 %71, label %82, label %250
+  br i1 %71, label %82, label %267
 72:
   %73 = icmp ugt i32 %3, 2
   br i1 %73, label %74, label %78
@@ -742,12 +791,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %80 = getelementptr inbounds nuw i8, ptr %42, i64 24
   store i64 %79, ptr %80, align 8
   %81 = icmp ugt i64 %6, 32
-  br i1 %81, label %85, label %250
+  br i1 %81, label %85, label %267
 82:
   %83 = getelementptr inbounds nuw i8, ptr %42, i64 24
   store i64 0, ptr %83, align 8
   %84 = icmp ugt i64 %6, 32
-  br i1 %84, label %95, label %250
+  br i1 %84, label %95, label %267
 85:
   %86 = icmp ugt i32 %3, 3
   br i1 %86, label %87, label %91
@@ -761,12 +810,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %93 = getelementptr inbounds nuw i8, ptr %42, i64 32
   store i64 %92, ptr %93, align 8
   %94 = icmp ugt i64 %6, 40
-  br i1 %94, label %98, label %250
+  br i1 %94, label %98, label %267
 95:
   %96 = getelementptr inbounds nuw i8, ptr %42, i64 32
   store i64 0, ptr %96, align 8
   %97 = icmp ugt i64 %6, 40
-  br i1 %97, label %108, label %250
+  br i1 %97, label %108, label %267
 98:
   %99 = icmp ugt i32 %3, 4
   br i1 %99, label %100, label %104
@@ -780,12 +829,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %106 = getelementptr inbounds nuw i8, ptr %42, i64 40
   store i64 %105, ptr %106, align 8
   %107 = icmp ugt i64 %6, 48
-  br i1 %107, label %111, label %250
+  br i1 %107, label %111, label %267
 108:
   %109 = getelementptr inbounds nuw i8, ptr %42, i64 40
   store i64 0, ptr %109, align 8
   %110 = icmp ugt i64 %6, 48
-  br i1 %110, label %121, label %250
+  br i1 %110, label %121, label %267
 111:
   %112 = icmp ugt i32 %3, 5
   br i1 %112, label %113, label %117
@@ -799,12 +848,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %119 = getelementptr inbounds nuw i8, ptr %42, i64 48
   store i64 %118, ptr %119, align 8
   %120 = icmp ugt i64 %6, 56
-  br i1 %120, label %124, label %250
+  br i1 %120, label %124, label %267
 121:
   %122 = getelementptr inbounds nuw i8, ptr %42, i64 48
   store i64 0, ptr %122, align 8
   %123 = icmp ugt i64 %6, 56
-  br i1 %123, label %134, label %250
+  br i1 %123, label %134, label %267
 124:
   %125 = icmp ugt i32 %3, 6
   br i1 %125, label %126, label %130
@@ -818,12 +867,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %132 = getelementptr inbounds nuw i8, ptr %42, i64 56
   store i64 %131, ptr %132, align 8
   %133 = icmp ugt i64 %6, 64
-  br i1 %133, label %137, label %250
+  br i1 %133, label %137, label %267
 134:
   %135 = getelementptr inbounds nuw i8, ptr %42, i64 56
   store i64 0, ptr %135, align 8
   %136 = icmp ugt i64 %6, 64
-  br i1 %136, label %147, label %250
+  br i1 %136, label %147, label %267
 137:
   %138 = icmp ugt i32 %3, 7
   br i1 %138, label %139, label %143
@@ -837,12 +886,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %145 = getelementptr inbounds nuw i8, ptr %42, i64 64
   store i64 %144, ptr %145, align 8
   %146 = icmp ugt i64 %6, 72
-  br i1 %146, label %150, label %250
+  br i1 %146, label %150, label %267
 147:
   %148 = getelementptr inbounds nuw i8, ptr %42, i64 64
   store i64 0, ptr %148, align 8
   %149 = icmp ugt i64 %6, 72
-  br i1 %149, label %160, label %250
+  br i1 %149, label %160, label %267
 150:
   %151 = icmp ugt i32 %3, 8
   br i1 %151, label %152, label %156
@@ -856,12 +905,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %158 = getelementptr inbounds nuw i8, ptr %42, i64 72
   store i64 %157, ptr %158, align 8
   %159 = icmp ugt i64 %6, 80
-  br i1 %159, label %163, label %250
+  br i1 %159, label %163, label %267
 160:
   %161 = getelementptr inbounds nuw i8, ptr %42, i64 72
   store i64 0, ptr %161, align 8
   %162 = icmp ugt i64 %6, 80
-  br i1 %162, label %173, label %250
+  br i1 %162, label %173, label %267
 163:
   %164 = icmp ugt i32 %3, 9
   br i1 %164, label %165, label %169
@@ -875,12 +924,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %171 = getelementptr inbounds nuw i8, ptr %42, i64 80
   store i64 %170, ptr %171, align 8
   %172 = icmp ugt i64 %6, 88
-  br i1 %172, label %176, label %250
+  br i1 %172, label %176, label %267
 173:
   %174 = getelementptr inbounds nuw i8, ptr %42, i64 80
   store i64 0, ptr %174, align 8
   %175 = icmp ugt i64 %6, 88
-  br i1 %175, label %186, label %250
+  br i1 %175, label %186, label %267
 176:
   %177 = icmp ugt i32 %3, 10
   br i1 %177, label %178, label %182
@@ -894,12 +943,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %184 = getelementptr inbounds nuw i8, ptr %42, i64 88
   store i64 %183, ptr %184, align 8
   %185 = icmp ugt i64 %6, 96
-  br i1 %185, label %189, label %250
+  br i1 %185, label %189, label %267
 186:
   %187 = getelementptr inbounds nuw i8, ptr %42, i64 88
   store i64 0, ptr %187, align 8
   %188 = icmp ugt i64 %6, 96
-  br i1 %188, label %199, label %250
+  br i1 %188, label %199, label %267
 189:
   %190 = icmp ugt i32 %3, 11
   br i1 %190, label %191, label %195
@@ -913,12 +962,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %197 = getelementptr inbounds nuw i8, ptr %42, i64 96
   store i64 %196, ptr %197, align 8
   %198 = icmp ugt i64 %6, 104
-  br i1 %198, label %202, label %250
+  br i1 %198, label %202, label %267
 199:
   %200 = getelementptr inbounds nuw i8, ptr %42, i64 96
   store i64 0, ptr %200, align 8
   %201 = icmp ugt i64 %6, 104
-  br i1 %201, label %212, label %250
+  br i1 %201, label %212, label %267
 202:
   %203 = icmp ugt i32 %3, 12
   br i1 %203, label %204, label %208
@@ -932,12 +981,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %210 = getelementptr inbounds nuw i8, ptr %42, i64 104
   store i64 %209, ptr %210, align 8
   %211 = icmp ugt i64 %6, 112
-  br i1 %211, label %215, label %250
+  br i1 %211, label %215, label %267
 212:
   %213 = getelementptr inbounds nuw i8, ptr %42, i64 104
   store i64 0, ptr %213, align 8
   %214 = icmp ugt i64 %6, 112
-  br i1 %214, label %225, label %250
+  br i1 %214, label %225, label %267
 215:
   %216 = icmp ugt i32 %3, 13
   br i1 %216, label %217, label %221
@@ -951,12 +1000,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %223 = getelementptr inbounds nuw i8, ptr %42, i64 112
   store i64 %222, ptr %223, align 8
   %224 = icmp ugt i64 %6, 120
-  br i1 %224, label %228, label %250
+  br i1 %224, label %228, label %267
 225:
   %226 = getelementptr inbounds nuw i8, ptr %42, i64 112
   store i64 0, ptr %226, align 8
   %227 = icmp ugt i64 %6, 120
-  br i1 %227, label %238, label %250
+  br i1 %227, label %238, label %267
 228:
   %229 = icmp ugt i32 %3, 14
   br i1 %229, label %230, label %234
@@ -970,12 +1019,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %236 = getelementptr inbounds nuw i8, ptr %42, i64 120
   store i64 %235, ptr %236, align 8
   %237 = icmp ugt i64 %6, 128
-  br i1 %237, label %241, label %250
+  br i1 %237, label %241, label %267
 238:
   %239 = getelementptr inbounds nuw i8, ptr %42, i64 120
   store i64 0, ptr %239, align 8
   %240 = icmp ugt i64 %6, 128
-  br i1 %240, label %247, label %250
+  br i1 %240, label %247, label %267
 241:
   %242 = icmp ugt i32 %3, 15
   br i1 %242, label %243, label %247
@@ -988,25 +1037,46 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %248 = phi i64 [ %246, %243 ], [ 0, %241 ], [ 0, %238 ]
   %249 = getelementptr inbounds nuw i8, ptr %42, i64 128
   store i64 %248, ptr %249, align 8
-  br label %250
-250:
-  %251 = trunc i64 %43 to i32
-  %252 = add i32 %251, 1
-  %253 = call i32 @llvm.bswap.i32(i32 %252)
-  %254 = getelementptr inbounds nuw i8, ptr %9, i64 64
-  %255 = load i64, ptr %2, align 8
-  %256 = getelementptr inbounds nuw i32, ptr %254, i64 %255
-  store i32 %253, ptr %256, align 4
-  %257 = load i64, ptr %9, align 8
+  %250 = icmp ugt i64 %6, 136
+  br i1 %250, label %251, label %267
+251:
+  %252 = phi i32 [ %262, %259 ], [ 16, %247 ]
+  %253 = icmp ult i32 %252, %3
+  %254 = zext i32 %252 to i64
+  br i1 %253, label %255, label %259
+255:
+  %256 = getelementptr inbounds nuw i64, ptr %1, i64 %254
+  %257 = load i64, ptr %256, align 8
   %258 = call i64 @llvm.bswap.i64(i64 %257)
-  %259 = add i64 %258, 1
-  %260 = call i64 @llvm.bswap.i64(i64 %259)
-  store i64 %260, ptr %9, align 8
-  %261 = ptrtoint ptr %42 to i64
-  br label %262
-262:
-  %263 = phi i64 [ 0, %17 ], [ 0, %8 ], [ %261, %250 ], [ 0, %29 ]
-  ret i64 %263
+  br label %259
+259:
+  %260 = phi i64 [ %258, %255 ], [ 0, %251 ]
+  %261 = getelementptr inbounds nuw i64, ptr %49, i64 %254
+  store i64 %260, ptr %261, align 8
+  %262 = add i32 %252, 1
+  %263 = shl i32 %262, 3
+  %264 = zext i32 %263 to i64
+  %265 = add nuw nsw i64 %264, 8
+  %266 = icmp ult i64 %265, %6
+  br i1 %266, label %251, label %267
+267:
+  %268 = trunc i64 %43 to i32
+  %269 = add i32 %268, 1
+  %270 = call i32 @llvm.bswap.i32(i32 %269)
+  %271 = getelementptr inbounds nuw i8, ptr %9, i64 64
+  %272 = load i64, ptr %2, align 8
+  %273 = getelementptr inbounds nuw i32, ptr %271, i64 %272
+  store i32 %270, ptr %273, align 4
+  %274 = load i64, ptr %9, align 8
+  %275 = call i64 @llvm.bswap.i64(i64 %274)
+  %276 = add i64 %275, 1
+  %277 = call i64 @llvm.bswap.i64(i64 %276)
+  store i64 %277, ptr %9, align 8
+  %278 = ptrtoint ptr %42 to i64
+  br label %279
+279:
+  %280 = phi i64 [ 0, %17 ], [ 0, %8 ], [ %278, %267 ], [ 0, %29 ]
+  ret i64 %280
 }
 
 define internal void @table_remove(i64 %0, ptr %1, i32 %2, i64 %3, i64 %4, i64 %5, i64 %6) #1 {

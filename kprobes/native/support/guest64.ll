@@ -1,5 +1,6 @@
 %struct.question = type { i64, i64, i64, i64 }
 %struct.block = type { i64, i64, i64 }
+%struct.unaligned = type { i64 }
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.fshl.i64(i64, i64, i64)
 
@@ -405,219 +406,265 @@ define internal void @commit(i64 %0, i32 %1) #0 {
   ret void
 }
 
+define internal void @table_key(ptr %0, ptr %1, i64 %2) #0 {
+  %4 = icmp eq i64 %2, 0
+  br i1 %4, label %12, label %5
+5:
+  %6 = phi i64 [ %10, %5 ], [ 0, %3 ]
+  %7 = getelementptr inbounds nuw %struct.unaligned, ptr %1, i64 %6
+  %8 = load i64, ptr %7, align 1
+  %9 = getelementptr inbounds nuw i64, ptr %0, i64 %6
+  store i64 %8, ptr %9, align 8
+  %10 = add nuw i64 %6, 1
+  %11 = icmp eq i64 %10, %2
+  br i1 %11, label %12, label %5
+12:
+  ret void
+}
+
 define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i64 %5, i64 %6, i64 %7, i64 %8) #1 {
-  %10 = icmp eq i32 %4, 0
-  br i1 %10, label %73, label %11
-11:
-  %12 = load i64, ptr %1, align 8
-  %13 = xor i64 %12, %3
-  %14 = mul i64 %13, -7046029254386353131
-  %15 = lshr i64 %14, 29
-  %16 = xor i64 %15, %14
-  %17 = icmp eq i32 %4, 1
-  br i1 %17, label %73, label %18
-18:
-  %19 = getelementptr inbounds nuw i8, ptr %1, i64 8
-  %20 = load i64, ptr %19, align 8
-  %21 = xor i64 %20, %16
-  %22 = mul i64 %21, -7046029254386353131
-  %23 = lshr i64 %22, 29
-  %24 = xor i64 %23, %22
-  %25 = icmp ugt i32 %4, 2
-  br i1 %25, label %26, label %73
-26:
-  %27 = getelementptr inbounds nuw i8, ptr %1, i64 16
-  %28 = load i64, ptr %27, align 8
-  %29 = xor i64 %28, %24
-  %30 = mul i64 %29, -7046029254386353131
-  %31 = lshr i64 %30, 29
-  %32 = xor i64 %31, %30
-  %33 = icmp eq i32 %4, 3
-  br i1 %33, label %73, label %34
-34:
-  %35 = getelementptr inbounds nuw i8, ptr %1, i64 24
-  %36 = load i64, ptr %35, align 8
-  %37 = xor i64 %36, %32
-  %38 = mul i64 %37, -7046029254386353131
-  %39 = lshr i64 %38, 29
-  %40 = xor i64 %39, %38
-  %41 = icmp ugt i32 %4, 4
-  br i1 %41, label %42, label %73
-42:
-  %43 = getelementptr inbounds nuw i8, ptr %1, i64 32
-  %44 = load i64, ptr %43, align 8
-  %45 = xor i64 %44, %40
-  %46 = mul i64 %45, -7046029254386353131
-  %47 = lshr i64 %46, 29
-  %48 = xor i64 %47, %46
-  %49 = icmp eq i32 %4, 5
-  br i1 %49, label %73, label %50
-50:
-  %51 = getelementptr inbounds nuw i8, ptr %1, i64 40
-  %52 = load i64, ptr %51, align 8
-  %53 = xor i64 %52, %48
-  %54 = mul i64 %53, -7046029254386353131
-  %55 = lshr i64 %54, 29
-  %56 = xor i64 %55, %54
-  %57 = icmp ugt i32 %4, 6
-  br i1 %57, label %58, label %73
-58:
-  %59 = getelementptr inbounds nuw i8, ptr %1, i64 48
-  %60 = load i64, ptr %59, align 8
-  %61 = xor i64 %60, %56
-  %62 = mul i64 %61, -7046029254386353131
-  %63 = lshr i64 %62, 29
-  %64 = xor i64 %63, %62
-  %65 = icmp eq i32 %4, 7
-  br i1 %65, label %73, label %66
-66:
-  %67 = getelementptr inbounds nuw i8, ptr %1, i64 56
-  %68 = load i64, ptr %67, align 8
-  %69 = xor i64 %68, %64
-  %70 = mul i64 %69, -7046029254386353131
-  %71 = lshr i64 %70, 29
-  %72 = xor i64 %71, %70
-  br label %73
-73:
-  %74 = phi i1 [ true, %66 ], [ false, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ false, %50 ]
-  %75 = phi i1 [ true, %66 ], [ true, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ true, %50 ]
-  %76 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ true, %34 ], [ true, %50 ]
-  %77 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ true, %26 ], [ false, %9 ], [ false, %11 ], [ true, %18 ], [ true, %34 ], [ true, %50 ]
-  %78 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ true, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ true, %34 ], [ true, %50 ]
-  %79 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ true, %50 ]
-  %80 = phi i1 [ true, %66 ], [ true, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ false, %50 ]
-  %81 = phi i64 [ %72, %66 ], [ %64, %58 ], [ %48, %42 ], [ %32, %26 ], [ %3, %9 ], [ %16, %11 ], [ %24, %18 ], [ %40, %34 ], [ %56, %50 ]
-  %82 = inttoptr i64 %0 to ptr
-  %83 = lshr i64 %81, 32
-  %84 = and i64 %83, %5
-  %85 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  store i64 %84, ptr %85, align 8
-  %86 = getelementptr inbounds nuw i8, ptr %82, i64 64
-  %87 = add i64 %6, %0
-  %88 = getelementptr inbounds nuw i8, ptr %1, i64 8
-  %89 = getelementptr inbounds nuw i8, ptr %1, i64 16
-  %90 = getelementptr inbounds nuw i8, ptr %1, i64 24
-  %91 = getelementptr inbounds nuw i8, ptr %1, i64 32
-  %92 = getelementptr inbounds nuw i8, ptr %1, i64 40
-  %93 = getelementptr inbounds nuw i8, ptr %1, i64 48
-  %94 = getelementptr inbounds nuw i8, ptr %1, i64 56
-  br label %95
-95:
-  %96 = phi i64 [ %84, %73 ], [ %178, %176 ]
-  %97 = getelementptr inbounds nuw i32, ptr %86, i64 %96
-  %98 = load i32, ptr %97, align 4
-  %99 = icmp eq i32 %98, 0
-  br i1 %99, label %100, label %101
-100:
-  store i64 %96, ptr %2, align 8
-  br label %181
-101:
-  %102 = zext i32 %98 to i64
-  %103 = add nsw i64 %102, -1
-  %104 = icmp ult i64 %103, %8
-  br i1 %104, label %105, label %176
-105:
-  %106 = mul i64 %103, %7
-  %107 = add i64 %87, %106
-  %108 = inttoptr i64 %107 to ptr
-  br i1 %10, label %115, label %109
+  %10 = zext i32 %4 to i64
+  %11 = icmp eq i32 %4, 0
+  br i1 %11, label %86, label %12
+12:
+  %13 = load i64, ptr %1, align 8
+  %14 = xor i64 %13, %3
+  %15 = mul i64 %14, -7046029254386353131
+  %16 = lshr i64 %15, 29
+  %17 = xor i64 %16, %15
+  %18 = icmp eq i32 %4, 1
+  br i1 %18, label %86, label %19
+19:
+  %20 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %21 = load i64, ptr %20, align 8
+  %22 = xor i64 %21, %17
+  %23 = mul i64 %22, -7046029254386353131
+  %24 = lshr i64 %23, 29
+  %25 = xor i64 %24, %23
+  %26 = icmp ugt i32 %4, 2
+  br i1 %26, label %27, label %86
+27:
+  %28 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %29 = load i64, ptr %28, align 8
+  %30 = xor i64 %29, %25
+  %31 = mul i64 %30, -7046029254386353131
+  %32 = lshr i64 %31, 29
+  %33 = xor i64 %32, %31
+  %34 = icmp eq i32 %4, 3
+  br i1 %34, label %86, label %35
+35:
+  %36 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %37 = load i64, ptr %36, align 8
+  %38 = xor i64 %37, %33
+  %39 = mul i64 %38, -7046029254386353131
+  %40 = lshr i64 %39, 29
+  %41 = xor i64 %40, %39
+  %42 = icmp ugt i32 %4, 4
+  br i1 %42, label %43, label %86
+43:
+  %44 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %45 = load i64, ptr %44, align 8
+  %46 = xor i64 %45, %41
+  %47 = mul i64 %46, -7046029254386353131
+  %48 = lshr i64 %47, 29
+  %49 = xor i64 %48, %47
+  %50 = icmp eq i32 %4, 5
+  br i1 %50, label %86, label %51
+51:
+  %52 = getelementptr inbounds nuw i8, ptr %1, i64 40
+  %53 = load i64, ptr %52, align 8
+  %54 = xor i64 %53, %49
+  %55 = mul i64 %54, -7046029254386353131
+  %56 = lshr i64 %55, 29
+  %57 = xor i64 %56, %55
+  %58 = icmp ugt i32 %4, 6
+  br i1 %58, label %59, label %86
+59:
+  %60 = getelementptr inbounds nuw i8, ptr %1, i64 48
+  %61 = load i64, ptr %60, align 8
+  %62 = xor i64 %61, %57
+  %63 = mul i64 %62, -7046029254386353131
+  %64 = lshr i64 %63, 29
+  %65 = xor i64 %64, %63
+  %66 = icmp eq i32 %4, 7
+  br i1 %66, label %86, label %67
+67:
+  %68 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %69 = load i64, ptr %68, align 8
+  %70 = xor i64 %69, %65
+  %71 = mul i64 %70, -7046029254386353131
+  %72 = lshr i64 %71, 29
+  %73 = xor i64 %72, %71
+  %74 = icmp ugt i32 %4, 8
+  br i1 %74, label %75, label %86
+75:
+  %76 = phi i64 [ %84, %75 ], [ 8, %67 ]
+  %77 = phi i64 [ %83, %75 ], [ %73, %67 ]
+  %78 = getelementptr inbounds nuw i64, ptr %1, i64 %76
+  %79 = load i64, ptr %78, align 8
+  %80 = xor i64 %79, %77
+  %81 = mul i64 %80, -7046029254386353131
+  %82 = lshr i64 %81, 29
+  %83 = xor i64 %82, %81
+  %84 = add nuw nsw i64 %76, 1
+  %85 = icmp eq i64 %84, %10
+  br i1 %85, label %86, label %75
+86:
+  %87 = phi i1 [ false, %67 ], [ false, %59 ], [ false, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %88 = phi i1 [ true, %67 ], [ true, %59 ], [ false, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %89 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ true, %43 ], [ true, %75 ]
+  %90 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ true, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ true, %27 ], [ true, %43 ], [ true, %75 ]
+  %91 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ true, %35 ], [ true, %19 ], [ false, %12 ], [ false, %9 ], [ true, %27 ], [ true, %43 ], [ true, %75 ]
+  %92 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ true, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ true, %43 ], [ true, %75 ]
+  %93 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %94 = phi i1 [ true, %67 ], [ false, %59 ], [ false, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %95 = phi i64 [ %73, %67 ], [ %65, %59 ], [ %57, %51 ], [ %41, %35 ], [ %25, %19 ], [ %17, %12 ], [ %3, %9 ], [ %33, %27 ], [ %49, %43 ], [ %83, %75 ]
+  %96 = inttoptr i64 %0 to ptr
+  %97 = lshr i64 %95, 32
+  %98 = and i64 %97, %5
+  %99 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  store i64 %98, ptr %99, align 8
+  %100 = getelementptr inbounds nuw i8, ptr %96, i64 64
+  %101 = add i64 %6, %0
+  %102 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %103 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %104 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %105 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %106 = getelementptr inbounds nuw i8, ptr %1, i64 40
+  %107 = getelementptr inbounds nuw i8, ptr %1, i64 48
+  %108 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  br label %109
 109:
-  %110 = getelementptr inbounds nuw i8, ptr %108, i64 8
-  %111 = load i64, ptr %110, align 8
-  %112 = load i64, ptr %1, align 8
-  %113 = icmp eq i64 %111, %112
-  %114 = zext i1 %113 to i32
-  br label %115
+  %110 = phi i64 [ %98, %86 ], [ %205, %203 ]
+  %111 = getelementptr inbounds nuw i32, ptr %100, i64 %110
+  %112 = load i32, ptr %111, align 4
+  %113 = icmp eq i32 %112, 0
+  br i1 %113, label %114, label %115
+114:
+  store i64 %110, ptr %2, align 8
+  br label %208
 115:
-  %116 = phi i32 [ %114, %109 ], [ 1, %105 ]
-  br i1 %77, label %117, label %123
-117:
-  %118 = getelementptr inbounds nuw i8, ptr %108, i64 16
-  %119 = load i64, ptr %118, align 8
-  %120 = load i64, ptr %88, align 8
-  %121 = icmp eq i64 %119, %120
-  %122 = select i1 %121, i32 %116, i32 0
-  br label %123
-123:
-  %124 = phi i32 [ %122, %117 ], [ %116, %115 ]
-  br i1 %78, label %125, label %131
-125:
-  %126 = getelementptr inbounds nuw i8, ptr %108, i64 24
-  %127 = load i64, ptr %126, align 8
-  %128 = load i64, ptr %89, align 8
-  %129 = icmp eq i64 %127, %128
-  %130 = select i1 %129, i32 %124, i32 0
-  br label %131
+  %116 = zext i32 %112 to i64
+  %117 = add nsw i64 %116, -1
+  %118 = icmp ult i64 %117, %8
+  br i1 %118, label %119, label %203
+119:
+  %120 = mul i64 %117, %7
+  %121 = add i64 %101, %120
+  %122 = inttoptr i64 %121 to ptr
+  %123 = getelementptr inbounds nuw i8, ptr %122, i64 8
+  br i1 %11, label %129, label %124
+124:
+  %125 = load i64, ptr %123, align 8
+  %126 = load i64, ptr %1, align 8
+  %127 = icmp eq i64 %125, %126
+  %128 = zext i1 %127 to i32
+  br label %129
+129:
+  %130 = phi i32 [ %128, %124 ], [ 1, %119 ]
+  br i1 %91, label %131, label %137
 131:
-  %132 = phi i32 [ %130, %125 ], [ %124, %123 ]
-  br i1 %76, label %133, label %139
-133:
-  %134 = getelementptr inbounds nuw i8, ptr %108, i64 32
-  %135 = load i64, ptr %134, align 8
-  %136 = load i64, ptr %90, align 8
-  %137 = icmp eq i64 %135, %136
-  %138 = select i1 %137, i32 %132, i32 0
-  br label %139
+  %132 = getelementptr inbounds nuw i8, ptr %122, i64 16
+  %133 = load i64, ptr %132, align 8
+  %134 = load i64, ptr %102, align 8
+  %135 = icmp eq i64 %133, %134
+  %136 = select i1 %135, i32 %130, i32 0
+  br label %137
+137:
+  %138 = phi i32 [ %136, %131 ], [ %130, %129 ]
+  br i1 %90, label %139, label %145
 139:
-  %140 = phi i32 [ %138, %133 ], [ %132, %131 ]
-  br i1 %79, label %141, label %147
-141:
-  %142 = getelementptr inbounds nuw i8, ptr %108, i64 40
-  %143 = load i64, ptr %142, align 8
-  %144 = load i64, ptr %91, align 8
-  %145 = icmp eq i64 %143, %144
-  %146 = select i1 %145, i32 %140, i32 0
-  br label %147
+  %140 = getelementptr inbounds nuw i8, ptr %122, i64 24
+  %141 = load i64, ptr %140, align 8
+  %142 = load i64, ptr %103, align 8
+  %143 = icmp eq i64 %141, %142
+  %144 = select i1 %143, i32 %138, i32 0
+  br label %145
+145:
+  %146 = phi i32 [ %144, %139 ], [ %138, %137 ]
+  br i1 %92, label %147, label %153
 147:
-  %148 = phi i32 [ %146, %141 ], [ %140, %139 ]
-  br i1 %75, label %149, label %155
-149:
-  %150 = getelementptr inbounds nuw i8, ptr %108, i64 48
-  %151 = load i64, ptr %150, align 8
-  %152 = load i64, ptr %92, align 8
-  %153 = icmp eq i64 %151, %152
-  %154 = select i1 %153, i32 %148, i32 0
-  br label %155
+  %148 = getelementptr inbounds nuw i8, ptr %122, i64 32
+  %149 = load i64, ptr %148, align 8
+  %150 = load i64, ptr %104, align 8
+  %151 = icmp eq i64 %149, %150
+  %152 = select i1 %151, i32 %146, i32 0
+  br label %153
+153:
+  %154 = phi i32 [ %152, %147 ], [ %146, %145 ]
+  br i1 %89, label %155, label %161
 155:
-  %156 = phi i32 [ %154, %149 ], [ %148, %147 ]
-  br i1 %80, label %157, label %163
-157:
-  %158 = getelementptr inbounds nuw i8, ptr %108, i64 56
-  %159 = load i64, ptr %158, align 8
-  %160 = load i64, ptr %93, align 8
-  %161 = icmp eq i64 %159, %160
-  %162 = select i1 %161, i32 %156, i32 0
-  br label %163
+  %156 = getelementptr inbounds nuw i8, ptr %122, i64 40
+  %157 = load i64, ptr %156, align 8
+  %158 = load i64, ptr %105, align 8
+  %159 = icmp eq i64 %157, %158
+  %160 = select i1 %159, i32 %154, i32 0
+  br label %161
+161:
+  %162 = phi i32 [ %160, %155 ], [ %154, %153 ]
+  br i1 %93, label %163, label %169
 163:
-  %164 = phi i32 [ %162, %157 ], [ %156, %155 ]
-  br i1 %74, label %165, label %172
-165:
-  %166 = getelementptr inbounds nuw i8, ptr %108, i64 64
-  %167 = load i64, ptr %166, align 8
-  %168 = load i64, ptr %94, align 8
-  %169 = icmp ne i64 %167, %168
-  %170 = icmp eq i32 %164, 0
-  %171 = select i1 %169, i1 true, i1 %170
-  br i1 %171, label %176, label %174
-172:
-  %173 = icmp eq i32 %164, 0
-  br i1 %173, label %176, label %174
-174:
-  store i64 %96, ptr %2, align 8
-  %175 = getelementptr inbounds nuw i8, ptr %2, i64 16
-  store i64 %103, ptr %175, align 8
-  br label %181
-176:
-  %177 = add i64 %96, 1
-  %178 = and i64 %177, %5
-  %179 = icmp eq i64 %178, %84
-  br i1 %179, label %180, label %95
-180:
+  %164 = getelementptr inbounds nuw i8, ptr %122, i64 48
+  %165 = load i64, ptr %164, align 8
+  %166 = load i64, ptr %106, align 8
+  %167 = icmp eq i64 %165, %166
+  %168 = select i1 %167, i32 %162, i32 0
+  br label %169
+169:
+  %170 = phi i32 [ %168, %163 ], [ %162, %161 ]
+  br i1 %88, label %171, label %177
+171:
+  %172 = getelementptr inbounds nuw i8, ptr %122, i64 56
+  %173 = load i64, ptr %172, align 8
+  %174 = load i64, ptr %107, align 8
+  %175 = icmp eq i64 %173, %174
+  %176 = select i1 %175, i32 %170, i32 0
+  br label %177
+177:
+  %178 = phi i32 [ %176, %171 ], [ %170, %169 ]
+  br i1 %94, label %179, label %185
+179:
+  %180 = getelementptr inbounds nuw i8, ptr %122, i64 64
+  %181 = load i64, ptr %180, align 8
+  %182 = load i64, ptr %108, align 8
+  %183 = icmp eq i64 %181, %182
+  %184 = select i1 %183, i32 %178, i32 0
+  br label %185
+185:
+  %186 = phi i32 [ %184, %179 ], [ %178, %177 ]
+  %187 = icmp ne i32 %186, 0
+  %188 = select i1 %87, i1 %187, i1 false
+  br i1 %188, label %189, label %199
+189:
+  %190 = phi i64 [ %196, %189 ], [ 8, %185 ]
+  %191 = getelementptr inbounds nuw i64, ptr %123, i64 %190
+  %192 = load i64, ptr %191, align 8
+  %193 = getelementptr inbounds nuw i64, ptr %1, i64 %190
+  %194 = load i64, ptr %193, align 8
+  %195 = icmp eq i64 %192, %194
+  %196 = add nuw nsw i64 %190, 1
+  %197 = icmp samesign ult i64 %196, %10
+  %198 = select i1 %197, i1 %195, i1 false
+  br i1 %198, label %189, label %199
+199:
+  %200 = phi i1 [ %187, %185 ], [ %195, %189 ]
+  br i1 %200, label %201, label %203
+201:
+  store i64 %110, ptr %2, align 8
+  %202 = getelementptr inbounds nuw i8, ptr %2, i64 16
+  store i64 %117, ptr %202, align 8
+  br label %208
+203:
+  %204 = add i64 %110, 1
+  %205 = and i64 %204, %5
+  %206 = icmp eq i64 %205, %98
+  br i1 %206, label %207, label %109
+207:
   store i64 -1, ptr %2, align 8
-  br label %181
-181:
-  %182 = phi i64 [ %107, %174 ], [ 0, %180 ], [ 0, %100 ]
-  ret i64 %182
+  br label %208
+208:
+  %209 = phi i64 [ %121, %201 ], [ 0, %207 ], [ 0, %114 ]
+  ret i64 %209
 }
 
 define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5, i64 %6, i64 %7) #1 {
@@ -626,14 +673,14 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %11 = load i64, ptr %10, align 8
   %12 = load i64, ptr %2, align 8
   %13 = icmp eq i64 %12, -1
-  br i1 %13, label %237, label %14
+  br i1 %13, label %253, label %14
 14:
   %15 = icmp eq i64 %11, 0
   br i1 %15, label %26, label %16
 16:
   %17 = add i64 %11, -1
   %18 = icmp ult i64 %17, %7
-  br i1 %18, label %19, label %237
+  br i1 %18, label %19, label %253
 19:
   %20 = add i64 %5, %0
   %21 = mul i64 %17, %6
@@ -647,7 +694,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %27 = getelementptr inbounds nuw i8, ptr %9, i64 16
   %28 = load i64, ptr %27, align 8
   %29 = icmp ult i64 %28, %7
-  br i1 %29, label %30, label %237
+  br i1 %29, label %30, label %253
 30:
   %31 = add i64 %5, %0
   %32 = mul i64 %28, %6
@@ -667,7 +714,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   store i32 1, ptr %42, align 4
   %43 = getelementptr inbounds nuw i8, ptr %37, i64 8
   %44 = icmp ugt i64 %6, 8
-  br i1 %44, label %45, label %228
+  br i1 %44, label %45, label %244
 45:
   %46 = icmp eq i32 %3, 0
   br i1 %46, label %50, label %47
@@ -675,11 +722,11 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %48 = load i64, ptr %1, align 8
   store i64 %48, ptr %43, align 8
   %49 = icmp ugt i64 %6, 16
-  br i1 %49, label %52, label %228
+  br i1 %49, label %52, label %244
 50:
   store i64 0, ptr %43, align 8
   %51 = icmp ugt i64 %6, 16
-  br i1 %51, label %61, label %228
+  br i1 %51, label %61, label %244
 52:
   %53 = icmp eq i32 %3, 1
   br i1 %53, label %57, label %54
@@ -692,12 +739,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %59 = getelementptr inbounds nuw i8, ptr %37, i64 16
   store i64 %58, ptr %59, align 8
   %60 = icmp ugt i64 %6, 24
-  br i1 %60, label %64, label %228
+  br i1 %60, label %64, label %244
 61:
   %62 = getelementptr inbounds nuw i8, ptr %37, i64 16
   store i64 0, ptr %62, align 8
   %63 = icmp ugt i64 %6, 24
-  br i1 %63, label %73, label %228
+  br i1 %63, label %73, label %244
 64:
   %65 = icmp ugt i32 %3, 2
   br i1 %65, label %66, label %69
@@ -710,12 +757,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %71 = getelementptr inbounds nuw i8, ptr %37, i64 24
   store i64 %70, ptr %71, align 8
   %72 = icmp ugt i64 %6, 32
-  br i1 %72, label %76, label %228
+  br i1 %72, label %76, label %244
 73:
   %74 = getelementptr inbounds nuw i8, ptr %37, i64 24
   store i64 0, ptr %74, align 8
   %75 = icmp ugt i64 %6, 32
-  br i1 %75, label %85, label %228
+  br i1 %75, label %85, label %244
 76:
   %77 = icmp ugt i32 %3, 3
   br i1 %77, label %78, label %81
@@ -728,12 +775,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %83 = getelementptr inbounds nuw i8, ptr %37, i64 32
   store i64 %82, ptr %83, align 8
   %84 = icmp ugt i64 %6, 40
-  br i1 %84, label %88, label %228
+  br i1 %84, label %88, label %244
 85:
   %86 = getelementptr inbounds nuw i8, ptr %37, i64 32
   store i64 0, ptr %86, align 8
   %87 = icmp ugt i64 %6, 40
-  br i1 %87, label %97, label %228
+  br i1 %87, label %97, label %244
 88:
   %89 = icmp ugt i32 %3, 4
   br i1 %89, label %90, label %93
@@ -746,12 +793,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %95 = getelementptr inbounds nuw i8, ptr %37, i64 40
   store i64 %94, ptr %95, align 8
   %96 = icmp ugt i64 %6, 48
-  br i1 %96, label %100, label %228
+  br i1 %96, label %100, label %244
 97:
   %98 = getelementptr inbounds nuw i8, ptr %37, i64 40
   store i64 0, ptr %98, align 8
   %99 = icmp ugt i64 %6, 48
-  br i1 %99, label %109, label %228
+  br i1 %99, label %109, label %244
 100:
   %101 = icmp ugt i32 %3, 5
   br i1 %101, label %102, label %105
@@ -764,12 +811,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %107 = getelementptr inbounds nuw i8, ptr %37, i64 48
   store i64 %106, ptr %107, align 8
   %108 = icmp ugt i64 %6, 56
-  br i1 %108, label %112, label %228
+  br i1 %108, label %112, label %244
 109:
   %110 = getelementptr inbounds nuw i8, ptr %37, i64 48
   store i64 0, ptr %110, align 8
   %111 = icmp ugt i64 %6, 56
-  br i1 %111, label %121, label %228
+  br i1 %111, label %121, label %244
 112:
   %113 = icmp ugt i32 %3, 6
   br i1 %113, label %114, label %117
@@ -782,12 +829,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %119 = getelementptr inbounds nuw i8, ptr %37, i64 56
   store i64 %118, ptr %119, align 8
   %120 = icmp ugt i64 %6, 64
-  br i1 %120, label %124, label %228
+  br i1 %120, label %124, label %244
 121:
   %122 = getelementptr inbounds nuw i8, ptr %37, i64 56
   store i64 0, ptr %122, align 8
   %123 = icmp ugt i64 %6, 64
-  br i1 %123, label %133, label %228
+  br i1 %123, label %133, label %244
 124:
   %125 = icmp ugt i32 %3, 7
   br i1 %125, label %126, label %129
@@ -800,12 +847,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %131 = getelementptr inbounds nuw i8, ptr %37, i64 64
   store i64 %130, ptr %131, align 8
   %132 = icmp ugt i64 %6, 72
-  br i1 %132, label %136, label %228
+  br i1 %132, label %136, label %244
 133:
   %134 = getelementptr inbounds nuw i8, ptr %37, i64 64
   store i64 0, ptr %134, align 8
   %135 = icmp ugt i64 %6, 72
-  br i1 %135, label %145, label %228
+  br i1 %135, label %145, label %244
 136:
   %137 = icmp ugt i32 %3, 8
   br i1 %137, label %138, label %141
@@ -818,12 +865,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %143 = getelementptr inbounds nuw i8, ptr %37, i64 72
   store i64 %142, ptr %143, align 8
   %144 = icmp ugt i64 %6, 80
-  br i1 %144, label %148, label %228
+  br i1 %144, label %148, label %244
 145:
   %146 = getelementptr inbounds nuw i8, ptr %37, i64 72
   store i64 0, ptr %146, align 8
   %147 = icmp ugt i64 %6, 80
-  br i1 %147, label %157, label %228
+  br i1 %147, label %157, label %244
 148:
   %149 = icmp ugt i32 %3, 9
   br i1 %149, label %150, label %153
@@ -836,12 +883,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %155 = getelementptr inbounds nuw i8, ptr %37, i64 80
   store i64 %154, ptr %155, align 8
   %156 = icmp ugt i64 %6, 88
-  br i1 %156, label %160, label %228
+  br i1 %156, label %160, label %244
 157:
   %158 = getelementptr inbounds nuw i8, ptr %37, i64 80
   store i64 0, ptr %158, align 8
   %159 = icmp ugt i64 %6, 88
-  br i1 %159, label %169, label %228
+  br i1 %159, label %169, label %244
 160:
   %161 = icmp ugt i32 %3, 10
   br i1 %161, label %162, label %165
@@ -854,12 +901,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %167 = getelementptr inbounds nuw i8, ptr %37, i64 88
   store i64 %166, ptr %167, align 8
   %168 = icmp ugt i64 %6, 96
-  br i1 %168, label %172, label %228
+  br i1 %168, label %172, label %244
 169:
   %170 = getelementptr inbounds nuw i8, ptr %37, i64 88
   store i64 0, ptr %170, align 8
   %171 = icmp ugt i64 %6, 96
-  br i1 %171, label %181, label %228
+  br i1 %171, label %181, label %244
 172:
   %173 = icmp ugt i32 %3, 11
   br i1 %173, label %174, label %177
@@ -872,12 +919,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %179 = getelementptr inbounds nuw i8, ptr %37, i64 96
   store i64 %178, ptr %179, align 8
   %180 = icmp ugt i64 %6, 104
-  br i1 %180, label %184, label %228
+  br i1 %180, label %184, label %244
 181:
   %182 = getelementptr inbounds nuw i8, ptr %37, i64 96
   store i64 0, ptr %182, align 8
   %183 = icmp ugt i64 %6, 104
-  br i1 %183, label %193, label %228
+  br i1 %183, label %193, label %244
 184:
   %185 = icmp ugt i32 %3, 12
   br i1 %185, label %186, label %189
@@ -890,12 +937,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %191 = getelementptr inbounds nuw i8, ptr %37, i64 104
   store i64 %190, ptr %191, align 8
   %192 = icmp ugt i64 %6, 112
-  br i1 %192, label %196, label %228
+  br i1 %192, label %196, label %244
 193:
   %194 = getelementptr inbounds nuw i8, ptr %37, i64 104
   store i64 0, ptr %194, align 8
   %195 = icmp ugt i64 %6, 112
-  br i1 %195, label %205, label %228
+  br i1 %195, label %205, label %244
 196:
   %197 = icmp ugt i32 %3, 13
   br i1 %197, label %198, label %201
@@ -908,12 +955,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %203 = getelementptr inbounds nuw i8, ptr %37, i64 112
   store i64 %202, ptr %203, align 8
   %204 = icmp ugt i64 %6, 120
-  br i1 %204, label %208, label %228
+  br i1 %204, label %208, label %244
 205:
   %206 = getelementptr inbounds nuw i8, ptr %37, i64 112
   store i64 0, ptr %206, align 8
   %207 = icmp ugt i64 %6, 120
-  br i1 %207, label %217, label %228
+  br i1 %207, label %217, label %244
 208:
   %209 = icmp ugt i32 %3, 14
   br i1 %209, label %210, label %213
@@ -926,12 +973,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %215 = getelementptr inbounds nuw i8, ptr %37, i64 120
   store i64 %214, ptr %215, align 8
   %216 = icmp ugt i64 %6, 128
-  br i1 %216, label %220, label %228
+  br i1 %216, label %220, label %244
 217:
   %218 = getelementptr inbounds nuw i8, ptr %37, i64 120
   store i64 0, ptr %218, align 8
   %219 = icmp ugt i64 %6, 128
-  br i1 %219, label %225, label %228
+  br i1 %219, label %225, label %244
 220:
   %221 = icmp ugt i32 %3, 15
   br i1 %221, label %222, label %225
@@ -943,22 +990,42 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %226 = phi i64 [ %224, %222 ], [ 0, %220 ], [ 0, %217 ]
   %227 = getelementptr inbounds nuw i8, ptr %37, i64 128
   store i64 %226, ptr %227, align 8
-  br label %228
-228:
-  %229 = trunc i64 %38 to i32
-  %230 = add i32 %229, 1
-  %231 = getelementptr inbounds nuw i8, ptr %9, i64 64
-  %232 = load i64, ptr %2, align 8
-  %233 = getelementptr inbounds nuw i32, ptr %231, i64 %232
-  store i32 %230, ptr %233, align 4
-  %234 = load i64, ptr %9, align 8
-  %235 = add i64 %234, 1
-  store i64 %235, ptr %9, align 8
-  %236 = ptrtoint ptr %37 to i64
-  br label %237
-237:
-  %238 = phi i64 [ 0, %16 ], [ 0, %8 ], [ %236, %228 ], [ 0, %26 ]
-  ret i64 %238
+  %228 = icmp ugt i64 %6, 136
+  br i1 %228, label %229, label %244
+229:
+  %230 = phi i32 [ %239, %236 ], [ 16, %225 ]
+  %231 = icmp ult i32 %230, %3
+  %232 = zext i32 %230 to i64
+  br i1 %231, label %233, label %236
+233:
+  %234 = getelementptr inbounds nuw i64, ptr %1, i64 %232
+  %235 = load i64, ptr %234, align 8
+  br label %236
+236:
+  %237 = phi i64 [ %235, %233 ], [ 0, %229 ]
+  %238 = getelementptr inbounds nuw i64, ptr %43, i64 %232
+  store i64 %237, ptr %238, align 8
+  %239 = add i32 %230, 1
+  %240 = shl i32 %239, 3
+  %241 = zext i32 %240 to i64
+  %242 = add nuw nsw i64 %241, 8
+  %243 = icmp ult i64 %242, %6
+  br i1 %243, label %229, label %244
+244:
+  %245 = trunc i64 %38 to i32
+  %246 = add i32 %245, 1
+  %247 = getelementptr inbounds nuw i8, ptr %9, i64 64
+  %248 = load i64, ptr %2, align 8
+  %249 = getelementptr inbounds nuw i32, ptr %247, i64 %248
+  store i32 %246, ptr %249, align 4
+  %250 = load i64, ptr %9, align 8
+  %251 = add i64 %250, 1
+  store i64 %251, ptr %9, align 8
+  %252 = ptrtoint ptr %37 to i64
+  br label %253
+253:
+  %254 = phi i64 [ 0, %16 ], [ 0, %8 ], [ %252, %244 ], [ 0, %26 ]
+  ret i64 %254
 }
 
 define internal void @table_remove(i64 %0, ptr %1, i32 %2, i64 %3, i64 %4, i64 %5, i64 %6) #1 {

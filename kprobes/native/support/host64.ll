@@ -1,5 +1,6 @@
 %struct.block = type { i64, i64, i64 }
 %struct.timespec = type { i64, i64 }
+%struct.unaligned = type { i64 }
 declare i64 @llvm.readcyclecounter()
 declare void @llvm.assume(i1 )
 declare i64 @llvm.umin.i64(i64, i64)
@@ -491,219 +492,265 @@ define internal void @commit(i64 %0, i32 %1) #0 {
   ret void
 }
 
+define internal void @table_key(ptr %0, ptr %1, i64 %2) #0 {
+  %4 = icmp eq i64 %2, 0
+  br i1 %4, label %12, label %5
+5:
+  %6 = phi i64 [ %10, %5 ], [ 0, %3 ]
+  %7 = getelementptr inbounds nuw %struct.unaligned, ptr %1, i64 %6
+  %8 = load i64, ptr %7, align 1
+  %9 = getelementptr inbounds nuw i64, ptr %0, i64 %6
+  store i64 %8, ptr %9, align 8
+  %10 = add nuw i64 %6, 1
+  %11 = icmp eq i64 %10, %2
+  br i1 %11, label %12, label %5
+12:
+  ret void
+}
+
 define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i64 %5, i64 %6, i64 %7, i64 %8) #1 {
-  %10 = icmp eq i32 %4, 0
-  br i1 %10, label %73, label %11
-11:
-  %12 = load i64, ptr %1, align 8
-  %13 = xor i64 %12, %3
-  %14 = mul i64 %13, -7046029254386353131
-  %15 = lshr i64 %14, 29
-  %16 = xor i64 %15, %14
-  %17 = icmp eq i32 %4, 1
-  br i1 %17, label %73, label %18
-18:
-  %19 = getelementptr inbounds nuw i8, ptr %1, i64 8
-  %20 = load i64, ptr %19, align 8
-  %21 = xor i64 %20, %16
-  %22 = mul i64 %21, -7046029254386353131
-  %23 = lshr i64 %22, 29
-  %24 = xor i64 %23, %22
-  %25 = icmp ugt i32 %4, 2
-  br i1 %25, label %26, label %73
-26:
-  %27 = getelementptr inbounds nuw i8, ptr %1, i64 16
-  %28 = load i64, ptr %27, align 8
-  %29 = xor i64 %28, %24
-  %30 = mul i64 %29, -7046029254386353131
-  %31 = lshr i64 %30, 29
-  %32 = xor i64 %31, %30
-  %33 = icmp eq i32 %4, 3
-  br i1 %33, label %73, label %34
-34:
-  %35 = getelementptr inbounds nuw i8, ptr %1, i64 24
-  %36 = load i64, ptr %35, align 8
-  %37 = xor i64 %36, %32
-  %38 = mul i64 %37, -7046029254386353131
-  %39 = lshr i64 %38, 29
-  %40 = xor i64 %39, %38
-  %41 = icmp ugt i32 %4, 4
-  br i1 %41, label %42, label %73
-42:
-  %43 = getelementptr inbounds nuw i8, ptr %1, i64 32
-  %44 = load i64, ptr %43, align 8
-  %45 = xor i64 %44, %40
-  %46 = mul i64 %45, -7046029254386353131
-  %47 = lshr i64 %46, 29
-  %48 = xor i64 %47, %46
-  %49 = icmp eq i32 %4, 5
-  br i1 %49, label %73, label %50
-50:
-  %51 = getelementptr inbounds nuw i8, ptr %1, i64 40
-  %52 = load i64, ptr %51, align 8
-  %53 = xor i64 %52, %48
-  %54 = mul i64 %53, -7046029254386353131
-  %55 = lshr i64 %54, 29
-  %56 = xor i64 %55, %54
-  %57 = icmp ugt i32 %4, 6
-  br i1 %57, label %58, label %73
-58:
-  %59 = getelementptr inbounds nuw i8, ptr %1, i64 48
-  %60 = load i64, ptr %59, align 8
-  %61 = xor i64 %60, %56
-  %62 = mul i64 %61, -7046029254386353131
-  %63 = lshr i64 %62, 29
-  %64 = xor i64 %63, %62
-  %65 = icmp eq i32 %4, 7
-  br i1 %65, label %73, label %66
-66:
-  %67 = getelementptr inbounds nuw i8, ptr %1, i64 56
-  %68 = load i64, ptr %67, align 8
-  %69 = xor i64 %68, %64
-  %70 = mul i64 %69, -7046029254386353131
-  %71 = lshr i64 %70, 29
-  %72 = xor i64 %71, %70
-  br label %73
-73:
-  %74 = phi i1 [ true, %66 ], [ false, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ false, %50 ]
-  %75 = phi i1 [ true, %66 ], [ true, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ true, %50 ]
-  %76 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ true, %34 ], [ true, %50 ]
-  %77 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ true, %26 ], [ false, %9 ], [ false, %11 ], [ true, %18 ], [ true, %34 ], [ true, %50 ]
-  %78 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ true, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ true, %34 ], [ true, %50 ]
-  %79 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ true, %50 ]
-  %80 = phi i1 [ true, %66 ], [ true, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ false, %50 ]
-  %81 = phi i64 [ %72, %66 ], [ %64, %58 ], [ %48, %42 ], [ %32, %26 ], [ %3, %9 ], [ %16, %11 ], [ %24, %18 ], [ %40, %34 ], [ %56, %50 ]
-  %82 = inttoptr i64 %0 to ptr
-  %83 = lshr i64 %81, 32
-  %84 = and i64 %83, %5
-  %85 = getelementptr inbounds nuw i8, ptr %2, i64 8
-  store i64 %84, ptr %85, align 8
-  %86 = getelementptr inbounds nuw i8, ptr %82, i64 64
-  %87 = getelementptr inbounds nuw i32, ptr %86, i64 %84
-  %88 = load i32, ptr %87, align 4
-  %89 = icmp eq i32 %88, 0
-  br i1 %89, label %99, label %90
-90:
-  %91 = add i64 %6, %0
-  %92 = getelementptr inbounds nuw i8, ptr %1, i64 8
-  %93 = getelementptr inbounds nuw i8, ptr %1, i64 16
-  %94 = getelementptr inbounds nuw i8, ptr %1, i64 24
-  %95 = getelementptr inbounds nuw i8, ptr %1, i64 32
-  %96 = getelementptr inbounds nuw i8, ptr %1, i64 40
-  %97 = getelementptr inbounds nuw i8, ptr %1, i64 48
-  %98 = getelementptr inbounds nuw i8, ptr %1, i64 56
-  br label %101
-99:
-  %100 = phi i64 [ %84, %73 ], [ %179, %177 ]
-  store i64 %100, ptr %2, align 8
-  br label %183
-101:
-  %102 = phi i32 [ %88, %90 ], [ %181, %177 ]
-  %103 = phi i64 [ %84, %90 ], [ %179, %177 ]
-  %104 = zext i32 %102 to i64
-  %105 = add nsw i64 %104, -1
-  %106 = mul i64 %105, %7
-  %107 = add i64 %91, %106
-  %108 = inttoptr i64 %107 to ptr
-  br i1 %10, label %115, label %109
-109:
-  %110 = getelementptr inbounds nuw i8, ptr %108, i64 8
-  %111 = load i64, ptr %110, align 8
-  %112 = load i64, ptr %1, align 8
-  %113 = icmp eq i64 %111, %112
-  %114 = zext i1 %113 to i32
+  %10 = zext i32 %4 to i64
+  %11 = icmp eq i32 %4, 0
+  br i1 %11, label %86, label %12
+12:
+  %13 = load i64, ptr %1, align 8
+  %14 = xor i64 %13, %3
+  %15 = mul i64 %14, -7046029254386353131
+  %16 = lshr i64 %15, 29
+  %17 = xor i64 %16, %15
+  %18 = icmp eq i32 %4, 1
+  br i1 %18, label %86, label %19
+19:
+  %20 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %21 = load i64, ptr %20, align 8
+  %22 = xor i64 %21, %17
+  %23 = mul i64 %22, -7046029254386353131
+  %24 = lshr i64 %23, 29
+  %25 = xor i64 %24, %23
+  %26 = icmp ugt i32 %4, 2
+  br i1 %26, label %27, label %86
+27:
+  %28 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %29 = load i64, ptr %28, align 8
+  %30 = xor i64 %29, %25
+  %31 = mul i64 %30, -7046029254386353131
+  %32 = lshr i64 %31, 29
+  %33 = xor i64 %32, %31
+  %34 = icmp eq i32 %4, 3
+  br i1 %34, label %86, label %35
+35:
+  %36 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %37 = load i64, ptr %36, align 8
+  %38 = xor i64 %37, %33
+  %39 = mul i64 %38, -7046029254386353131
+  %40 = lshr i64 %39, 29
+  %41 = xor i64 %40, %39
+  %42 = icmp ugt i32 %4, 4
+  br i1 %42, label %43, label %86
+43:
+  %44 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %45 = load i64, ptr %44, align 8
+  %46 = xor i64 %45, %41
+  %47 = mul i64 %46, -7046029254386353131
+  %48 = lshr i64 %47, 29
+  %49 = xor i64 %48, %47
+  %50 = icmp eq i32 %4, 5
+  br i1 %50, label %86, label %51
+51:
+  %52 = getelementptr inbounds nuw i8, ptr %1, i64 40
+  %53 = load i64, ptr %52, align 8
+  %54 = xor i64 %53, %49
+  %55 = mul i64 %54, -7046029254386353131
+  %56 = lshr i64 %55, 29
+  %57 = xor i64 %56, %55
+  %58 = icmp ugt i32 %4, 6
+  br i1 %58, label %59, label %86
+59:
+  %60 = getelementptr inbounds nuw i8, ptr %1, i64 48
+  %61 = load i64, ptr %60, align 8
+  %62 = xor i64 %61, %57
+  %63 = mul i64 %62, -7046029254386353131
+  %64 = lshr i64 %63, 29
+  %65 = xor i64 %64, %63
+  %66 = icmp eq i32 %4, 7
+  br i1 %66, label %86, label %67
+67:
+  %68 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %69 = load i64, ptr %68, align 8
+  %70 = xor i64 %69, %65
+  %71 = mul i64 %70, -7046029254386353131
+  %72 = lshr i64 %71, 29
+  %73 = xor i64 %72, %71
+  %74 = icmp ugt i32 %4, 8
+  br i1 %74, label %75, label %86
+75:
+  %76 = phi i64 [ %84, %75 ], [ 8, %67 ]
+  %77 = phi i64 [ %83, %75 ], [ %73, %67 ]
+  %78 = getelementptr inbounds nuw i64, ptr %1, i64 %76
+  %79 = load i64, ptr %78, align 8
+  %80 = xor i64 %79, %77
+  %81 = mul i64 %80, -7046029254386353131
+  %82 = lshr i64 %81, 29
+  %83 = xor i64 %82, %81
+  %84 = add nuw nsw i64 %76, 1
+  %85 = icmp eq i64 %84, %10
+  br i1 %85, label %86, label %75
+86:
+  %87 = phi i1 [ false, %67 ], [ false, %59 ], [ false, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %88 = phi i1 [ true, %67 ], [ true, %59 ], [ false, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %89 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ true, %43 ], [ true, %75 ]
+  %90 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ true, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ true, %27 ], [ true, %43 ], [ true, %75 ]
+  %91 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ true, %35 ], [ true, %19 ], [ false, %12 ], [ false, %9 ], [ true, %27 ], [ true, %43 ], [ true, %75 ]
+  %92 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ true, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ true, %43 ], [ true, %75 ]
+  %93 = phi i1 [ true, %67 ], [ true, %59 ], [ true, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %94 = phi i1 [ true, %67 ], [ false, %59 ], [ false, %51 ], [ false, %35 ], [ false, %19 ], [ false, %12 ], [ false, %9 ], [ false, %27 ], [ false, %43 ], [ true, %75 ]
+  %95 = phi i64 [ %73, %67 ], [ %65, %59 ], [ %57, %51 ], [ %41, %35 ], [ %25, %19 ], [ %17, %12 ], [ %3, %9 ], [ %33, %27 ], [ %49, %43 ], [ %83, %75 ]
+  %96 = inttoptr i64 %0 to ptr
+  %97 = lshr i64 %95, 32
+  %98 = and i64 %97, %5
+  %99 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  store i64 %98, ptr %99, align 8
+  %100 = getelementptr inbounds nuw i8, ptr %96, i64 64
+  %101 = getelementptr inbounds nuw i32, ptr %100, i64 %98
+  %102 = load i32, ptr %101, align 4
+  %103 = icmp eq i32 %102, 0
+  br i1 %103, label %113, label %104
+104:
+  %105 = add i64 %6, %0
+  %106 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %107 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %108 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %109 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %110 = getelementptr inbounds nuw i8, ptr %1, i64 40
+  %111 = getelementptr inbounds nuw i8, ptr %1, i64 48
+  %112 = getelementptr inbounds nuw i8, ptr %1, i64 56
   br label %115
+113:
+  %114 = phi i64 [ %98, %86 ], [ %206, %204 ]
+  store i64 %114, ptr %2, align 8
+  br label %210
 115:
-  %116 = phi i32 [ %114, %109 ], [ 1, %101 ]
-  br i1 %77, label %117, label %123
-117:
-  %118 = getelementptr inbounds nuw i8, ptr %108, i64 16
-  %119 = load i64, ptr %118, align 8
-  %120 = load i64, ptr %92, align 8
-  %121 = icmp eq i64 %119, %120
-  %122 = select i1 %121, i32 %116, i32 0
-  br label %123
-123:
-  %124 = phi i32 [ %122, %117 ], [ %116, %115 ]
-  br i1 %78, label %125, label %131
-125:
-  %126 = getelementptr inbounds nuw i8, ptr %108, i64 24
-  %127 = load i64, ptr %126, align 8
-  %128 = load i64, ptr %93, align 8
-  %129 = icmp eq i64 %127, %128
-  %130 = select i1 %129, i32 %124, i32 0
-  br label %131
+  %116 = phi i32 [ %102, %104 ], [ %208, %204 ]
+  %117 = phi i64 [ %98, %104 ], [ %206, %204 ]
+  %118 = zext i32 %116 to i64
+  %119 = add nsw i64 %118, -1
+  %120 = mul i64 %119, %7
+  %121 = add i64 %105, %120
+  %122 = inttoptr i64 %121 to ptr
+  %123 = getelementptr inbounds nuw i8, ptr %122, i64 8
+  br i1 %11, label %129, label %124
+124:
+  %125 = load i64, ptr %123, align 8
+  %126 = load i64, ptr %1, align 8
+  %127 = icmp eq i64 %125, %126
+  %128 = zext i1 %127 to i32
+  br label %129
+129:
+  %130 = phi i32 [ %128, %124 ], [ 1, %115 ]
+  br i1 %91, label %131, label %137
 131:
-  %132 = phi i32 [ %130, %125 ], [ %124, %123 ]
-  br i1 %76, label %133, label %139
-133:
-  %134 = getelementptr inbounds nuw i8, ptr %108, i64 32
-  %135 = load i64, ptr %134, align 8
-  %136 = load i64, ptr %94, align 8
-  %137 = icmp eq i64 %135, %136
-  %138 = select i1 %137, i32 %132, i32 0
-  br label %139
+  %132 = getelementptr inbounds nuw i8, ptr %122, i64 16
+  %133 = load i64, ptr %132, align 8
+  %134 = load i64, ptr %106, align 8
+  %135 = icmp eq i64 %133, %134
+  %136 = select i1 %135, i32 %130, i32 0
+  br label %137
+137:
+  %138 = phi i32 [ %136, %131 ], [ %130, %129 ]
+  br i1 %90, label %139, label %145
 139:
-  %140 = phi i32 [ %138, %133 ], [ %132, %131 ]
-  br i1 %79, label %141, label %147
-141:
-  %142 = getelementptr inbounds nuw i8, ptr %108, i64 40
-  %143 = load i64, ptr %142, align 8
-  %144 = load i64, ptr %95, align 8
-  %145 = icmp eq i64 %143, %144
-  %146 = select i1 %145, i32 %140, i32 0
-  br label %147
+  %140 = getelementptr inbounds nuw i8, ptr %122, i64 24
+  %141 = load i64, ptr %140, align 8
+  %142 = load i64, ptr %107, align 8
+  %143 = icmp eq i64 %141, %142
+  %144 = select i1 %143, i32 %138, i32 0
+  br label %145
+145:
+  %146 = phi i32 [ %144, %139 ], [ %138, %137 ]
+  br i1 %92, label %147, label %153
 147:
-  %148 = phi i32 [ %146, %141 ], [ %140, %139 ]
-  br i1 %75, label %149, label %155
-149:
-  %150 = getelementptr inbounds nuw i8, ptr %108, i64 48
-  %151 = load i64, ptr %150, align 8
-  %152 = load i64, ptr %96, align 8
-  %153 = icmp eq i64 %151, %152
-  %154 = select i1 %153, i32 %148, i32 0
-  br label %155
+  %148 = getelementptr inbounds nuw i8, ptr %122, i64 32
+  %149 = load i64, ptr %148, align 8
+  %150 = load i64, ptr %108, align 8
+  %151 = icmp eq i64 %149, %150
+  %152 = select i1 %151, i32 %146, i32 0
+  br label %153
+153:
+  %154 = phi i32 [ %152, %147 ], [ %146, %145 ]
+  br i1 %89, label %155, label %161
 155:
-  %156 = phi i32 [ %154, %149 ], [ %148, %147 ]
-  br i1 %80, label %157, label %163
-157:
-  %158 = getelementptr inbounds nuw i8, ptr %108, i64 56
-  %159 = load i64, ptr %158, align 8
-  %160 = load i64, ptr %97, align 8
-  %161 = icmp eq i64 %159, %160
-  %162 = select i1 %161, i32 %156, i32 0
-  br label %163
+  %156 = getelementptr inbounds nuw i8, ptr %122, i64 40
+  %157 = load i64, ptr %156, align 8
+  %158 = load i64, ptr %109, align 8
+  %159 = icmp eq i64 %157, %158
+  %160 = select i1 %159, i32 %154, i32 0
+  br label %161
+161:
+  %162 = phi i32 [ %160, %155 ], [ %154, %153 ]
+  br i1 %93, label %163, label %169
 163:
-  %164 = phi i32 [ %162, %157 ], [ %156, %155 ]
-  br i1 %74, label %165, label %172
-165:
-  %166 = getelementptr inbounds nuw i8, ptr %108, i64 64
-  %167 = load i64, ptr %166, align 8
-  %168 = load i64, ptr %98, align 8
-  %169 = icmp ne i64 %167, %168
-  %170 = icmp eq i32 %164, 0
-  %171 = select i1 %169, i1 true, i1 %170
-  br i1 %171, label %177, label %174
-172:
-  %173 = icmp eq i32 %164, 0
-  br i1 %173, label %177, label %174
-174:
-  store i64 %103, ptr %2, align 8
-  %175 = getelementptr inbounds nuw i8, ptr %2, i64 16
-  store i64 %105, ptr %175, align 8
-  %176 = icmp ne i64 %107, 0
-  call void @llvm.assume(i1 %176)
-  br label %183
+  %164 = getelementptr inbounds nuw i8, ptr %122, i64 48
+  %165 = load i64, ptr %164, align 8
+  %166 = load i64, ptr %110, align 8
+  %167 = icmp eq i64 %165, %166
+  %168 = select i1 %167, i32 %162, i32 0
+  br label %169
+169:
+  %170 = phi i32 [ %168, %163 ], [ %162, %161 ]
+  br i1 %88, label %171, label %177
+171:
+  %172 = getelementptr inbounds nuw i8, ptr %122, i64 56
+  %173 = load i64, ptr %172, align 8
+  %174 = load i64, ptr %111, align 8
+  %175 = icmp eq i64 %173, %174
+  %176 = select i1 %175, i32 %170, i32 0
+  br label %177
 177:
-  %178 = add i64 %103, 1
-  %179 = and i64 %178, %5
-  %180 = getelementptr inbounds nuw i32, ptr %86, i64 %179
-  %181 = load i32, ptr %180, align 4
-  %182 = icmp eq i32 %181, 0
-  br i1 %182, label %99, label %101
-183:
-  %184 = phi i64 [ %107, %174 ], [ 0, %99 ]
-  ret i64 %184
+  %178 = phi i32 [ %176, %171 ], [ %170, %169 ]
+  br i1 %94, label %179, label %185
+179:
+  %180 = getelementptr inbounds nuw i8, ptr %122, i64 64
+  %181 = load i64, ptr %180, align 8
+  %182 = load i64, ptr %112, align 8
+  %183 = icmp eq i64 %181, %182
+  %184 = select i1 %183, i32 %178, i32 0
+  br label %185
+185:
+  %186 = phi i32 [ %184, %179 ], [ %178, %177 ]
+  %187 = icmp ne i32 %186, 0
+  %188 = select i1 %87, i1 %187, i1 false
+  br i1 %188, label %189, label %199
+189:
+  %190 = phi i64 [ %196, %189 ], [ 8, %185 ]
+  %191 = getelementptr inbounds nuw i64, ptr %123, i64 %190
+  %192 = load i64, ptr %191, align 8
+  %193 = getelementptr inbounds nuw i64, ptr %1, i64 %190
+  %194 = load i64, ptr %193, align 8
+  %195 = icmp eq i64 %192, %194
+  %196 = add nuw nsw i64 %190, 1
+  %197 = icmp samesign ult i64 %196, %10
+  %198 = select i1 %197, i1 %195, i1 false
+  br i1 %198, label %189, label %199
+199:
+  %200 = phi i1 [ %187, %185 ], [ %195, %189 ]
+  br i1 %200, label %201, label %204
+201:
+  store i64 %117, ptr %2, align 8
+  %202 = getelementptr inbounds nuw i8, ptr %2, i64 16
+  store i64 %119, ptr %202, align 8
+  %203 = icmp ne i64 %121, 0
+  call void @llvm.assume(i1 %203)
+  br label %210
+204:
+  %205 = add i64 %117, 1
+  %206 = and i64 %205, %5
+  %207 = getelementptr inbounds nuw i32, ptr %100, i64 %206
+  %208 = load i32, ptr %207, align 4
+  %209 = icmp eq i32 %208, 0
+  br i1 %209, label %113, label %115
+210:
+  %211 = phi i64 [ %121, %201 ], [ 0, %113 ]
+  ret i64 %211
 }
 
 define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5, i64 %6, i64 %7) #1 {
@@ -726,7 +773,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %22 = getelementptr inbounds nuw i8, ptr %9, i64 16
   %23 = load i64, ptr %22, align 8
   %24 = icmp ult i64 %23, %7
-  br i1 %24, label %25, label %232
+  br i1 %24, label %25, label %248
 25:
   %26 = add i64 %5, %0
   %27 = mul i64 %23, %6
@@ -746,7 +793,7 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   store i32 1, ptr %37, align 4
   %38 = getelementptr inbounds nuw i8, ptr %32, i64 8
   %39 = icmp ugt i64 %6, 8
-  br i1 %39, label %40, label %223
+  br i1 %39, label %40, label %239
 40:
   %41 = icmp eq i32 %3, 0
   br i1 %41, label %45, label %42
@@ -754,11 +801,11 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %43 = load i64, ptr %1, align 8
   store i64 %43, ptr %38, align 8
   %44 = icmp ugt i64 %6, 16
-  br i1 %44, label %47, label %223
+  br i1 %44, label %47, label %239
 45:
   store i64 0, ptr %38, align 8
   %46 = icmp ugt i64 %6, 16
-  br i1 %46, label %56, label %223
+  br i1 %46, label %56, label %239
 47:
   %48 = icmp eq i32 %3, 1
   br i1 %48, label %52, label %49
@@ -771,12 +818,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %54 = getelementptr inbounds nuw i8, ptr %32, i64 16
   store i64 %53, ptr %54, align 8
   %55 = icmp ugt i64 %6, 24
-  br i1 %55, label %59, label %223
+  br i1 %55, label %59, label %239
 56:
   %57 = getelementptr inbounds nuw i8, ptr %32, i64 16
   store i64 0, ptr %57, align 8
   %58 = icmp ugt i64 %6, 24
-  br i1 %58, label %68, label %223
+  br i1 %58, label %68, label %239
 59:
   %60 = icmp ugt i32 %3, 2
   br i1 %60, label %61, label %64
@@ -789,12 +836,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %66 = getelementptr inbounds nuw i8, ptr %32, i64 24
   store i64 %65, ptr %66, align 8
   %67 = icmp ugt i64 %6, 32
-  br i1 %67, label %71, label %223
+  br i1 %67, label %71, label %239
 68:
   %69 = getelementptr inbounds nuw i8, ptr %32, i64 24
   store i64 0, ptr %69, align 8
   %70 = icmp ugt i64 %6, 32
-  br i1 %70, label %80, label %223
+  br i1 %70, label %80, label %239
 71:
   %72 = icmp ugt i32 %3, 3
   br i1 %72, label %73, label %76
@@ -807,12 +854,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %78 = getelementptr inbounds nuw i8, ptr %32, i64 32
   store i64 %77, ptr %78, align 8
   %79 = icmp ugt i64 %6, 40
-  br i1 %79, label %83, label %223
+  br i1 %79, label %83, label %239
 80:
   %81 = getelementptr inbounds nuw i8, ptr %32, i64 32
   store i64 0, ptr %81, align 8
   %82 = icmp ugt i64 %6, 40
-  br i1 %82, label %92, label %223
+  br i1 %82, label %92, label %239
 83:
   %84 = icmp ugt i32 %3, 4
   br i1 %84, label %85, label %88
@@ -825,12 +872,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %90 = getelementptr inbounds nuw i8, ptr %32, i64 40
   store i64 %89, ptr %90, align 8
   %91 = icmp ugt i64 %6, 48
-  br i1 %91, label %95, label %223
+  br i1 %91, label %95, label %239
 92:
   %93 = getelementptr inbounds nuw i8, ptr %32, i64 40
   store i64 0, ptr %93, align 8
   %94 = icmp ugt i64 %6, 48
-  br i1 %94, label %104, label %223
+  br i1 %94, label %104, label %239
 95:
   %96 = icmp ugt i32 %3, 5
   br i1 %96, label %97, label %100
@@ -843,12 +890,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %102 = getelementptr inbounds nuw i8, ptr %32, i64 48
   store i64 %101, ptr %102, align 8
   %103 = icmp ugt i64 %6, 56
-  br i1 %103, label %107, label %223
+  br i1 %103, label %107, label %239
 104:
   %105 = getelementptr inbounds nuw i8, ptr %32, i64 48
   store i64 0, ptr %105, align 8
   %106 = icmp ugt i64 %6, 56
-  br i1 %106, label %116, label %223
+  br i1 %106, label %116, label %239
 107:
   %108 = icmp ugt i32 %3, 6
   br i1 %108, label %109, label %112
@@ -861,12 +908,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %114 = getelementptr inbounds nuw i8, ptr %32, i64 56
   store i64 %113, ptr %114, align 8
   %115 = icmp ugt i64 %6, 64
-  br i1 %115, label %119, label %223
+  br i1 %115, label %119, label %239
 116:
   %117 = getelementptr inbounds nuw i8, ptr %32, i64 56
   store i64 0, ptr %117, align 8
   %118 = icmp ugt i64 %6, 64
-  br i1 %118, label %128, label %223
+  br i1 %118, label %128, label %239
 119:
   %120 = icmp ugt i32 %3, 7
   br i1 %120, label %121, label %124
@@ -879,12 +926,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %126 = getelementptr inbounds nuw i8, ptr %32, i64 64
   store i64 %125, ptr %126, align 8
   %127 = icmp ugt i64 %6, 72
-  br i1 %127, label %131, label %223
+  br i1 %127, label %131, label %239
 128:
   %129 = getelementptr inbounds nuw i8, ptr %32, i64 64
   store i64 0, ptr %129, align 8
   %130 = icmp ugt i64 %6, 72
-  br i1 %130, label %140, label %223
+  br i1 %130, label %140, label %239
 131:
   %132 = icmp ugt i32 %3, 8
   br i1 %132, label %133, label %136
@@ -897,12 +944,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %138 = getelementptr inbounds nuw i8, ptr %32, i64 72
   store i64 %137, ptr %138, align 8
   %139 = icmp ugt i64 %6, 80
-  br i1 %139, label %143, label %223
+  br i1 %139, label %143, label %239
 140:
   %141 = getelementptr inbounds nuw i8, ptr %32, i64 72
   store i64 0, ptr %141, align 8
   %142 = icmp ugt i64 %6, 80
-  br i1 %142, label %152, label %223
+  br i1 %142, label %152, label %239
 143:
   %144 = icmp ugt i32 %3, 9
   br i1 %144, label %145, label %148
@@ -915,12 +962,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %150 = getelementptr inbounds nuw i8, ptr %32, i64 80
   store i64 %149, ptr %150, align 8
   %151 = icmp ugt i64 %6, 88
-  br i1 %151, label %155, label %223
+  br i1 %151, label %155, label %239
 152:
   %153 = getelementptr inbounds nuw i8, ptr %32, i64 80
   store i64 0, ptr %153, align 8
   %154 = icmp ugt i64 %6, 88
-  br i1 %154, label %164, label %223
+  br i1 %154, label %164, label %239
 155:
   %156 = icmp ugt i32 %3, 10
   br i1 %156, label %157, label %160
@@ -933,12 +980,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %162 = getelementptr inbounds nuw i8, ptr %32, i64 88
   store i64 %161, ptr %162, align 8
   %163 = icmp ugt i64 %6, 96
-  br i1 %163, label %167, label %223
+  br i1 %163, label %167, label %239
 164:
   %165 = getelementptr inbounds nuw i8, ptr %32, i64 88
   store i64 0, ptr %165, align 8
   %166 = icmp ugt i64 %6, 96
-  br i1 %166, label %176, label %223
+  br i1 %166, label %176, label %239
 167:
   %168 = icmp ugt i32 %3, 11
   br i1 %168, label %169, label %172
@@ -951,12 +998,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %174 = getelementptr inbounds nuw i8, ptr %32, i64 96
   store i64 %173, ptr %174, align 8
   %175 = icmp ugt i64 %6, 104
-  br i1 %175, label %179, label %223
+  br i1 %175, label %179, label %239
 176:
   %177 = getelementptr inbounds nuw i8, ptr %32, i64 96
   store i64 0, ptr %177, align 8
   %178 = icmp ugt i64 %6, 104
-  br i1 %178, label %188, label %223
+  br i1 %178, label %188, label %239
 179:
   %180 = icmp ugt i32 %3, 12
   br i1 %180, label %181, label %184
@@ -969,12 +1016,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %186 = getelementptr inbounds nuw i8, ptr %32, i64 104
   store i64 %185, ptr %186, align 8
   %187 = icmp ugt i64 %6, 112
-  br i1 %187, label %191, label %223
+  br i1 %187, label %191, label %239
 188:
   %189 = getelementptr inbounds nuw i8, ptr %32, i64 104
   store i64 0, ptr %189, align 8
   %190 = icmp ugt i64 %6, 112
-  br i1 %190, label %200, label %223
+  br i1 %190, label %200, label %239
 191:
   %192 = icmp ugt i32 %3, 13
   br i1 %192, label %193, label %196
@@ -987,12 +1034,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %198 = getelementptr inbounds nuw i8, ptr %32, i64 112
   store i64 %197, ptr %198, align 8
   %199 = icmp ugt i64 %6, 120
-  br i1 %199, label %203, label %223
+  br i1 %199, label %203, label %239
 200:
   %201 = getelementptr inbounds nuw i8, ptr %32, i64 112
   store i64 0, ptr %201, align 8
   %202 = icmp ugt i64 %6, 120
-  br i1 %202, label %212, label %223
+  br i1 %202, label %212, label %239
 203:
   %204 = icmp ugt i32 %3, 14
   br i1 %204, label %205, label %208
@@ -1005,12 +1052,12 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %210 = getelementptr inbounds nuw i8, ptr %32, i64 120
   store i64 %209, ptr %210, align 8
   %211 = icmp ugt i64 %6, 128
-  br i1 %211, label %215, label %223
+  br i1 %211, label %215, label %239
 212:
   %213 = getelementptr inbounds nuw i8, ptr %32, i64 120
   store i64 0, ptr %213, align 8
   %214 = icmp ugt i64 %6, 128
-  br i1 %214, label %220, label %223
+  br i1 %214, label %220, label %239
 215:
   %216 = icmp ugt i32 %3, 15
   br i1 %216, label %217, label %220
@@ -1022,22 +1069,42 @@ define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5
   %221 = phi i64 [ %219, %217 ], [ 0, %215 ], [ 0, %212 ]
   %222 = getelementptr inbounds nuw i8, ptr %32, i64 128
   store i64 %221, ptr %222, align 8
-  br label %223
-223:
-  %224 = trunc i64 %33 to i32
-  %225 = add i32 %224, 1
-  %226 = getelementptr inbounds nuw i8, ptr %9, i64 64
-  %227 = load i64, ptr %2, align 8
-  %228 = getelementptr inbounds nuw i32, ptr %226, i64 %227
-  store i32 %225, ptr %228, align 4
-  %229 = load i64, ptr %9, align 8
-  %230 = add i64 %229, 1
-  store i64 %230, ptr %9, align 8
-  %231 = ptrtoint ptr %32 to i64
-  br label %232
-232:
-  %233 = phi i64 [ %231, %223 ], [ 0, %21 ]
-  ret i64 %233
+  %223 = icmp ugt i64 %6, 136
+  br i1 %223, label %224, label %239
+224:
+  %225 = phi i32 [ %234, %231 ], [ 16, %220 ]
+  %226 = icmp ult i32 %225, %3
+  %227 = zext i32 %225 to i64
+  br i1 %226, label %228, label %231
+228:
+  %229 = getelementptr inbounds nuw i64, ptr %1, i64 %227
+  %230 = load i64, ptr %229, align 8
+  br label %231
+231:
+  %232 = phi i64 [ %230, %228 ], [ 0, %224 ]
+  %233 = getelementptr inbounds nuw i64, ptr %38, i64 %227
+  store i64 %232, ptr %233, align 8
+  %234 = add i32 %225, 1
+  %235 = shl i32 %234, 3
+  %236 = zext i32 %235 to i64
+  %237 = add nuw nsw i64 %236, 8
+  %238 = icmp ult i64 %237, %6
+  br i1 %238, label %224, label %239
+239:
+  %240 = trunc i64 %33 to i32
+  %241 = add i32 %240, 1
+  %242 = getelementptr inbounds nuw i8, ptr %9, i64 64
+  %243 = load i64, ptr %2, align 8
+  %244 = getelementptr inbounds nuw i32, ptr %242, i64 %243
+  store i32 %241, ptr %244, align 4
+  %245 = load i64, ptr %9, align 8
+  %246 = add i64 %245, 1
+  store i64 %246, ptr %9, align 8
+  %247 = ptrtoint ptr %32 to i64
+  br label %248
+248:
+  %249 = phi i64 [ %247, %239 ], [ 0, %21 ]
+  ret i64 %249
 }
 
 define internal void @table_remove(i64 %0, ptr %1, i32 %2, i64 %3, i64 %4, i64 %5, i64 %6) #1 {
