@@ -200,6 +200,17 @@ def _contents(file: BinaryIO, mapped: bool) -> Any:
     return file.read()
 
 
+def _debuginfod_cache() -> Path:
+    """Return the folder in which elfutils' client, and so gdb, keeps what it has fetched."""
+    from pathlib import Path
+
+    given = os.environ.get("DEBUGINFOD_CACHE_PATH")
+    if given:
+        return Path(given)
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "debuginfod_client"
+
+
 def fetched(identity: str, servers: Sequence[str]) -> bytes:
     """Return the debug information of a build, from debuginfod servers, or what was fetched before.
 
@@ -219,14 +230,7 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
         raise ImageError(
             "the file has no build-id, by which servers know it", hint="give its debug file's path"
         )
-    from pathlib import Path
-
-    folder = (
-        Path(
-            os.environ.get("DEBUGINFOD_CACHE_PATH") or Path.home() / ".cache" / "debuginfod_client"
-        )
-        / identity
-    )
+    folder = _debuginfod_cache() / identity
     kept = folder / "debuginfo"
     if kept.is_file() and kept.stat().st_size:
         return kept.read_bytes()

@@ -152,6 +152,18 @@ def test_servers(folder: Path, server: str) -> None:
             assert seen(m) == (2.5, 3, 2)
 
 
+def test_what_servers_gave_is_in_the_users_cache(folder: Path, server: str, tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where elfutils' client keeps it, so that gdb finds it there."""
+    monkeypatch.delenv("DEBUGINFOD_CACHE_PATH")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "mine"))
+    identity = build_id((folder / "bare").read_bytes())
+    with UnicornMachine.load(folder / "bare") as m:
+        assert m.symbols.find_debug(servers=[server]) == [identity]
+    kept = tmp_path / "mine" / "debuginfod_client" / identity / "debuginfo"
+    assert kept.read_bytes() == (folder / "shop.debug").read_bytes()
+
+
 @pytest.mark.parametrize("servers", [["ftp://here"], ["http://127.0.0.1:9"]])
 def test_no_server_has_it(folder: Path, servers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path))
