@@ -172,7 +172,10 @@ class KnownNames:
                 member = None
                 continue
             holder = self._holder(type, op, field, at)
-            before = source
+            if field not in holder.members:
+                found = self._object(holder, self._whereabouts(source, type))
+                return self._viewed(found, [(".", field), *steps[n + 1 :]], text, at, suffix)
+            before, around = source, type
             member = holder.members[field]
             if (
                 suffix is None
@@ -180,7 +183,7 @@ class KnownNames:
                 and member.bits
                 and self._unit(member) is None
             ):
-                start = self._whereabouts(before, op)
+                start = self._whereabouts(before, around)
                 return self._as_value(holder, start, field, member.type)
             source, member = self._member(source, type, op, field, at)
             type = member.type
@@ -433,7 +436,8 @@ class KnownNames:
                 member = None
                 keys.append(int(field, 16 if field[:2] == "0x" else 10))
                 continue
-            member = self._holder(type, op, field, at).members[field]
+            holder = self._holder(type, op, field, at)
+            member = holder.members.get(field) or holder.virtual[field].member
             type = member.type
             keys.append(field)
 
@@ -487,21 +491,31 @@ class KnownNames:
 
         return Fetch(word=where, tree=Word("variable", name=field), value=read), _typed(type)
 
-    def _whereabouts(self, source: Fetch, op: str) -> Read:
+    def _object(self, holder: CType, where: Read) -> _Found:
+        """Return an object that has virtual bases: Python reads where these are at each hit.
+
+        Args:
+            holder: its class.
+            where: gives its address.
+        """
+        machine = self._around.machine
+        return _Found(holder, view=lambda regs, saved: load(machine, holder, where(regs, saved)))
+
+    def _whereabouts(self, source: Fetch, type: CType) -> Read:
         """Return the function that gives, at a hit, the address of the structure that has a member.
 
         Args:
-            source: fetches what stands in front of the operator: the pointer ("->"), or the
-                structure, whose address it has (".").
-            op: "->" or ".".
+            source: fetches what stands in front of the operator: the pointer or reference, or the
+                structure, whose address it has.
+            type: of what it fetches.
         """
-        if op == "->":
+        if type.kind == "pointer":
             return source.word
         assert source.where is not None
         return source.where
 
     def _holder(self, type: CType, op: str, field: str, at: int) -> CType:
-        """Return the structure or union that has a member.
+        """Return the structure or union that has a member, itself or from a virtual base.
 
         Args:
             type: of the value in front of the operator.
@@ -521,11 +535,12 @@ class KnownNames:
             holder = type
         if holder is None or holder.kind not in ("struct", "union"):
             around.fail("NO_PTR_STRCT", at, field, type.name)
+        if field in holder.members or field in holder.virtual:
+            return holder
         if field in holder.hidden:
             self._refuse(field, at, holder.hidden[field])
-        if field not in holder.members:
-            around.fail("NO_BTF_FIELD", at, field, holder.name, ", ".join(holder.members) or "none")
-        return holder
+        names = ", ".join([*holder.members, *holder.virtual])
+        around.fail("NO_BTF_FIELD", at, field, holder.name, names or "none")
 
     def _element(self, type: CType, index: str, at: int) -> Member:
         """Return an element of an array, or of what a pointer points at, as a member of it.

@@ -96,23 +96,48 @@ struct Left : virtual Base { int l; }; struct Right : virtual Base { int r; }; s
 struct Other { int same; }; struct Both : Wide, Left, Right, virtual Other { int b; int hid; int area(); };
 int Root::area() { return 0; }
 __attribute__((noinline)) int Both::area() { return id + l + r + b + root; } }
+struct __attribute__((packed)) Bits { unsigned a : 3; unsigned long b : 62; } given = {5, 1ul << 60};
+extern "C" int bits(const Bits &r, geo::Left &o) { return r.a + o.id; }
 extern "C" int drive(geo::Left *o) { return o->area() + o->id; }
 extern "C" int make(int n) { geo::Both o; o.id = n; o.half = n + 1; o.l = n + 2; o.r = n + 3; o.b = n + 4; o.root = n + 5;
-  o.hid = n + 6; o.far = n + 7; o.geo::Root::hid = n + 8; return drive(&o); }
+  o.hid = n + 6; o.far = n + 7; o.geo::Root::hid = n + 8; bits(given, o); return drive(&o); }
 extern "C" void _start() {}
 namespace __cxxabiv1 { struct __class_type_info { virtual void a(); }; }
 """
 
 
-@pytest.mark.parametrize("language", ["c++", "clang++"])
-def test_members_of_virtual_bases(language: str, tmp_path: Path) -> None:
-    """Through a pointer to any part of an object, whose table of virtual functions says where the base is."""
+def virtual(language: str, folder: Path) -> None:
+    """Compile VIRTUAL as `virtual`."""
     found = compiler(language)
     if found is None:
         pytest.skip("there is no such compiler")
-    (tmp_path / "virtual.cc").write_text(VIRTUAL)
+    (folder / "virtual.cc").write_text(VIRTUAL)
     subprocess.run([found, "-g", "-O0", "-fno-rtti", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-fno-stack-protector",
-                    "virtual.cc", "-o", "virtual"], cwd=tmp_path, check=True)
+                    "virtual.cc", "-o", "virtual"], cwd=folder, check=True)
+
+
+@pytest.mark.parametrize("language", ["c++", "clang++"])
+def test_events_of_members_of_virtual_bases(language: str, tmp_path: Path) -> None:
+    """Through pointers, references and from a return; bit fields among them."""
+    virtual(language, tmp_path)
+    right = {"id": 9, "half": 10, "l": 11, "root": 14, "hid": 17}
+    with UnicornMachine.load(tmp_path / "virtual") as m, Kprobes(m) as k:
+        events = [k.event(f"{place} o->id o->half o->l o->root o->hid") for place in ("p drive", "r drive")]
+        symbol = m.symbols["drive"]
+        body = m.debug.lines(symbol.address, symbol.address + symbol.size)[1].address  # where Python finds variables
+        events.append(k.event(f"p:body {body:#x} o->id o->half o->l o->root o->hid"))
+        by_reference = k.event("p bits r.a r.b o.id o.root s=o->root:s8")
+        with pytest.raises(EventError, match=r"it has .*root"):
+            k.event("p:none drive o->nothing")
+        m.call("make", 9)
+        assert [[dict(record.args) for record in event] for event in events] == [[right]] * 3
+        assert [dict(record.args) for record in by_reference] == [{"a": 5, "b": 1 << 60, "id": 9, "root": 14, "s": 14}]
+
+
+@pytest.mark.parametrize("language", ["c++", "clang++"])
+def test_members_of_virtual_bases(language: str, tmp_path: Path) -> None:
+    """Through a pointer to any part of an object, whose table of virtual functions says where the base is."""
+    virtual(language, tmp_path)
     seen = []
 
     def look(p: Any, regs: Any) -> None:
