@@ -25,7 +25,7 @@ from .numbers import number
 from .passing import Arrival, arrivals, result_arrival, result_of
 from .places import SourceFrame, frames, told
 from .registers import register
-from .scopes import Variable, Whereabouts, entries
+from .scopes import Variable, Whereabouts, enclosing, entries, hosts_of, variables_of
 from .signatures import type_entry
 from .sources import SourcePlace, copies, first_line, labels, line_places, lines_near
 from .types import CType, Derived
@@ -325,17 +325,26 @@ class DebugInfo:
         """
         seen = set()
         for die, origin, parameter in entries(function, address, own):
-            try:
-                typed = (
-                    die if "DW_AT_type" in die.attributes else origin
-                )  # a copy's array may have bounds of its own
-                type = self._ctype(type_entry(typed))
-            except DAMAGE:
-                continue
-            name = text(origin, "DW_AT_name")
-            if name not in seen or not name:
-                seen.add(name)
-                yield Variable(name, type, parameter, die, origin)
+            variable = self._variable(die, origin, parameter)
+            if variable is not None and (variable.name not in seen or not variable.name):
+                seen.add(variable.name)
+                yield variable
+
+    def _variable(self, die: Any, origin: Any, parameter: int | None) -> Variable | None:
+        """Return the Variable of an entry; None: its type is damaged.
+
+        Args:
+            die: the variable's entry.
+            origin: the entry with its name and type.
+            parameter: its index among the parameters; None: it is none.
+        """
+        # a copy's array may have bounds of its own
+        typed = die if "DW_AT_type" in die.attributes else origin
+        try:
+            type = self._ctype(type_entry(typed))
+        except DAMAGE:
+            return None
+        return Variable(text(origin, "DW_AT_name"), type, parameter, die, origin)
 
     def arrivals(self, address: int) -> list[tuple[Variable, Arrival]]:
         """Return (parameter, where the caller puts it) of each parameter of a function, in order.
@@ -515,6 +524,38 @@ class DebugInfo:
                 yield variable, None
         if entered:  # where a function that stands inlined begins there, too
             yield from self._inlined_at_entry(function, regs.pc - file.bias, seen, there)
+        if enclosing(function) is not None:
+            yield from self._of_hosts(there, seen, entered)
+
+    def _of_hosts(
+        self, there: Whereabouts, seen: set[str], entered: bool
+    ) -> Iterator[tuple[Variable, Any]]:
+        """Yield (variable, value) of the functions in which a nested function stands.
+
+        Variables of their blocks are left out. The value is None where it cannot be read.
+
+        Args:
+            there: reads the nested function's variables.
+            seen: names of variables that hide others; those that are found are added.
+            entered: True: the nested function has not made its frame.
+        """
+        while True:
+            try:
+                host = there.host(entered)
+            except (UnknownValue, GuestFault, *DAMAGE):
+                return
+            if host is None:
+                return
+            there, entered = host, False
+            for die in there.outermost():
+                variable = self._variable(die, named(die), None)
+                if variable is None or variable.name in seen:
+                    continue
+                seen.add(variable.name)
+                try:
+                    yield variable, self._value(variable, there)
+                except (UnknownValue, GuestFault, Unsupported, *DAMAGE):
+                    yield variable, None
 
     def _inlined_at_entry(
         self, function: Function, address: int, seen: set[str], there: Whereabouts
@@ -756,10 +797,28 @@ class DebugInfo:
         found = self.function(address)
         if found is None:
             return None
-        return next(
-            (v.type for v in self._variables(found[1], address - found[0].bias) if v.name == name),
-            None,
-        )
+        for variable in self._variables(found[1], address - found[0].bias):
+            if variable.name == name:
+                return variable.type
+        return self._outer_type(address, name)
+
+    def _outer_type(self, address: int, name: str) -> CType | None:
+        """Return the type of a variable of the functions in which a nested function stands.
+
+        Args:
+            address: in the nested function.
+            name: of the variable.
+
+        Returns:
+            None: the function is not nested, or there is none of this name.
+        """
+        found = self.function(address)
+        for host in () if found is None else hosts_of(found[1]):
+            for die in variables_of(host):
+                variable = self._variable(die, named(die), None)
+                if variable is not None and variable.name == name:
+                    return variable.type
+        return None
 
     # --- lines
 

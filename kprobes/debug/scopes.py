@@ -176,6 +176,48 @@ def _parameters(die: Any) -> dict[int, int]:
 Found = Callable[[int], tuple[LoadedFile, Function] | None]
 
 
+def enclosing(function: Function) -> Any | None:
+    """Return the entry of the function in which a nested function stands.
+
+    Returns:
+        None: it stands in none, or does not know its frame (DW_AT_static_link).
+    """
+    if "DW_AT_static_link" not in function.die.attributes:
+        return None
+    return _enclosing(named(function.die))
+
+
+def hosts_of(function: Function) -> Iterator[Any]:
+    """Yield the entries of all functions in which a nested function stands, innermost first."""
+    die = enclosing(function)
+    while die is not None:
+        yield die
+        die = _enclosing(die)
+
+
+def _enclosing(die: Any) -> Any | None:
+    """Return the entry of the function around a function; None: there is none.
+
+    Args:
+        die: the inner function's entry that has its name.
+    """
+    around = die.get_parent()
+    while around is not None and around.tag == _BLOCK:
+        around = around.get_parent()
+    if around is None or around.tag != "DW_TAG_subprogram":
+        return None
+    return named(around)
+
+
+def variables_of(die: Any) -> Iterator[Any]:
+    """Yield the entries of a function's parameters and variables, without those of its blocks.
+
+    Args:
+        die: the function's entry.
+    """
+    return (child for child in children(die) if child.tag in (_PARAMETER, "DW_TAG_variable"))
+
+
 def _register_of(op: Any) -> int | None:
     """Return the DWARF number of the register that an operation names; None: it names none."""
     name = op.op_name.removeprefix("DW_OP_").removeprefix("GNU_")
@@ -391,6 +433,19 @@ class Whereabouts:
         """(the caller's frame, entry of its call site); Raises UnknownValue: it may have called
         another function.
         """
+        caller = self._caller()
+        site = call_site(caller._function, caller._at + 1 - caller._bias)
+        if site is None or not caller._calls(site, self):
+            raise UnknownValue
+        return caller, site
+
+    def _caller(self) -> Whereabouts:
+        """Return the caller's frame.
+
+        Raises:
+            UnknownValue: there is none, or nothing is known of its function.
+            GuestFault: guest memory cannot be read.
+        """
         row = self._row()
         above = self.frame.caller(row) if row is not None and self._depth < _CALLERS else None
         if above is None:
@@ -402,8 +457,7 @@ class Whereabouts:
         if found is None:
             raise UnknownValue
         file, function = found
-        site = call_site(function, target - file.bias)
-        caller = Whereabouts(
+        return Whereabouts(
             self._arch,
             self._symbols,
             self._find,
@@ -413,9 +467,39 @@ class Whereabouts:
             above,
             self._depth + 1,
         )
-        if site is None or not caller._calls(site, self):
+
+    def host(self, entered: bool) -> Whereabouts | None:
+        """Return the frame of the call to the enclosing function that a nested function belongs to.
+
+        GCC passes a nested function the address of that frame: DW_AT_static_link says where it is.
+
+        Args:
+            entered: True: this function has not made its frame, to which it may copy the address.
+
+        Returns:
+            The frame; None: the function stands in no other.
+
+        Raises:
+            UnknownValue: the address is not kept, or no frame above has it.
+            GuestFault: guest memory cannot be read.
+            errors in DAMAGE: the debug information is damaged.
+        """
+        around = enclosing(self._function)
+        if around is None:
+            return None
+        link = location(self._function.die, self._function, self._pc, "DW_AT_static_link")
+        if entered and any(op.op_name == "DW_OP_fbreg" for op in link):
             raise UnknownValue
-        return caller, site
+        base = self.evaluated(link).value
+        frame = self
+        while True:  # until there is no caller
+            frame = frame._caller()
+            if named(frame._function.die).offset == around.offset and frame._frame_base() == base:
+                return frame
+
+    def outermost(self) -> Iterator[Any]:
+        """Yield the entries of parameters and variables of the function, without its blocks'."""
+        return variables_of(self._function.die)
 
     def _calls(self, site: Any, callee: Whereabouts) -> bool:
         """Whether a call site surely called the function itself, not one that jumped to it (a tail

@@ -106,6 +106,46 @@ namespace __cxxabiv1 { struct __class_type_info { virtual void a(); }; }
 """
 
 
+NESTED = """volatile long sink; struct big { long a[5]; };
+__attribute__((noinline)) static int outer(int n, struct big b, double f) {
+  int local = n * 3; char text[8] = "abcdefg"; { int hidden = 5; sink += hidden; }
+  __attribute__((noinline)) int inner(int q, float g) { int mine = q + local; sink += mine + text[q & 7] + b.a[1]; local++;
+    __attribute__((noinline)) int deep(long z) {
+      long n = z + mine;
+      sink += n + q + local; return n; }
+    return deep(q * 2L) + (int)g; }
+  return inner(n, 1.5f) + inner(n + 1, 2.5f) + local + (int)f; }
+__attribute__((noinline)) int start(int n) { struct big b = {{1, 2, 3, 4, 5}}; return outer(n, b, n / 2.0); }
+void _start(void) { start(1); }
+"""
+
+
+def test_variables_around_a_nested_function(tmp_path: Path) -> None:
+    """gcc's functions within functions see the variables of the call that they belong to, and so do we."""
+    if compiler("c") is None:
+        pytest.skip("there is no compiler of C")
+    (tmp_path / "nested.c").write_text(NESTED)
+    subprocess.run(["gcc", "-g", "-O0", "-nostdlib", "-static", "-no-pie", "-fno-stack-protector", "-w", "-z", "execstack",
+                    "nested.c", "-o", "nested"], cwd=tmp_path, check=True)
+    seen: list[dict[str, Any]] = []
+    with UnicornMachine.load(tmp_path / "nested") as m, Kprobes(m) as k:
+        place = min(place.address for place in m.debug.at_line("nested.c", 6))
+        k.register(Kprobe(addr=place, pre_handler=lambda p, regs: seen.append(m.debug.locals(regs))))
+        event = k.event(f"p:deep {place:#x} local b.a[2] second=text[1] mine q")
+        at_entry: list[dict[str, Any]] = []  # its address of the frame is not where the compiler says yet
+        deep = next(symbol for symbol in m.symbols if symbol.name.startswith("deep."))
+        k.register(Kprobe(addr=deep.address, pre_handler=lambda p, regs: at_entry.append(m.debug.locals(regs))))
+        m.call("start", 1)
+        right = [{"z": 2, "mine": 4, "q": 1, "local": 4, "f": 0.5}, {"z": 4, "mine": 6, "q": 2, "local": 5, "f": 0.5}]
+        for values, expected in zip(seen, right, strict=True):
+            assert {name: values[name] for name in expected} == expected
+            assert [*values["b"].a] == [1, 2, 3, 4, 5] and str(values["text"]) == "abcdefg"
+            assert "hidden" not in values
+        assert [dict(record.args) for record in event] == [{"local": 4, "a": 3, "second": ord("b"), "mine": 4, "q": 1},
+                                                           {"local": 5, "a": 3, "second": ord("b"), "mine": 6, "q": 2}]
+        assert [values["z"] for values in at_entry] == [2, 4] and not any("local" in values for values in at_entry)
+
+
 def virtual(language: str, folder: Path) -> None:
     """Compile VIRTUAL as `virtual`."""
     found = compiler(language)
