@@ -126,7 +126,8 @@ class StubRegisterFile:
             )
 
     def put(self, name: str, value: int) -> None:
-        """Keep a register's new value, as write() does, after check().
+        """Check that the register can be set (check()), and keep its new value, which flush()
+        writes before the guest runs on.
 
         Args:
             name: of the register, as the stub has it.

@@ -292,8 +292,8 @@ class RunControl:
     def _advance(self, deadline: float | None, alone: str, step: bool) -> StopReply:
         """Resume the guest, or one thread of it, and return the next stop.
 
-        What has to be written to the guest before it goes on is written here, in the order of the
-        module's docstring.
+        Before that the guest gets what is to be written to it: maps of programs, CPUs' registers
+        that were set, changes of text, and the threads' lock.
 
         Args:
             deadline: time.monotonic() at which the run is over; None: no bound.
@@ -460,7 +460,11 @@ class RunControl:
         return self.sink is not None and (self.sink.ours(pc) or self._detours.inside(pc))
 
     def _answer(self, stop: StopReply, stepping: bool = False, slot: bool = False) -> None:
-        """Do what a stop asks for, in the order that the module's docstring gives.
+        """Do what a stop asks for.
+
+        A breakpoint or a fault is reported to the core, a program's request to the host is served,
+        a signal is noted to be delivered, and the program's end is told to the core. The order is
+        in the module's docstring. The guest is not resumed here.
 
         Args:
             stop: the stop; its thread is the current one.
@@ -596,7 +600,7 @@ class RunControl:
         Called while a RemoteError is handled, which is raised again if the program has not ended.
 
         Raises:
-            GuestFault: as _ended().
+            GuestFault: a signal has ended the program, or it has ended in a call or a nested run.
         """
         stop = self._target.end()
         if stop is None and self._target.link.left:

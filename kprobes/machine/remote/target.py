@@ -266,8 +266,8 @@ class RemoteTarget:
         return self.stops.over(addr, bytes(out[:size]))
 
     def code(self, addr: int, size: int) -> bytes:
-        """Return guest code, as read() does, from lines of 256 bytes that are kept until the guest
-        runs.
+        """Return guest code, without the stub's breakpoints, from lines of 256 bytes that are kept
+        until the guest runs.
 
         Code is read instruction by instruction, and each packet costs a turn.
 

@@ -199,7 +199,7 @@ class InterruptDelivery:
 
         Args:
             instructions: of the guest's own, from one time to the next.
-            line: as pend() takes it.
+            line: the interrupt's number or name, as pend() takes it.
 
         Returns:
             A function that ends it.

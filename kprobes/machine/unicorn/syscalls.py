@@ -362,7 +362,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             regs: the registers at the call.
             descriptor: 1 or 2; any other gives -EBADF.
             address: of the bytes.
-            size: bytes to write; see _write() for how many are kept.
+            size: bytes to write; at most 1 MiB a call and 16 MiB in all are kept.
         """
         return self._write(descriptor, address, size)
 
