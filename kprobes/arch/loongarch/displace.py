@@ -1,5 +1,4 @@
-"""LoongArch's branches and pc-relative addresses in another place: code that goes where they go,
-and makes the addresses that they make at their original address.
+"""Writes code that does LoongArch's branches and pc-relative addresses at another address.
 
 A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
 `to` what the instruction does at its original address, and raises OutOfReach where there is no such
@@ -20,6 +19,7 @@ PCADDU12I, ADDI_D, LU12I_W, ORI, LU32I_D, LU52I_D = (0x1C000000, 0x02C00000, 0x1
 
 
 def word(value: int) -> bytes:
+    """Return an instruction's four bytes, little-endian."""
     return value.to_bytes(4, "little")
 
 
@@ -33,10 +33,11 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def set_address(to: int, d: int, value: int) -> bytes:
-    """Return code that puts a value into a register: PCADDU12I and ADDI.D where they reach, 2 GiB
-    either way; else the 64 bits in four pieces.
+    """Return code that puts a value into a register.
 
-    ADDI.D's twelve bits are signed.
+    PCADDU12I and ADDI.D (whose twelve bits are signed) where they reach, 2 GiB either way; else the
+    64
+    bits in four pieces.
 
     Args:
         to: address of the code.
@@ -63,22 +64,27 @@ def _absolute(d: int, value: int) -> bytes:
 
 
 def pcadd(insn: Insn, to: int, d: int, **_: int) -> bytes:
+    """Return code that puts the instruction's original address into register `d`; b"" for register
+    0.
+    """
     assert insn.operand is not None
     return set_address(to, d, insn.operand) if d else b""
 
 
 def b(insn: Insn, to: int, **_: int) -> bytes:
+    """Return B from `to` to the original target."""
     assert insn.target is not None
     return jump(to, insn.target)
 
 
 def bl(insn: Insn, to: int, **_: int) -> bytes:
+    """Return code that sets ra to the original return address, then branches to the target."""
     link = set_address(to, RA, insn.next & MASK)
     return link + b(insn, to + len(link))
 
 
 def branch(insn: Insn, to: int, **_: int) -> bytes:
-    """Return the opposite branch, which skips a B to the target.
+    """Return code for `to`: the opposite branch, which skips a B to the target.
 
     Op bit 26 turns BEQ into BNE, BLT into BGE, BLTU into BGEU, BEQZ into BNEZ.
     """
@@ -86,16 +92,22 @@ def branch(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def branch_zero(insn: Insn, to: int, **_: int) -> bytes:
+    """Return code of BEQZ or BNEZ for `to`: the opposite branch, which skips a B to the target."""
     return _skip(insn, 1 << 26, 0xFC0003E0) + b(insn, to + 4)
 
 
 def branch_flag(insn: Insn, to: int, **_: int) -> bytes:
+    """Return code of BCEQZ or BCNEZ for `to`: the opposite branch, which skips a B to the
+    target.
+    """
     return _skip(insn, 1 << 8, 0xFC0003E0) + b(insn, to + 4)
 
 
 def jirl(insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
-    """Return code that puts the return address into register `d` before the jump through register
-    `s`; OutOfReach where both are one.
+    """Return code that puts the original return address into register `d`, then jumps through `s`.
+
+    Raises:
+        OutOfReach: both are the same register.
     """
     if d and s == d:
         raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr,
@@ -105,7 +117,7 @@ def jirl(insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
 
 
 def _skip(insn: Insn, opposite: int, kept: int) -> bytes:
-    """Return a branch with the opposite condition, over the instruction that follows it.
+    """Return a branch on the opposite condition that skips the one instruction behind it.
 
     Args:
         insn: the original branch.
@@ -116,5 +128,7 @@ def _skip(insn: Insn, opposite: int, kept: int) -> bytes:
 
 
 def low(pair: int) -> int:
-    """The signed twelve bits of a load's, store's or ADDI.D's displacement."""
+    """Return the signed twelve bits of displacement of a load, store or ADDI.D; `pair`: its
+    encoding.
+    """
     return signed(pair >> 10, 12)

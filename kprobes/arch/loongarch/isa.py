@@ -50,6 +50,7 @@ x, set_x = zero_first(R)
 
 
 def signed_x(regs: Regs, n: int) -> int:
+    """Return the signed value of general register number `n`."""
     return signed(x(regs, n), 64)
 
 
@@ -57,28 +58,34 @@ def signed_x(regs: Regs, n: int) -> int:
 
 
 def near(bits: int) -> Callable[..., Insn]:
-    """Return the `extra` of direct branches whose offset has `bits` bits, in words; its high part
-    is printed last.
+    """Make the `extra` of direct branches, which sets the target.
+
+    Args:
+        bits: width of the offset, in words; its high part, field `j`, is printed last.
     """
     def extra(insn: Insn, i: int, j: int = 0, **_: int) -> Insn:
+        """Return the branch with its target."""
         return evolve(insn, target=insn.addr + (signed(j << 16 | i, bits) << 2) & MASK)
 
     return extra
 
 
 def computed(insn: Insn, s: int, d: int, **_: int) -> Insn:
-    """Extra of a jump through a register: it is a call or a return where ra takes part."""
+    """Return a jump through register `s` with its facts: it is a call or return where ra takes
+    part.
+    """
     return evolve(insn, indirect=away.RA not in (s, d), links=d != 0, falls_through=d != 0)
 
 
 def address(shift: int, keep: int = MASK) -> Callable[..., Insn]:
-    """Return the `extra` of an instruction that adds an offset to pc: the address is a constant.
+    """Make the `extra` of an instruction that adds an offset to pc: it sets the operand.
 
     Args:
         shift: bits by which the offset is shifted left.
         keep: mask of the sum.
     """
     def extra(insn: Insn, i: int, d: int) -> Insn:
+        """Return the instruction with the address that it computes as its operand."""
         return evolve(insn, operand=insn.addr + (signed(i, 20) << shift) & keep)
 
     return extra
@@ -95,36 +102,40 @@ def pcadd(regs: Regs, insn: Insn, i: int, d: int) -> int:
 
 
 def b(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate B: return its target."""
     return taken(insn)
 
 
 def bl(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate BL: put the next address into ra; return the target."""
     set_x(regs, away.RA, insn.next & MASK)
     return taken(insn)
 
 
 def jirl(regs: Regs, insn: Insn, i: int, s: int, d: int) -> int:
-    """Simulate JIRL: keep the next address in register `d`, and return the target, register `s`
-    plus `i` words.
-    """
+    """Simulate JIRL: put the next address into register `d`; return register `s` plus `i` words."""
     target = x(regs, s) + (signed(i, 16) << 2) & MASK  # first: rd may be rj
     set_x(regs, d, insn.next & MASK)
     return target
 
 
 def beqz(regs: Regs, insn: Insn, s: int, **_: int) -> int:
+    """Simulate BEQZ: return the target where register `s` is 0, else the next address."""
     return insn.next if x(regs, s) else taken(insn)
 
 
 def bnez(regs: Regs, insn: Insn, s: int, **_: int) -> int:
+    """Simulate BNEZ: return the target where register `s` is not 0, else the next address."""
     return taken(insn) if x(regs, s) else insn.next
 
 
 def bceqz(regs: Regs, insn: Insn, c: int, **_: int) -> int:
+    """Simulate BCEQZ: return the target where condition flag `c` is 0, else the next address."""
     return insn.next if regs[FCC[c]] else taken(insn)
 
 
 def bcnez(regs: Regs, insn: Insn, c: int, **_: int) -> int:
+    """Simulate BCNEZ: return the target where condition flag `c` is 1, else the next address."""
     return taken(insn) if regs[FCC[c]] else insn.next
 
 
@@ -179,10 +190,11 @@ TABLE = DecodeTable(ROWS)
 _decode = fixed_width(TABLE, "little")
 
 def paired(insn: Insn, following: int) -> Insn:
-    """Return PCADDU12I or PCALAU12I with the operand that it makes together with the next
-    instruction, which has the other half: what that loads or stores is data.
+    """Return PCADDU12I or PCALAU12I with the operand that the next instruction completes.
 
-    What the instruction itself does is bound to its own half already.
+    That one has the lower half of the address; what it loads or stores is data. What the
+    instruction
+    itself does stays as it is: it has its own half already.
 
     Args:
         insn: the instruction, whose operand is its own half.
@@ -200,7 +212,7 @@ def paired(insn: Insn, following: int) -> Insn:
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """`Arch.decode`."""
+    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`)."""
     insn = _decode(code, addr)
     pair = insn.name in ("PCADDU12I", "PCALAU12I") and len(code) >= 8
     return paired(insn, int.from_bytes(code[4:8], "little")) if pair else insn
@@ -210,12 +222,16 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """Return the PCADDU18I that a JIRL completes: together they are a jump to a function out of B's
-    reach; None: they are not (`Walking.leaves`).
+    """Return the PCADDU18I that a JIRL completes, if it does (`Walking.leaves`).
+
+    Together they are a jump to a function out of B's reach, so the JIRL leaves the function.
 
     Args:
         jump: the JIRL.
-        before: instructions that always precede it.
+        before: instructions that always precede it, the nearest last.
+
+    Returns:
+        None: they are no such pair.
     """
     pair = before[-1] if before else None
     register = int.from_bytes(jump.raw, "little") >> 5 & 31
@@ -229,7 +245,7 @@ def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
 
 
 def trap(code: int) -> bytes:
-    """BREAK; Linux has the codes 10 and 11 for its own."""
+    """Return BREAK with a code; Linux has the codes 10 and 11 for its own."""
     return away.word(0x002A0000 | code)
 
 

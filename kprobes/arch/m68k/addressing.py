@@ -1,7 +1,7 @@
-"""m68k's effective addresses, and how long they make an instruction (M68000PM/AD, section 2).
+"""m68k's effective addresses, and how long they make an instruction.
 
-Addressing modes by number: 0 Dn, 1 An, 2 (An), 3 (An)+, 4 -(An), 5 (d16,An), 6 indexed, 7 (xxx).W,
-8 (xxx).L, 9 (d16,PC), 10 indexed by PC, 11 immediate.
+M68000PM/AD, section 2. Addressing modes by number: 0 Dn, 1 An, 2 (An), 3 (An)+, 4 -(An), 5
+(d16,An), 6 indexed, 7 (xxx).W, 8 (xxx).L, 9 (d16,PC), 10 indexed by PC, 11 immediate.
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ def half(code: bytes, at: int) -> int:
 
 
 def extension(e: int, code: bytes, at: int, immediate: int) -> int:
-    """Return the bytes of the extension words at offset `at`; -1 for a reserved form.
+    """Return how many bytes of extension words an effective address has.
 
     Args:
         e: effective address field.
         code: the instruction's bytes and what follows.
-        at: offset of the words in it.
+        at: offset of the extension words in it.
         immediate: bytes of an immediate operand.
+
+    Returns:
+        -1 for a reserved form.
     """
     number = mode(e)
     if number in (6, 10):
@@ -53,8 +56,10 @@ def extension(e: int, code: bytes, at: int, immediate: int) -> int:
 
 
 def indexed(word: int) -> int:
-    """Return the bytes from an indexed mode's extension word on: brief format, or full format with
-    its displacements (2.2.7 to 2.2.10); -1: reserved.
+    """Return the bytes of an indexed mode's extension words, from its first word (2.2.7 to 2.2.10).
+
+    Returns:
+        2 in brief format, more in full format with displacements; -1: reserved.
     """
     if not word & 0x100:
         return 2
@@ -66,7 +71,8 @@ def indexed(word: int) -> int:
 
 @frozen(kw_only=True)
 class OperandShape:
-    """The words behind an opcode word, as `extra` of a row; it makes the Insn.
+    """What follows an opcode word: a row's `extra`, which measures the instruction and makes its
+    Insn.
 
     Methods take fields of the row's picture by their letters: `e` the effective address (mode and
     register), `z` the operand's size (0 byte, 1 word, 2 long word), `d` the destination of MOVE,
@@ -99,18 +105,21 @@ class OperandShape:
     relative: bool = False
 
     def allows(self, e: int = 0, d: int = 0, z: int = -1, **_: int) -> bool:
-        """Return True where the operand may have these bits; used as `when` of a row."""
+        """`when` of a row: the fields are ones that the instruction may have."""
         if self.ea is not None and (mode(e) not in self.ea or z == 3 or (z == 0 and e >> 3 == 1)):
             return False
         return not self.move or mode(destination(d)) in DATA_ALTERABLE
 
     def place(self, code: bytes, z: int) -> tuple[int, int, frozenset[int] | None]:
-        """Return (offset of the effective address's words in the instruction, bytes of an immediate
-        one, the modes allowed).
+        """Return where the effective address's extension words are, and what they may be.
 
         Args:
             code: the instruction's bytes and what follows.
             z: its size field.
+
+        Returns:
+            (their offset in the instruction, bytes of an immediate operand, the modes allowed or
+            None).
         """
         if self.floating:
             return floating_operand(half(code, 2))
@@ -136,6 +145,15 @@ class OperandShape:
         return -1 if more < 0 else at + more
 
     def __call__(self, insn: Insn, **fields: int) -> Insn:
+        """Return the instruction with its length, target or operand: the row's `extra`.
+
+        Args:
+            insn: the instruction as the row has it; `raw` has more bytes than it may need.
+            fields: of the row's picture.
+
+        Returns:
+            One that is refused where the encoding is undefined, or `raw` too short.
+        """
         code = insn.raw
         size = self.length(code, **fields)
         if size < 0:
@@ -170,14 +188,16 @@ class OperandShape:
                     table=table, operand=operand, data=data)
 
     def address(self, addr: int, raw: bytes, e: int = 0, z: int = 0, **others: int) -> int | None:
-        """Return the address of a source operand at (d16,PC), or the target of a jump to one or to
-        an absolute address; None for other modes.
+        """Return the address that a pc-relative operand, or the operand of a jump, names.
 
         Args:
             addr: the instruction's address.
             raw: its bytes.
             e: its effective address.
             z: its size field.
+
+        Returns:
+            None: registers tell the address. Of a jump absolute addresses count, too.
         """
         at, _, allowed = self.place(raw, z)
         kind = mode(e)
@@ -194,13 +214,17 @@ FMOVECR = 0b010111  # the command word's first bits; it has no effective address
 
 
 def destination(d: int) -> int:
-    """MOVE has its destination's register before the mode."""
+    """Return the destination of MOVE as an effective address: it has the register before
+    the mode.
+    """
     return (d & 7) << 3 | d >> 3
 
 
 def floating_operand(command: int) -> tuple[int, int, frozenset[int] | None]:
-    """Return what OperandShape.place() returns, of a floating-point instruction with this command
-    word (section 5).
+    """Return what OperandShape.place() returns, for a floating-point instruction (section 5).
+
+    Args:
+        command: its second word, the coprocessor command.
     """
     kind, form = command >> 13, command >> 10 & 7
     if kind == 0 or (kind == 2 and form == 7):

@@ -12,15 +12,17 @@ BITS = (8, 16, 32)  #: by the field of the operand's size
 
 
 def _value(e: int, code: bytes, at: int, bits: int, addr: int) -> Value | None:
-    """Return the operand of an effective address; None: its address has more parts than a Value can
-    have.
+    """Return the operand that an effective address names.
 
     Args:
         e: the field of the effective address.
         code: the instruction.
-        at: where its extension words begin.
+        at: offset of its extension words.
         bits: of the operand.
         addr: of the instruction.
+
+    Returns:
+        None: its address has more parts than a Value can have.
     """
     number, base = mode(e), A0 + (e & 7)
     displacement = signed(half(code, at), 16)

@@ -1,12 +1,10 @@
-"""m68k's branches and pc-relative operands in another place. Nothing here touches the condition
-codes.
+"""Writes code that does m68k's branches and pc-relative operands at another address.
 
-Every displacement has 32 bits and reaches everywhere. A return address is pushed by PEA, before
-anything else changes.
-
-A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
-`to` what the instruction does at its original address. Its other parameters are the instruction's
-fields, by the letters of the row: c condition, e effective address.
+Nothing here touches the condition codes. Every displacement has 32 bits and reaches everywhere. A
+return address is pushed by PEA, before anything else changes. A function that takes `insn` and `to`
+is a row's `displace`: it returns code that does at address `to` what the instruction does at its
+original address. Its other parameters are the instruction's fields, by the letters of the row: c
+condition, e effective address.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from .addressing import MASK, PC_DISPLACED, PC_INDEXED, half, mode
 
 
 def long(value: int) -> bytes:
+    """Return a number's low 32 bits as bytes, big-endian."""
     return (value & MASK).to_bytes(4, "big")
 
 
@@ -30,8 +29,9 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def reaching(raw: bytes, at: int, home: int, to: int) -> bytes:
-    """Return an instruction for address `to` with its pc-relative operand where it was: PC with
-    index, full format.
+    """Return an instruction for address `to` whose pc-relative operand stays the same.
+
+    It gets the addressing mode PC with index in full format, which has 32 bits.
 
     Args:
         raw: its bytes.
@@ -65,53 +65,58 @@ def reaching(raw: bytes, at: int, home: int, to: int) -> bytes:
 
 
 def push(value: int) -> bytes:
-    """PEA (xxx).L."""
+    """Return PEA (xxx).L, which pushes a value."""
     return b"\x48\x79" + long(value)
 
 
 def bra(insn: Insn, to: int, **_: int) -> bytes:
+    """Return a jump to the original target."""
     assert insn.target is not None
     return jump(to, insn.target)
 
 
 def distance(insn: Insn, to: int) -> bytes:
-    """Return the 32-bit displacement of a branch at address `to` to the instruction's target."""
+    """Return the 32-bit displacement of a branch at `to` to the instruction's original target."""
     assert insn.target is not None
     return long(insn.target - to - 2)
 
 
 def bcc(insn: Insn, to: int, c: int, **_: int) -> bytes:
-    """Bcc.L."""
+    """Return Bcc.L for `to`, to the original target."""
     return bytes([0x60 | c, 0xFF]) + distance(insn, to)
 
 
 def fbcc(insn: Insn, to: int, c: int) -> bytes:
-    """FBcc.L."""
+    """Return FBcc.L for `to`, to the original target."""
     return bytes([0xF2, 0xC0 | c]) + distance(insn, to)
 
 
 def dbcc(insn: Insn, to: int, **_: int) -> bytes:
-    """Return the instruction itself, which skips, where it branches, a BRA.S that skips the jump to
-    its target.
+    """Return code for `to`: DBcc itself, then a jump to its target, which is skipped if it falls
+    through.
     """
     return insn.raw[:2] + b"\0\4\x60\6" + bra(insn, to + 6)
 
 
 def bsr(insn: Insn, to: int, **_: int) -> bytes:
+    """Return code that pushes the original return address, then jumps to the target."""
     pushed = push(insn.next)
     return pushed + bra(insn, to + len(pushed))
 
 
 def jmp(insn: Insn, to: int, e: int) -> bytes:
-    """Return JMP with its pc-relative operand where it was; any other as it is."""
+    """Return JMP for `to`, with its original pc-relative operand if it has one."""
     return (
         reaching(insn.raw, 2, insn.addr, to) if mode(e) in (PC_DISPLACED, PC_INDEXED) else insn.raw
     )
 
 
 def jsr(insn: Insn, to: int, e: int) -> bytes:
-    """Return PEA and JMP; raise OutOfReach where the address depends on what PEA changes, or is
-    read from memory, where it may fault.
+    """Return code that pushes the original return address (PEA), then JMP to the operand.
+
+    Raises:
+        OutOfReach: the address depends on what PEA changes, or is read from memory, where it may
+            fault.
     """
     if _depends(insn.raw, e):
         raise OutOfReach(
@@ -127,9 +132,7 @@ def jsr(insn: Insn, to: int, e: int) -> bytes:
 
 
 def _depends(raw: bytes, e: int) -> bool:
-    """Return True where an effective address `e` uses A7, or is read from memory; `raw` has its
-    extension word behind the opcode.
-    """
+    """Whether an effective address `e` uses A7, or is read from memory; `raw`: the instruction."""
     kind, word = mode(e), half(raw, 2)
     indexed = kind in (6, PC_INDEXED)
     return (kind < 7 and e & 7 == 7) or (

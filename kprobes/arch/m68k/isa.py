@@ -62,7 +62,7 @@ LONGEST = 22
 
 
 def relocate(insn: Insn, to: int) -> bytes:
-    """Return the body at `to`, with a pc-relative operand where it was."""
+    """Return the instruction's body for address `to`, with its pc-relative operand where it was."""
     at = pc_operand(insn.raw)
     return insn.body if at is None or not insn.body else away.reaching(insn.raw, at, insn.addr, to)
 
@@ -99,7 +99,7 @@ def row(
     falls_through: bool = True,
     **shape: Any,
 ) -> Row:
-    """Return the row of an instruction with an operand.
+    """Make the decode row of an instruction with an operand.
 
     Args:
         picture: bits of the opcode word.
@@ -110,7 +110,7 @@ def row(
         displace: (insn, to, **fields) -> code that does the same at `to`; None: there is none.
         links: True where it keeps the next address.
         falls_through: False where it never goes on to the next address.
-        shape: what else OperandShape takes.
+        shape: further attributes of OperandShape.
     """
     made = OperandShape(ea=ea, **shape)
     when = made.allows if ea is not None or made.relative else None
@@ -121,7 +121,7 @@ def row(
 def arithmetic(
     line: str, name: str, source: frozenset[int], into: frozenset[int]
 ) -> tuple[Row, ...]:
-    """Return the rows of ADD, SUB, AND or OR: into a data register, and from one.
+    """Make the two rows of ADD, SUB, AND or OR: into a data register, and from one.
 
     Args:
         line: the first four bits of the opcode word.

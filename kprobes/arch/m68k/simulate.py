@@ -13,15 +13,15 @@ from .addressing import MASK, PC_DISPLACED, A, D, half, mode
 
 
 def conditional(ccr: int, c: int) -> bool:
-    """Return True where condition `c` holds, table 3-19."""
+    """Whether condition `c` holds, by the condition codes (table 3-19)."""
     n, z, v, carry = ccr >> 3 & 1, ccr >> 2 & 1, ccr >> 1 & 1, ccr & 1
     holds = (1, not (carry or z), not carry, not z, not v, not n, n == v, n == v and not z)[c >> 1]
     return bool(holds) != bool(c & 1)
 
 
 def floating(fpsr: int, c: int) -> bool:
-    """Return True where floating-point predicate `c` holds, table 3-23: N, Z and NAN are FPSR bits
-    27, 26 and 24.
+    """Whether floating-point predicate `c` holds, by FPSR's bits N 27, Z 26 and NAN 24 (table
+    3-23).
     """
     n, z, nan = fpsr >> 27 & 1, fpsr >> 26 & 1, fpsr >> 24 & 1
     less, greater = n and not (nan or z), not (nan or z or n)
@@ -48,25 +48,33 @@ def floating(fpsr: int, c: int) -> bool:
 
 
 def bcc(regs: Regs, insn: Insn, c: int, **_: int) -> int:
+    """Simulate Bcc: return the target where condition `c` holds, else the next address."""
     return _target(insn) if conditional(regs["ccr"], c) else insn.next
 
 
 def bra(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate BRA: return the target."""
     return _target(insn)
 
 
 def bsr(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate BSR: push the next address; return the target."""
     push(regs, insn.next)
     return _target(insn)
 
 
 def fbcc(regs: Regs, insn: Insn, c: int, **_: int) -> int:
+    """Simulate FBcc: return the target where floating-point predicate `c` holds, else the next
+    address.
+    """
     return _target(insn) if floating(regs["fpsr"], c) else insn.next
 
 
 def dbcc(regs: Regs, insn: Insn, c: int, r: int, **_: int) -> int:
-    """Simulate DBcc: where the condition is false, count the low word of Dn down and branch until
-    it is -1.
+    """Simulate DBcc: where condition `c` is false, count the low word of Dn (`r`) down.
+
+    Returns:
+        The target until the word is -1, then the next address; the next one where `c` is true.
     """
     if conditional(regs["ccr"], c):
         return insn.next
@@ -77,18 +85,20 @@ def dbcc(regs: Regs, insn: Insn, c: int, r: int, **_: int) -> int:
 
 
 def _target(insn: Insn) -> int:
+    """Return the target of a direct branch, which the decoder has put into `insn.target`."""
     assert insn.target is not None
     return insn.target
 
 
 def push(regs: Regs, value: int) -> None:
-    """Push a long word on the guest's stack."""
+    """Push a long word on the guest's stack: memory and a7 change."""
     top = regs["a7"] - 4 & MASK
     regs.set_word(top, value)
     regs["a7"] = top
 
 
 def jmp(regs: Regs, insn: Insn, e: int) -> int:
+    """Simulate JMP: return the effective address `e`."""
     return address(regs, insn, e)
 
 
@@ -100,18 +110,22 @@ def jsr(regs: Regs, insn: Insn, e: int) -> int:
 
 
 def rts(regs: Regs, insn: Insn) -> int:
+    """Simulate RTS: pop and return the return address."""
     return pop(regs, 4)
 
 
 def rtd(regs: Regs, insn: Insn) -> int:
+    """Simulate RTD: pop and return the return address, and release as many bytes more as it
+    says.
+    """
     return pop(regs, 4 + signed(half(insn.raw, 2), 16))
 
 
 def pop(regs: Regs, size: int) -> int:
-    """Return the long word on top of the stack, and add `size` to the stack pointer.
+    """Pop a long word from the guest's stack, and return it.
 
     Args:
-        regs: the registers; a7 is the stack pointer.
+        regs: the registers; a7 is the stack pointer, and moves up.
         size: bytes to release: the 4 of the long word, and those that RTD releases in addition.
     """
     top = regs["a7"]
@@ -134,8 +148,9 @@ def address(regs: Regs, insn: Insn, e: int) -> int:
 
 
 def indexed_address(regs: Regs, raw: bytes, base: int) -> int:
-    """Return the address of an indexed operand from the extension word at offset 2: brief format,
-    or full format with memory indirection before or after indexing.
+    """Compute the address of an indexed operand, whose extension word is at offset 2.
+
+    Brief format, or full format with memory indirection before or after indexing.
 
     Args:
         regs: read for the index; memory is read for indirection.
@@ -157,4 +172,5 @@ def indexed_address(regs: Regs, raw: bytes, base: int) -> int:
 
 
 def number(data: bytes) -> int:
+    """Return big-endian bytes as a signed number; 0 for none."""
     return int.from_bytes(data, "big", signed=True)

@@ -1,5 +1,6 @@
-"""`Walking.follow` of MIPS: LUI (release 6: AUIPC, ALUIPC, ADDIUPC), ADDIU or ORI, and loads and
-stores through what these set.
+"""What MIPS instructions do with addresses in registers, for `Walking.follow`.
+
+LUI (release 6: AUIPC, ALUIPC, ADDIUPC), ADDIU or ORI, and loads and stores through what these set.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ OTHERS = {0x28: 1, 0x29: 2, 0x2B: 4, 0x3F: 8, 0x31: 4, 0x35: 8, 0x39: 4, 0x3D: 8
 
 
 def use(order: Order, insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register.
+    """Return what an instruction does with a register that may hold an address.
 
     Args:
         order: byte order of code.

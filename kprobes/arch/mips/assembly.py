@@ -6,16 +6,16 @@ from .._assembly import AssemblyText, CapstoneMode
 
 
 def _is_register(operand: str) -> bool:
-    """$9."""
+    """Whether a number names a register: `$9` does."""
     return operand[0] == "$"
 
 
 def _row(modes: str, *keystone: str) -> AssemblyText:
-    """Return how the code is written.
+    """Make the row of one architecture: how its assembly is written.
 
     Args:
         modes: Capstone's modes.
-        keystone: Keystone's names of the architecture and its modes.
+        keystone: Keystone's names of the architecture and its modes; none: it has none.
     """
     return AssemblyText(
         capstone=CapstoneMode("MIPS", modes), keystone=keystone, is_register=_is_register

@@ -20,14 +20,17 @@ WITH_ZERO = (0x36, 0x3E)  #: release 6: BEQZC, BNEZC
 
 
 def find(bits: int, order: Literal["little", "big"], six: bool, code: bytes, _addr: int) -> OperandComparison | None:
-    """Return what an instruction compares: conditional branches of two registers, SLT and its kin;
-    None for others.
+    """Return what an instruction compares: conditional branches of two registers, SLT and its kin.
 
     Args:
         bits: width of a register.
         order: byte order of code.
         six: True: code of release 6.
         code: the instruction's bytes.
+        _addr: not used.
+
+    Returns:
+        None for other instructions.
     """
     word = int.from_bytes(code[:4], order)
     opcode, first, second = word >> 26, word >> 21 & 31, word >> 16 & 31
@@ -47,6 +50,13 @@ def find(bits: int, order: Literal["little", "big"], six: bool, code: bytes, _ad
 
 
 def _row(bits: int, order: Literal["little", "big"], six: bool = False) -> Comparing:
+    """Make the row of one architecture.
+
+    Args:
+        bits: width of a register.
+        order: byte order of code.
+        six: True: code of release 6.
+    """
     return Comparing(partial(find, bits, order, six))
 
 

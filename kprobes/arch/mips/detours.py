@@ -9,8 +9,9 @@ _N64 = _O32.replace("t0 t1 t2 t3 t4 t5 t6 t7", "a4 a5 a6 a7 t0 t1 t2 t3")
 
 
 def _mips_constant(register: int, value: int, bits: int) -> list[int]:
-    """Return the instructions that put a constant into a register: LUI, ORI, then DSLL by 16 and
-    ORI for each halfword more.
+    """Return the instructions that put a constant into a register.
+
+    LUI, ORI, then DSLL by 16 and ORI for each halfword more.
 
     Args:
         register: its number.
@@ -27,7 +28,7 @@ def _mips_constant(register: int, value: int, bits: int) -> list[int]:
 
 
 def _mips(order: str, bits: int, release6: bool) -> Saving:
-    """Return how detours save registers on MIPS.
+    """Make the description of how detours save registers on one kind of MIPS.
 
     Args:
         order: "little" or "big".
@@ -40,7 +41,7 @@ def _mips(order: str, bits: int, release6: bool) -> Saving:
     linked, conditional = (0x7D090036, 0x7D090026) if release6 else (0xC1090000, 0xE1090000)
 
     def lock(at: int) -> tuple[bytes, bytes]:
-        """Return code that takes the lock in the word at `at`, and code that gives it back.
+        """Return (code that takes the lock in the word at `at`, code that gives it back).
 
         LL t1, (t0); BNEZ t1, -4; ORI t1, zero, 1; SC t1, (t0); BEQZ t1, -16; NOP; SYNC, and SYNC;
         SW zero, (t0)

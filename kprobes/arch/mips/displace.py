@@ -1,7 +1,7 @@
-"""Branches and pc-relative addresses of MIPS in another place.
+"""Writes code that does MIPS's branches and pc-relative addresses at another address.
 
-What stands in a delay slot stands there in straight line, before the jump: a branch has its
-condition read by then, and a copy on either way. So its faults are where it stands, it can be
+What is in a delay slot stands there in straight line, before the jump: a branch has read its
+condition by then, and a copy is on either way. So its faults are where it stands, it can be
 executed again after one, and nothing has to know whether a branch waits for it.
 
 A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
@@ -22,18 +22,19 @@ RA = 31
 
 
 def word(value: int, order: Order) -> bytes:
-    """Return an instruction as in memory."""
+    """Return an instruction's four bytes as they lie in memory."""
     return value.to_bytes(4, order.value)
 
 
 def slot_of(insn: Insn) -> bytes:
-    """Return the code of the delay slot; nothing for a nop."""
+    """Return the code of a branch's delay slot; b"" for a nop."""
     return b"" if insn.body == NOP else insn.body
 
 
 def may_write(code: int, n: int) -> bool:
-    """Return True where an instruction may write register `n`. Some that only read it or hold such
-    a number elsewhere count, too.
+    """Whether an instruction may write register `n`; `code`: its encoding.
+
+    True also for some that only read it, or have such a number elsewhere.
     """
     opcode = code >> 26
     places: tuple[int, ...] = (16,)
@@ -45,14 +46,15 @@ def may_write(code: int, n: int) -> bool:
 
 
 class MipsElsewhere:
-    """`Row.displace` for one word size, byte order and generation.
+    """Makes the `Row.displace` functions for one word size, byte order and generation.
 
     Attributes:
-        longest: bytes of code, at most: a branch that links.
+        longest: bytes of the longest code: of a branch that links.
     """
 
     def __init__(self, bits: int, order: Order, jump: Jump) -> None:
-        """
+        """Note the kind of MIPS.
+
         Args:
             bits: width of a register.
             order: byte order of code.
@@ -64,17 +66,19 @@ class MipsElsewhere:
         self.longest = (8 if bits == 32 else 24) + 16 + jump.size
 
     def unconditional(self, insn: Insn, to: int, **_: int) -> bytes:
-        """Return the link, the delay slot and a jump to the target: J, BAL, BC and the like."""
+        """Return code of J, BAL, BC and their kin: set the link, do the delay slot, jump to the
+        target.
+        """
         code = self.linking(insn, to)
         assert insn.target is not None
         return code + self._jump.encode(to + len(code), insn.target)
 
     def linking(self, insn: Insn, to: int, **_: int) -> bytes:
-        """NAL: the link, if any, and the delay slot."""
+        """Return code of NAL: set the link if there is one, do the delay slot. It does not jump."""
         return self._link(insn) + slot_of(insn)
 
     def branch(self, flip: int, width: int = 16, *, likely: bool = False) -> Callable[..., bytes]:
-        """Return the `displace` of a branch: the opposite condition skips the jump.
+        """Make the `displace` of a conditional branch: the opposite condition skips the jump.
 
         Behind the opposite branch is a nop: its delay slot, or its forbidden slot.
 
@@ -85,8 +89,10 @@ class MipsElsewhere:
         """
 
         def elsewhere(insn: Insn, to: int, s: int = 0, **_: int) -> bytes:
-            """Return the link, the opposite branch and the jump; OutOfReach where the link's
-            register is tested.
+            """Return code for `to`: the link, the opposite branch, the delay slot and the jump.
+
+            Raises:
+                OutOfReach: the branch tests the register that the link changes.
             """
             if insn.links and s == RA:
                 raise OutOfReach(
@@ -103,12 +109,15 @@ class MipsElsewhere:
         return elsewhere
 
     def likely(self, flip: int) -> Callable[..., bytes]:
-        """A branch that annuls its delay slot where it is not taken."""
+        """Make the `displace` of a branch that annuls its delay slot where it is not taken."""
         return self.branch(flip, likely=True)
 
     def jalr(self, insn: Insn, to: int, s: int, d: int = 0) -> bytes:
-        """Return the link, the delay slot, and JR to register `s`; OutOfReach where the link or the
-        delay slot changes that register.
+        """Return code that sets the link (register `d`), does the delay slot, and jumps to register
+        `s`.
+
+        Raises:
+            OutOfReach: the link or the delay slot changes register `s`.
         """
         slot = slot_of(insn)
         if s == d != 0 or may_write(self._number(slot), s):
@@ -119,7 +128,9 @@ class MipsElsewhere:
         return link + slot + word(self._number(insn.raw) & ~(31 << 11), self._order) + NOP
 
     def jialc(self, insn: Insn, to: int, t: int, **_: int) -> bytes:
-        """Return the link and JIC to register `t`; OutOfReach where that is the link's register."""
+        """Return code that sets the link, then JIC to register `t`. Raises OutOfReach: that is the
+        link's.
+        """
         if t == RA:
             raise OutOfReach(
                 f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated"
@@ -127,15 +138,24 @@ class MipsElsewhere:
         return self._link(insn) + word(self._number(insn.raw) & ~(1 << 29), self._order)
 
     def address(self, value: Callable[[Insn, int], int]) -> Callable[..., bytes]:
-        """An instruction that works out a pc-relative address."""
+        """Make the `displace` of an instruction that computes a pc-relative address.
+
+        Args:
+            value: (insn, its field `i`) -> the address, which the code puts into register `s`.
+        """
         return lambda insn, to, s, i: self._set(s, value(insn, i))
 
     def _link(self, insn: Insn) -> bytes:
+        """Return code that sets ra to the original return address; b"" for a branch that does not
+        link.
+        """
         return self._set(RA, insn.next) if insn.links else b""
 
     def _set(self, n: int, value: int) -> bytes:
-        """Return code that puts a value into a register: LUI, which sign-extends, and ORI; where
-        that is not the value, DSLL and ORI for two halfwords more.
+        """Return code that puts a value into a register.
+
+        LUI, which sign-extends, and ORI; where that is not the value, DSLL and ORI for two
+        halfwords more.
 
         Args:
             n: number of the register.
@@ -149,7 +169,9 @@ class MipsElsewhere:
         return b"".join(word(w, self._order) for w in code)
 
     def _ori(self, n: int, value: int) -> int:
+        """Return the encoding of ORI of the low 16 bits of `value` to register `n`."""
         return 0x34000000 | n << 21 | n << 16 | value & 0xFFFF
 
     def _number(self, code: bytes) -> int:
+        """Return an instruction's encoding from its bytes."""
         return int.from_bytes(code, self._order.value)

@@ -1,6 +1,7 @@
-"""How MIPS takes interrupts without an external controller (compatibility mode): MIPS32
-Architecture Volume III, 6.1 and 6.2. No interrupt is taken between a branch and its delay slot:
-machines do not ask there.
+"""How MIPS takes interrupts without an external controller (compatibility mode).
+
+MIPS32 Architecture Volume III, 6.1 and 6.2. No interrupt is taken between a branch and its delay
+slot: machines do not ask there.
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ LINES = 8  #: of which the first two are software's
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Return True where Status masks an interrupt."""
+    """Whether Status masks an interrupt."""
     status = cpu.system("status")
     return status & (IE | EXL | ERL) != IE or not status >> 8 + line & 1
 
 
 def wakes(cpu: ExceptionCpu, line: int) -> bool:
-    """Return True where a pending interrupt ends WAIT: its bit of Status.IM decides alone."""
+    """Whether a pending interrupt ends WAIT: its bit of Status.IM decides alone."""
     return bool(cpu.system("status") >> 8 + line & 1)
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt: set EXL, EPC and Cause, and return the vector's address.
+    """Take an interrupt as the CPU does: set EXL and EPC.
 
     Args:
-        cpu: the CPU between two instructions.
+        cpu: the CPU between two instructions; its registers are changed.
         line: number of the interrupt; all have one vector.
+
+    Returns:
+        The vector's address.
     """
     status, back = cpu.system("status"), cpu.regs.pc
     cpu.set_system("status", status | EXL)
@@ -42,7 +46,12 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
 
 
 def show(cpu: ExceptionCpu, lines: frozenset[int]) -> None:
-    """Set IP2 to IP7 of Cause; IP0 and IP1 are what the guest wrote, or asked for here."""
+    """Set IP2 to IP7 of Cause by the pending lines; the guest writes IP0 and IP1 itself.
+
+    Args:
+        cpu: the CPU.
+        lines: numbers of the pending lines.
+    """
     cause = cpu.system("cause")
     value = cause & ~(0xFC << 8 | 0x7C | 1 << 31) | sum(1 << 8 + line for line in lines)
     if value != cause:

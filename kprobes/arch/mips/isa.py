@@ -1,8 +1,7 @@
-"""MIPS: `mips` and `mipsel` (MIPS32 up to release 5 and its elders, o32), `mips64` and `mips64el`
-(n64), and release 6 of each.
+"""MIPS before release 6: `mips`, `mipsel` (MIPS32, o32), `mips64`, `mips64el` (n64).
 
 The rows here are those of the instructions that release 6 took away; rows.py has what all share,
-release6.py release 6.
+release6.py release 6. ARCHES has both generations.
 """
 
 from __future__ import annotations
@@ -37,11 +36,15 @@ from .rows import (
 
 
 def cc(regs: Regs, c: int, t: int, **_: int) -> bool:
-    """BC1F, BC1T: FCSR condition code `c` is `t`. Code 0 is bit 23, the others 25 to 31."""
+    """Whether BC1F or BC1T branches: FCSR's condition code `c` is `t`.
+
+    Code 0 is bit 23, the others 25 to 31.
+    """
     return regs["fcsr"] >> (24 + c if c else 23) & 1 == t
 
 
 def jr(regs: Regs, insn: Insn, s: int) -> int:
+    """Simulate JR: return the value of register `s`."""
     return r(regs, s)
 
 
@@ -54,8 +57,9 @@ ODD_LIKELY, SIGN_LIKELY, LINK = ODD | 1 << 30, SIGN | 1 << 17, 1 << 20
 
 
 def old_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
-    """Return the rows up to release 5 beside the common ones: branch likely, condition codes, LL
-    and SC with their own opcodes.
+    """Return the decode rows up to release 5 beside the common ones.
+
+    Branch likely, condition codes, LL and SC with their own opcodes.
 
     Args:
         to: has the `extra` functions that set targets.
@@ -102,14 +106,17 @@ def old_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
 
 
 def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
-    """Return a jump and a nop: J within the 256 MB of its delay slot, BEQ zero, zero to the 128 KB
-    either way beyond; raise OutOfReach.
+    """Return a jump and a nop: J within the 256 MB of its delay slot; beyond, BEQ zero, zero to 128
+    KB.
 
     Args:
         order: byte order of code.
         mask: the greatest address.
         frm: address of the jump.
         to: its target.
+
+    Raises:
+        OutOfReach: the target is farther.
     """
     if (frm + 4 ^ to) & mask >> 28 << 28:
         return word(0b000100 << 26 | displacement(frm + 4, to, 16, 4, mask), order) + bytes(4)
@@ -123,6 +130,7 @@ def of_release(name: str, flags: int, _: str) -> Arch:
     Args:
         name: of the architecture up to release 5.
         flags: e_flags.
+        _: not used.
 
     Raises:
         Unsupported: an n32 or a microMIPS file.
@@ -138,7 +146,13 @@ def of_release(name: str, flags: int, _: str) -> Arch:
 
 
 def elder(name: str, bits: int, newer: Arch) -> Arch:
-    """Make the architecture of one word size and byte order before release 6."""
+    """Make the architecture of one word size and byte order before release 6.
+
+    Args:
+        name: of the architecture.
+        bits: 32 or 64.
+        newer: the architecture of release 6 that has the same byte order.
+    """
     mask, order = (1 << bits) - 1, newer.order
     return mips(name, bits, order, old_rows, Jump(size=8, encode=partial(jump, order, mask)),
                 *RETURN, choose=partial(of_release, name))

@@ -1,6 +1,6 @@
-"""`Walking.leaves` of MIPS: position-independent code calls at its tail through t9, which it has
-loaded from the global offset table.
+"""Finds position-independent calls at a function's tail, for `Walking.leaves` of MIPS.
 
+They jump through t9, which is loaded from the global offset table.
     lw t9,-32716(gp); addiu t9,t9,1020; jr t9
 """
 
@@ -16,21 +16,25 @@ LIKELY = (0x14, 0x15, 0x16, 0x17)
 
 
 def annuls(code: int) -> bool:
-    """Return True for the encoding of a likely branch, which skips its delay slot where it is not
-    taken.
-    """
+    """Whether an encoding is a likely branch, which skips its delay slot where it is not taken."""
     return (code >> 26 in LIKELY or (code >> 26 == 1 and code >> 17 & 1 == 1)
             or (code >> 26 == 0x11 and code >> 21 & 31 == 8 and code >> 17 & 1 == 1))
 
 
 def leaves(order: Order, jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """Return the load of t9 from the table, if a jump goes through t9 and nothing but the low half
-    of an address is added to it; None: it does not.
+    """Return the load of t9 from the table, if a jump goes to what that loads.
+
+    Nothing but the low half of an address may be added to t9 in between.
 
     Args:
         order: byte order of code.
         jump: the computed jump.
-        before: instructions that always precede it; the first may be a branch that was not taken.
+        before: instructions that always precede it, the nearest last; the first may be a branch
+            that
+            was not taken.
+
+    Returns:
+        None: the jump is another.
     """
     codes = [int.from_bytes(insn.raw, order.value) for insn in (jump, *before)]
     if codes[0] >> 21 & 31 != T9:

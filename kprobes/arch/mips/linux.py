@@ -11,7 +11,7 @@ NAMES = (*(f"r{n}" for n in range(32)), "hi", "lo")
 
 
 def _o32(order: Order) -> Linux:
-    """Return the row of the o32 ABI, for a byte order."""
+    """Make the row of the o32 ABI, for a byte order."""
     return Linux(
         memory=MemoryCalls(
             code=SYSCALL.to_bytes(4, order.value),
@@ -31,7 +31,7 @@ def _o32(order: Order) -> Linux:
 
 
 def _n64(order: Order) -> Linux:
-    """Return the row of the n64 ABI, for a byte order."""
+    """Make the row of the n64 ABI, for a byte order."""
     return Linux(
         memory=MemoryCalls(
             code=SYSCALL.to_bytes(4, order.value),

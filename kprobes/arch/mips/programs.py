@@ -6,6 +6,7 @@ from .._compiling import Compiling, Triple
 
 
 def _row(name: str, cpu: str) -> Compiling:
+    """Make the row of one architecture: LLVM's name of it, and the CPU that it compiles for."""
     # else jumps are to absolute addresses
     return Compiling(triple=Triple(f"{name}-unknown-elf", cpu, "", "pic"))
 

@@ -1,4 +1,4 @@
-"""MIPS release 6, for isa.py. See rows.py for what it shares with its elders.
+"""MIPS release 6: its decode rows and simulations. rows.py has what it shares with its elders.
 
 Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions,
 and brought compact branches, which have no delay slot, and pc-relative loads. Software must not put
@@ -7,7 +7,7 @@ instruction: neither of the two may be probed. Nor must the library put one ther
 forbidden slots stay breakpoints.
 
 Parameters of one letter are fields of a row's picture: s and t numbers of registers, i a
-displacement.
+displacement. Functions with `regs` and no `insn` are conditions of branches.
 """
 
 from __future__ import annotations
@@ -55,43 +55,48 @@ RETURN = 0b110110_00000_11111 << 16  # JIC ra, 0: as a return does it, without a
 
 
 def gez(regs: Regs, s: int, **_: int) -> bool:
+    """Whether BGEZALC and BGEZC branch: register `s` is not negative."""
     return ge(regs, s)
 
 
 def ltz(regs: Regs, s: int, **_: int) -> bool:
+    """Whether BLTZALC and BLTZC branch: register `s` is negative."""
     return lt(regs, s)
 
 
 def ltu(regs: Regs, s: int, t: int, **_: int) -> bool:
+    """Whether BLTUC branches: register `s` is below register `t`, unsigned."""
     return r(regs, s) < r(regs, t)
 
 
 def geu(regs: Regs, s: int, t: int, **_: int) -> bool:
+    """Whether BGEUC branches: register `s` is not below register `t`, unsigned."""
     return r(regs, s) >= r(regs, t)
 
 
 def ov(regs: Regs, s: int, t: int, **_: int) -> bool:
-    """Return whether BOVC branches: an operand, register `s` or `t`, or their sum is no 32-bit
-    value.
-    """
+    """Whether BOVC branches: register `s`, register `t` or their sum is no signed 32-bit value."""
     a, b = sr(regs, s), sr(regs, t)
     return not all(-(1 << 31) <= v < 1 << 31 for v in (a, b, a + b))
 
 
 def nv(regs: Regs, s: int, t: int, **_: int) -> bool:
+    """Whether BNVC branches: registers `s` and `t` and their sum are signed 32-bit values."""
     return not ov(regs, s, t)
 
 
 def fpr_eqz(regs: Regs, t: int, **_: int) -> bool:
-    """BC1EQZ: bit 0 of a floating-point register."""
+    """Whether BC1EQZ branches: bit 0 of floating-point register `t` is 0."""
     return not regs[F[t]] & 1
 
 
 def fpr_nez(regs: Regs, t: int, **_: int) -> bool:
+    """Whether BC1NEZ branches: bit 0 of floating-point register `t` is 1."""
     return not fpr_eqz(regs, t)
 
 
 def never(regs: Regs) -> bool:
+    """Return False: NAL links and never branches."""
     return False
 
 
@@ -99,14 +104,17 @@ def never(regs: Regs) -> bool:
 
 
 def same(s: int, t: int, **_: int) -> bool:
+    """`when` of a row: both registers are the same."""
     return s == t
 
 
 def less(s: int, t: int, **_: int) -> bool:
+    """`when` of a row: the first register's number is the lower one."""
     return s < t
 
 
 def nonzero(s: int, **_: int) -> bool:
+    """`when` of a row: the register is not number 0."""
     return s != 0
 
 
@@ -114,23 +122,27 @@ def nonzero(s: int, **_: int) -> bool:
 
 
 def jic(regs: Regs, insn: Insn, t: int, i: int) -> int:
+    """Simulate JIC: return register `t` plus `i`."""
     target: int = r(regs, t) + signed(i, 16) & regs.arch.mask
     return target
 
 
 def jialc(regs: Regs, insn: Insn, t: int, i: int) -> int:
-    """Simulate JIALC: set RA, and return register `t` plus `i`."""
+    """Simulate JIALC: set ra to the next address; return register `t` plus `i`."""
     target = jic(regs, insn, t, i)
     regs["ra"] = insn.next
     return target
 
 
 def address(value: Callable[[Insn, int], int]) -> Callable[..., int]:
-    """Return the simulation of ADDIUPC, AUIPC or ALUIPC: put `value`(insn, displacement) into
-    register `s`.
+    """Make the simulation of ADDIUPC, AUIPC or ALUIPC, which puts an address into register `s`.
+
+    Args:
+        value: (insn, its field `i`) -> the address.
     """
 
     def simulate(regs: Regs, insn: Insn, s: int, i: int) -> int:
+        """Put the address into register `s`; return the next address."""
         set_r(regs, s, value(insn, i) & regs.arch.mask)
         return insn.next
 
@@ -138,52 +150,58 @@ def address(value: Callable[[Insn, int], int]) -> Callable[..., int]:
 
 
 def near(insn: Insn, i: int) -> int:
+    """Return the address that ADDIUPC computes: `i` words from the instruction."""
     return insn.addr + 4 * signed(i, 19)
 
 
 def upper(insn: Insn, i: int) -> int:
+    """Return the address that AUIPC computes: `i` times 64 KiB from the instruction."""
     return insn.addr + (signed(i, 16) << 16)
 
 
 def aligned(insn: Insn, i: int) -> int:
+    """Return the address that ALUIPC computes: AUIPC's, rounded down to 64 KiB."""
     return upper(insn, i) & ~0xFFFF
 
 
 def lwpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    """Simulate LWPC: load the word at `i` words from pc, with its sign, into register `s`."""
     set_r(regs, s, signed(regs.word(insn.addr + 4 * signed(i, 19), 4), 32) & regs.arch.mask)
     return insn.next
 
 
 def lwupc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    """Simulate LWUPC: load the word at `i` words from pc, without sign, into register `s`."""
     set_r(regs, s, regs.word(insn.addr + 4 * signed(i, 19), 4))
     return insn.next
 
 
 def ldpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    """Simulate LDPC: load the doubleword at `i` doublewords from pc into register `s`."""
     set_r(regs, s, regs.word((insn.addr & ~7) + 8 * signed(i, 18), 8))
     return insn.next
 
 
 def word_at(size: int, insn: Insn, i: int, **_: int) -> Insn:
-    """Set the operand of a pc-relative load (`extra`): its displacement `i` counts words of `size`
-    bytes.
-    """
+    """Return a pc-relative load with its operand: `i` words of `size` bytes from pc."""
     return evolve(
         insn, operand=(insn.addr & -size) + size * signed(i, 19 if size == 4 else 18), data=size
     )
 
 
 def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
-    """Set the target of a compact branch that links (`extra`); refuse it where it tests the link
-    register that it writes.
+    """Return a compact branch that links, with its target.
+
+    It is refused where it tests the link register that it writes.
     """
     reject = "tests the link register that it writes: unpredictable" if s == 31 else ""
     return evolve(to.i16(insn, i), reject=reject)
 
 
 def compact_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
-    """Return the rows of compact branches, which have no delay slot: one opcode, told apart by the
-    order of rs and rt.
+    """Return the decode rows of compact branches, which have no delay slot.
+
+    Several share an opcode, and are told apart by the order of rs and rt.
 
     Args:
         to: has the `extra` functions that set targets.
@@ -228,10 +246,10 @@ def compact_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
 
 
 def relative_rows(bits: int, away: MipsElsewhere) -> tuple[Row, ...]:
-    """Return the rows of pc-relative loads and addresses.
+    """Return the decode rows of pc-relative loads and addresses.
 
     Args:
-        bits: width of a register; some are there with 64 only.
+        bits: width of a register; some exist only with 64.
         away: makes the `displace` functions.
     """
     return (
@@ -274,12 +292,13 @@ def r6_rows(bits: int, to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
 
 
 def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
-    """Return True behind a conditional compact branch, in whose forbidden slot a jump is a reserved
-    instruction (`Walking.conditioned`).
+    """Whether an instruction is in the forbidden slot of a conditional compact branch.
+
+    A jump there is a reserved instruction (`Walking.conditioned`).
 
     Args:
         order: byte order of code.
-        insn: the instruction; not needed.
+        insn: the instruction; not used.
         before: original bytes before it.
     """
     previous = int.from_bytes(before[-4:], "big" if order is Order.BIG else "little")
@@ -292,13 +311,15 @@ def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
 
 
 def reserved(order: Order, insn: Insn, before: bytes) -> str:
-    """Return why a branch in the forbidden slot of a conditional compact branch must not be probed;
-    "" for any other instruction (`Walking.reserved`).
+    """Return why a branch must not be probed: it is in a forbidden slot (`Walking.reserved`).
 
     Args:
         order: byte order of code.
         insn: the instruction.
         before: original bytes before it.
+
+    Returns:
+        "" for any other instruction.
     """
     jumps = (
         insn.delay_slot
@@ -312,7 +333,7 @@ def reserved(order: Order, insn: Insn, before: bytes) -> str:
 
 
 def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
-    """BC: 128 MiB either way, no delay slot."""
+    """Return BC from `frm` to `to`, which has no delay slot; raise OutOfReach beyond 128 MiB."""
     return word(0b110010 << 26 | displacement(frm + 4, to, 26, 4, mask), order)
 
 

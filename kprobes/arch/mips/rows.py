@@ -1,4 +1,4 @@
-"""The common part of MIPS before release 6 (isa.py) and release 6 (release6.py).
+"""MIPS: what release 6 (release6.py) and its elders (isa.py) share: rows, simulations, conditions.
 
 Functions that begin with `regs` and `insn` simulate: they return the target to go to next. Other
 functions of `regs` are conditions of branches. Parameters of one letter are fields of the row's
@@ -44,7 +44,7 @@ NAMES = {32: (*_FIRST, *(f"t{n}" for n in range(8)), *_LAST), 64: (*_FIRST, "a4"
 
 
 def registers(bits: int) -> Registers:
-    """Return the registers, of `bits` bits.
+    """Make the description of the registers, of `bits` bits.
 
     Release 6 has HI and LO with the DSP extension only. With 32-bit floating-point registers (FR =
     0) the low half of each counts.
@@ -62,6 +62,7 @@ r, set_r = zero_first(R)
 
 
 def sr(regs: Regs, n: int) -> int:
+    """Return the signed value of general register number `n`."""
     return signed(r(regs, n), regs.arch.bits)
 
 
@@ -69,30 +70,37 @@ def sr(regs: Regs, n: int) -> int:
 
 
 def eq(regs: Regs, s: int, t: int = 0, **_: int) -> bool:
+    """Whether a branch is taken: register `s` equals register `t`."""
     return r(regs, s) == r(regs, t)
 
 
 def ne(regs: Regs, s: int, t: int = 0, **_: int) -> bool:
+    """Whether a branch is taken: register `s` differs from register `t`."""
     return r(regs, s) != r(regs, t)
 
 
 def lt(regs: Regs, s: int, t: int = 0, **_: int) -> bool:
+    """Whether a branch is taken: register `s` is less than register `t`, signed."""
     return sr(regs, s) < sr(regs, t)
 
 
 def ge(regs: Regs, s: int, t: int = 0, **_: int) -> bool:
+    """Whether a branch is taken: register `s` is at least register `t`, signed."""
     return sr(regs, s) >= sr(regs, t)
 
 
 def le(regs: Regs, s: int, **_: int) -> bool:
+    """Whether a branch is taken: register `s` is negative or 0."""
     return sr(regs, s) <= 0
 
 
 def gt(regs: Regs, s: int, **_: int) -> bool:
+    """Whether a branch is taken: register `s` is greater than 0, signed."""
     return sr(regs, s) > 0
 
 
 def always(regs: Regs, **_: int) -> bool:
+    """Return True: the branch has no condition."""
     return True
 
 
@@ -100,7 +108,7 @@ def always(regs: Regs, **_: int) -> bool:
 
 
 def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[..., int]:
-    """Return the simulation of a branch to `insn.target`.
+    """Make the simulation of a branch to `insn.target`.
 
     The condition is read before the link is written; a link is written either way.
 
@@ -110,7 +118,9 @@ def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[...,
     """
 
     def simulate(regs: Regs, insn: Insn, **fields: int) -> int:
-        """Write the link, and return the target or the next instruction."""
+        """Write the link; return the target or the next address, an Annul where the delay slot is
+        annulled.
+        """
         taken = holds(regs, **fields)
         if insn.links:
             regs["ra"] = insn.next
@@ -123,8 +133,8 @@ def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[...,
 
 
 def jalr(regs: Regs, insn: Insn, s: int, d: int) -> int:
-    """Simulate JALR: keep the next address in register `d`, and return the old value of register
-    `s`.
+    """Simulate JALR: put the next address into register `d`; return the old value of
+    register `s`.
     """
     target = r(regs, s)  # first: rd may be rs
     set_r(regs, d, insn.next)
@@ -143,39 +153,51 @@ ODD, SIGN = 1 << 26, 1 << 16
 
 
 class Targets:
-    """Targets of direct branches, as `extra`, for addresses of `mask`'s width."""
+    """The `extra` functions that set the target of direct branches.
+
+    Args:
+        mask: the greatest address.
+    """
 
     def __init__(self, mask: int) -> None:
         self._mask = mask
 
     def _relative(self, insn: Insn, i: int, bits: int) -> Insn:
+        """Return the branch with its target: `i`, signed and of `bits` bits, counts words from its
+        delay slot.
+        """
         return evolve(insn, target=insn.addr + 4 + 4 * signed(i, bits) & self._mask)
 
     def i16(self, insn: Insn, i: int, **_: int) -> Insn:
+        """Return a branch with its target, by a displacement of 16 bits."""
         return self._relative(insn, i, 16)
 
     def equal(self, insn: Insn, i: int, s: int, t: int) -> Insn:
-        """BEQ: of a register with itself it is always taken."""
+        """Return BEQ with its target; of a register with itself it never falls through."""
         return evolve(self.i16(insn, i), falls_through=s != t)
 
     def i21(self, insn: Insn, i: int, **_: int) -> Insn:
+        """Return a branch with its target, by a displacement of 21 bits."""
         return self._relative(insn, i, 21)
 
     def i26(self, insn: Insn, i: int, **_: int) -> Insn:
+        """Return a branch with its target, by a displacement of 26 bits."""
         return self._relative(insn, i, 26)
 
     def region(self, insn: Insn, i: int) -> Insn:
-        """J, JAL: within the 256 MB of the delay slot."""
+        """Return J or JAL with its target, which is within the 256 MB of its delay slot."""
         return evolve(insn, target=(insn.addr + 4 & ~0xFFFFFFF | i << 2) & self._mask)
 
 
 def computed(insn: Insn, s: int = 31, d: int = 0, t: int = 31, **_: int) -> Insn:
-    """Extra of a jump through a register: a call (rd), a return (through ra), or neither."""
+    """Return a jump through register `s` or `t` with its facts: a call (`d`), a return (ra), or
+    neither.
+    """
     return evolve(insn, links=d != 0, indirect=d == 0 and not s == t == 31, falls_through=d != 0)
 
 
 def common_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
-    """Return the rows of all releases ("Instruction Bit Encodings", tables A.2 to A.26).
+    """Return the decode rows of all releases ("Instruction Bit Encodings", tables A.2 to A.26).
 
     Args:
         to: has the `extra` functions that set targets.
@@ -224,7 +246,9 @@ def common_rows(to: Targets, away: MipsElsewhere) -> tuple[Row, ...]:
 
 
 def enter(regs: Regs, function: int) -> None:
-    """Put a function's address into t9: position-independent code computes gp from it."""
+    """Set t9 to a function's address, from which position-independent code computes gp
+    (`Abi.enter`).
+    """
     regs["t9"] = function
 
 
@@ -258,12 +282,12 @@ def mips(
         name: of the architecture.
         bits: 32 or 64.
         order: byte order of code and data.
-        rows: makes the rows beside the common ones.
+        rows: (targets, displace maker) -> the rows beside the common ones.
         jump: the jump that probes use.
-        back: the instructions of a return.
-        conditioned: as Walking.conditioned.
-        reserved: as Walking.reserved.
-        choose: as Files.choose.
+        back: encodings of the instructions of a return.
+        conditioned: Walking.conditioned; None: nothing is.
+        reserved: Walking.reserved; None: nothing is.
+        choose: Files.choose; None: it runs all such files.
     """
     to, away = Targets((1 << bits) - 1), MipsElsewhere(bits, order, jump)
     table = DecodeTable((*common_rows(to, away), *rows(to, away)))

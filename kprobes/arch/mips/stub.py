@@ -1,5 +1,6 @@
-"""MIPS as stubs of GDB's protocol show it: QEMU's describe no registers, and have GDB's for this
-target.
+"""MIPS as stubs of GDB's protocol show it.
+
+QEMU's stubs describe no registers, and have GDB's for this target.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from .._stub import StubFacts, file_of, row_of
 
 
 def _row(bits: int, qemu: str = "", cpu: str = "") -> StubFacts:
-    """Return what stubs show of MIPS.
+    """Make the row of one architecture.
 
     Args:
         bits: width of a register.

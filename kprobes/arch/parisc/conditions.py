@@ -13,7 +13,7 @@ LIMIT = 1 << 31
 
 
 def compared(c: int, left: int, right: int) -> bool:
-    """Return whether a condition of a comparison holds, which is left - right.
+    """Whether a condition of a comparison holds, which subtracts `right` from `left`.
 
     Args:
         c: 0 never, 1 =, 2 <, 3 <=, 4 unsigned <, 5 unsigned <=, 6 signed overflow, 7 odd.
@@ -34,7 +34,7 @@ def compared(c: int, left: int, right: int) -> bool:
 
 
 def added(c: int, left: int, right: int) -> bool:
-    """Return whether a condition of a sum holds.
+    """Whether a condition of a sum holds.
 
     Args:
         c: 0 never, 1 zero, 2 < 0, 3 <= 0, 4 no unsigned overflow, 5 zero or no unsigned overflow, 6
@@ -57,7 +57,10 @@ def added(c: int, left: int, right: int) -> bool:
 
 
 def moved(c: int, value: int) -> bool:
-    """Return whether a condition of one value holds: 0 never, 1 zero, 2 negative, 3 odd; from 4 on
-    their opposites.
+    """Whether a condition of one value holds.
+
+    Args:
+        c: 0 never, 1 zero, 2 negative, 3 odd; 4 to 7 their opposites.
+        value: 32 bits.
     """
     return (False, value == 0, value >= LIMIT, bool(value & 1))[c & 3] is not bool(c & 4)

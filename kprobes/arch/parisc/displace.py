@@ -1,7 +1,7 @@
-"""PA-RISC's branches in another place: code that goes where they go, keeps what they have in their
-delay slots, and links the addresses that they link.
+"""Writes code that does PA-RISC's branches at another address than their own.
 
-An unconditional branch keeps its delay slot: what nullifies there nullifies the target's first
+The code goes where they go, does what is in their delay slots, and links what they link. An
+unconditional branch keeps its delay slot: what nullifies there nullifies the target's first
 instruction. A conditional one has it in straight line, before the jump, so none that may nullify
 can be there.
 
@@ -26,16 +26,19 @@ B, LDIL, LDO = 0x3A << 26, 0x08 << 26, 0x0D << 26
 
 
 def word(value: int) -> bytes:
+    """Return an instruction's four bytes, big-endian."""
     return value.to_bytes(4, "big")
 
 
 def number(code: bytes) -> int:
+    """Return an instruction's encoding from its bytes."""
     return int.from_bytes(code, "big")
 
 
 def nullifies(code: int) -> bool:
-    """Return True where an instruction may nullify the next one: arithmetic and shifts by a
-    condition, assists by their n bit.
+    """Whether an instruction may nullify the next one; `code`: its encoding.
+
+    Arithmetic and shifts do so by a condition, assists by their n bit.
     """
     opcode = code >> 26
     if opcode in (0x02, 0x24, 0x25, 0x2C, 0x2D):
@@ -46,19 +49,25 @@ def nullifies(code: int) -> bool:
 
 
 def scattered(w: int, high: int, low: int, bits: int) -> int:
-    """Return a displacement of so many bits from its pieces: the sign, what precedes, and eleven
-    bits, the last one first.
+    """Join the pieces of a displacement as they stand in an instruction.
+
+    Args:
+        w: its sign bit.
+        high: the bits behind the sign.
+        low: the eleven lowest bits, of which the last stands first.
+        bits: width of the displacement.
     """
     return w << bits - 1 | high << 11 | (low & 1) << 10 | low >> 1
 
 
 def _fields(offset: int, bits: int) -> int:
-    """Return a distance's pieces as they stand in an instruction: the inverse of scattered()."""
+    """Return a displacement's bits as they stand in an instruction: the inverse of scattered()."""
     high = offset >> 11 & (1 << bits - 12) - 1
     return offset >> bits - 1 | high << 16 | (offset & 0x3FF) << 3 | (offset >> 10 & 1) << 2
 
 
 def _b(frm: int, to: int, n: int) -> bytes:
+    """Return B from `frm` to `to`; `n`: NULLIFY, or 0. Raises OutOfReach beyond 256 KiB."""
     return word(B | n | _fields(displacement(frm + 8, to, 17, 4, MASK), 17))
 
 
@@ -71,8 +80,7 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def set_register(n: int, value: int) -> bytes:
-    """Return code that puts a value into a register: LDIL of the upper 21 bits, which are
-    scattered, and LDO.
+    """Return code that puts a value into a register: LDIL of the upper 21 bits, and LDO.
 
     Args:
         n: number of the register.
@@ -90,6 +98,7 @@ def set_register(n: int, value: int) -> bytes:
 
 
 def _link(insn: Insn, n: int) -> bytes:
+    """Return code that puts the original return address into register `n`; b"" for register 0."""
     return set_register(n, insn.addr + 8 & MASK | USER) if n else b""
 
 
@@ -99,18 +108,21 @@ def _slot(insn: Insn) -> bytes:
 
 
 def b(insn: Insn, to: int, d: int = 0, **_: int) -> bytes:
-    """Return the link, then the branch with what it has in its delay slot."""
+    """Return code that sets the link (register `d`), then B to the target with its delay slot."""
     code = _link(insn, d)
     assert insn.target is not None
     return code + _b(to + len(code), insn.target, 0 if insn.delay_slot else NULLIFY) + _slot(insn)
 
 
 def b_l(insn: Insn, to: int, **_: int) -> bytes:
+    """Return code that sets r2 to the original return address, then B to the target."""
     return b(insn, to, RP)
 
 
 def computed(insn: Insn, to: int, **_: int) -> bytes:
-    """BV, BVE and BE neither read nor keep their own addresses."""
+    """Return BV, BVE or BE with its delay slot as it is: it neither reads nor keeps its own
+    address.
+    """
     return insn.raw + _slot(insn)
 
 
@@ -132,23 +144,27 @@ def _linking(insn: Insn, n: int, b: int, without: int) -> bytes:
 
 
 def bve_l(insn: Insn, to: int, b: int) -> bytes:
-    """The link, then BVE."""
+    """Return code that sets r2 to the original return address, then BVE to register `b`."""
     return _linking(insn, RP, b, number(insn.raw) & ~(1 << 13))
 
 
 def be_l(insn: Insn, to: int, b: int, **_: int) -> bytes:
-    """The link, then BE."""
+    """Return code that sets r31 to the original return address, then BE."""
     return _linking(insn, LINK, b, number(insn.raw) & ~(1 << 26))
 
 
 def conditional(opposite: int) -> Callable[..., bytes]:
-    """Return the `displace` of a conditional branch: the opposite condition, which differs in the
-    bits `opposite`, skips the jump.
+    """Make the `displace` of a conditional branch: the opposite condition skips the jump.
+
+    Args:
+        opposite: bits in which the opposite condition's encoding differs.
     """
 
     def elsewhere(insn: Insn, to: int, **_: int) -> bytes:
-        """Return the opposite branch, the delay slot and the jump; OutOfReach where the delay slot
-        may nullify.
+        """Return code for `to`: the opposite branch, the delay slot and the jump.
+
+        Raises:
+            OutOfReach: the delay slot may nullify.
         """
         code, slot = number(insn.raw), insn.body
         assert insn.target is not None

@@ -49,13 +49,12 @@ Conditional = tuple[str, str, Callable[..., bool], int]
 
 
 def negated(first: int, name: str, holds: Callable[..., bool]) -> tuple[Conditional, Conditional]:
-    """Return two conditional branches: one whose condition must hold, and one of which the opposite
-    must.
+    """Make the tables of two conditional branches: one on a condition, one on its opposite.
 
     Args:
         first: opcode of the first; that of the second is 2 more.
         name: the manual's mnemonic.
-        holds: (regs, **fields) -> whether the condition holds.
+        holds: (False or True for the opposite, regs, **fields) -> whether it is taken.
     """
     return ((f"{first:06b} {COMPARED}", name, partial(holds, False), OPCODE),
             (f"{first + 2:06b} {COMPARED}", name, partial(holds, True), OPCODE))
@@ -75,7 +74,7 @@ CONDITIONAL: tuple[Conditional, ...] = (
 def conditional(
     start: str, name: str, holds: Callable[..., bool], opposite: int
 ) -> tuple[Row, Row]:
-    """Return the two rows of a conditional branch.
+    """Make the two rows of a conditional branch: with a delay slot, and without.
 
     Where it nullifies its delay slot whenever it is taken, it has none: what stands behind it is
     what follows where it is not taken.
@@ -93,8 +92,7 @@ def conditional(
 
 def always(start: str, name: str, simulate: Callable[..., int], extra: Callable[..., Insn],
            displace: Callable[..., bytes] | None = None) -> tuple[Row, Row]:
-    """Return the two rows of a branch that is always taken; where it nullifies what is behind it,
-    it has no delay slot.
+    """Make the two rows of a branch that is always taken: with a delay slot, and nullifying it.
 
     Args:
         start: the picture without the bit that nullifies, which stands in front of the last one.
@@ -150,8 +148,9 @@ _decode = with_delay_slots(DecodeTable(ROWS), "big", nop=NOP, may_stand="BREAK")
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """Return the instruction at the start of `code`, at address `addr`, with what it may nullify
-    (`Arch.decode`).
+    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`).
+
+    `skips` is set where it may nullify what follows.
     """
     insn = _decode(code, addr)
     return (
@@ -165,8 +164,9 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-    """Return the entry of a function: a pointer with bit 1 set is the address of a pair, of which
-    the first word is the function's address.
+    """Return the entry of a function from a function pointer.
+
+    One with bit 1 set is the address of a pair, whose first word is the function's address.
 
     Args:
         addr: the pointer.
@@ -181,17 +181,20 @@ def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
 
 
 def enter(regs: Regs, function: int) -> None:
-    """`Abi.enter`: such a function finds its linkage table in r19."""
+    """Set r19 to the linkage table of a function that is called by a pair's address
+    (`Abi.enter`).
+    """
     if function & 2:
         regs["r19"] = regs.word((function & ~3) + 4)
 
 
 def returns_to(regs: Regs) -> int:
-    """The low bits of a return address are a privilege level."""
+    """Return where the function returns to: r2 without its low bits, a privilege level."""
     return regs["r2"] & ~3
 
 
 def return_to(regs: Regs, target: int) -> None:
+    """Make the function return to `target`: write r2, with the privilege level that it has."""
     regs["r2"] = target | regs["r2"] & 3
 
 

@@ -1,5 +1,7 @@
-"""`Walking.follow` of PowerPC: ADDIS, ADDI or ORI, BCL to the next instruction and MFLR, and loads
-and stores through what these set.
+"""What PowerPC instructions do with addresses in registers, for `Walking.follow`.
+
+ADDIS, ADDI or ORI, BCL to the next instruction and MFLR, and loads and stores through what these
+set.
 """
 
 from __future__ import annotations
@@ -16,10 +18,7 @@ LOADS, OTHERS = {32: 4, 34: 1, 40: 2, 42: 2}, {36: 4, 38: 1, 44: 2, 48: 4, 50: 8
 
 
 def use(order: Order, insn: Insn) -> Use:
-    """Return what an instruction adds to which base register, what it accesses there, and which
-    registers it sets.
-
-    HALF as the base: the number is a constant that next instructions complete.
+    """Return what an instruction does with a register that may hold an address.
 
     Args:
         order: byte order of code.

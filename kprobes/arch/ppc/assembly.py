@@ -6,7 +6,7 @@ from .._assembly import AssemblyText, CapstoneMode
 
 
 def _row(modes: str, *keystone: str) -> AssemblyText:
-    """Return how the code is written.
+    """Make the row of one architecture: how its assembly is written.
 
     Args:
         modes: Capstone's modes.

@@ -18,6 +18,7 @@ def find(order: Literal["little", "big"], code: bytes, _addr: int) -> OperandCom
     Args:
         order: byte order of code.
         code: the instruction's bytes.
+        _addr: not used.
     """
     word = int.from_bytes(code[:4], order)
     opcode = word >> 26

@@ -6,8 +6,9 @@ from .._detours import DetourCode, Saving, numbered, some, words
 
 
 def _ppc_constant(register: int, value: int, bits: int) -> list[int]:
-    """Return the instructions that put a constant into a register: LIS, ORI, then SLDI by 32, ORIS,
-    ORI.
+    """Return the instructions that put a constant into a register.
+
+    LIS, ORI; for 64 bits then SLDI by 32, ORIS, ORI.
 
     Args:
         register: its number.
@@ -15,6 +16,9 @@ def _ppc_constant(register: int, value: int, bits: int) -> list[int]:
         bits: 32 or 64.
     """
     def two(first: int, at: int) -> list[int]:
+        """Return two instructions for the 32 bits of the value from bit `at` on: `first`,
+        then ORI.
+        """
         return [
             first | value >> at + 16 & 0xFFFF,
             0x60000000 | register << 21 | register << 16 | value >> at & 0xFFFF,
@@ -26,7 +30,7 @@ def _ppc_constant(register: int, value: int, bits: int) -> list[int]:
 
 
 def _ppc(order: str, bits: int) -> Saving:
-    """Return how detours save registers on PowerPC.
+    """Make the description of how detours save registers on one kind of PowerPC.
 
     Args:
         order: "little" or "big".

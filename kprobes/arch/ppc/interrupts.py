@@ -16,16 +16,19 @@ SAVED = 0x87C0FFFF  #: bits of MSR that go to SRR1
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Return True where MSR masks interrupts: EE is clear."""
+    """Whether MSR masks interrupts: EE is clear."""
     return not cpu.system("msr") & EE
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt: save pc and MSR, and return the vector's address.
+    """Take an interrupt as the CPU does: save pc and MSR, change MSR.
 
     Args:
-        cpu: the CPU between two instructions.
+        cpu: the CPU between two instructions; its registers are changed.
         line: number of the interrupt.
+
+    Returns:
+        The vector's address.
     """
     msr, back = cpu.system("msr"), cpu.regs.pc
     cpu.set_system("srr0", back)

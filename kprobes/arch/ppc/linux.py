@@ -10,7 +10,12 @@ SC = 0x44000002
 
 
 def _row(order: Order, pointer: str) -> Linux:
-    """Make a row; pointer: the ABI's thread pointer."""
+    """Make the row of one architecture.
+
+    Args:
+        order: byte order of code.
+        pointer: the ABI's thread pointer register.
+    """
     return Linux(
         memory=MemoryCalls(
             code=SC.to_bytes(4, order.value),

@@ -1,12 +1,9 @@
-"""PowerPC, 64 bit: `ppc64` (big endian, ELFv1 and ELFv2 images) and `ppc64le` (ELFv2). The common
-rows are in rows.py.
+"""PowerPC, 64 bit: `ppc64` (big endian, ELFv1 and ELFv2 images) and `ppc64le` (ELFv2).
 
-In ELFv1 a function pointer, and a function's symbol, is the address of a descriptor: code address,
-TOC, environment. In ELFv2 it is the code's, and a function that needs its TOC sets r2 from r12
-first; callers in the same image skip that.
-
-Parameters of one letter are fields of a row's picture: t register, d, e, f and o pieces of a
-displacement.
+The common rows are in rows.py. In ELFv1 a function pointer, and a function's symbol, is the address
+of a descriptor: code address, TOC, environment. In ELFv2 it is the code's, and a function that
+needs its TOC sets r2 from r12 first; callers in the same image skip that. Parameters of one letter
+are fields of a row's picture: t register, d, e, f and o pieces of a displacement.
 """
 
 from __future__ import annotations
@@ -31,18 +28,22 @@ Read = Callable[[int, int], bytes]
 
 
 def addpcis(regs: Regs, insn: Insn, t: int, d: int, e: int, f: int) -> int:
+    """Simulate ADDPCIS: put the next address plus the displacement times 64 KiB into
+    register `t`.
+    """
     regs[R[t]] = insn.next + (signed(d << 6 | e << 1 | f, 16) << 16) & MASK
     return insn.next
 
 
 def addpcis_elsewhere(order: Order, insn: Insn, to: int, t: int, d: int, e: int, f: int) -> bytes:
-    """Return ADDPCIS for another address: code that puts the same address into register `t` (lis,
-    ori, sldi by 32, oris, ori).
+    """Return code that puts ADDPCIS's original address into register `t`: its `displace`.
+
+    lis, ori, sldi by 32, oris, ori.
 
     Args:
         order: byte order of code.
         insn: the instruction at its original address.
-        to: where the code will stand; it is the same everywhere.
+        to: where the code will stand; not used: it is the same everywhere.
         t: number of the register.
         d: upper piece of the displacement.
         e: middle piece of the displacement.
@@ -63,7 +64,12 @@ ACCESS = {14: 0, **dict.fromkeys((34, 35, 38, 39), 1), **dict.fromkeys((40, 44),
 
 
 def operand(insn: Insn, d: int, o: int) -> Insn:
-    """Extra of a prefixed instruction with R = 1: its operand counts from its own address."""
+    """Return a prefixed instruction with R = 1 with its operand, which counts from its own address.
+
+    Args:
+        d: the displacement.
+        o: opcode of the suffix, which tells the operand's bytes.
+    """
     return evolve(insn, operand=insn.addr + signed(d, 34) & MASK, data=ACCESS.get(o, 32))
 
 
@@ -71,7 +77,7 @@ INVISIBLE = "TAR and the branch history are not among the registers an engine sh
 
 
 def words(order: Order) -> DecodeTable:
-    """Return the table of instructions of one word, for a byte order."""
+    """Make the table of instructions of one word, for a byte order."""
     return DecodeTable((
         *rows(MASK, order),
         # "Fixed-Point Arithmetic Instructions"
@@ -94,12 +100,12 @@ PAIRS = DecodeTable((
 
 
 def decoder(order: Order) -> Callable[[bytes, int], Insn]:
-    """Return `Arch.decode` for a byte order: instructions are one word, or with a prefix two."""
+    """Make the `Arch.decode` of a byte order: instructions are one word, or with a prefix two."""
     single = fixed_width(words(order), order.value)
 
     def decode(code: bytes, addr: int) -> Insn:
-        """Return the instruction at the start of `code`, of 4 bytes or with a prefix of 8; `addr`
-        is its address.
+        """Return the instruction at the start of `code`, of 4 bytes or with a prefix of 8, at
+        `addr`.
         """
         first = int.from_bytes(code[:4], order.value)
         if first >> 26 != 1 or len(code) < 4:
@@ -117,14 +123,15 @@ def decoder(order: Order) -> Callable[[bytes, int], Insn]:
 
 
 def relocator(order: Order) -> Callable[[Insn, int], bytes]:
-    """Return `OutOfLine.relocate` for a byte order.
+    """Make the `OutOfLine.relocate` of a byte order.
 
-    A pc-relative operand is 8 GiB away at most, and so is the slot.
+    A pc-relative operand is 8 GiB away at most, and so may be the slot.
     """
 
     def relocate(insn: Insn, to: int) -> bytes:
-        """Return a prefixed instruction for address `to` with its pc-relative operand where it was;
-        any other as it is. Raises OutOfReach.
+        """Return a prefixed instruction for address `to` with its pc-relative operand where it was.
+
+        Any other is returned as it is. Raises OutOfReach.
         """
         if insn.operand is None:
             return insn.body
@@ -146,6 +153,10 @@ def descriptor(addr: int, read: Read) -> int | None:
 
     A descriptor's first word is the high half of an address: no instruction (opcode 0), or in the
     kernel's half the same as the descriptor's own.
+
+    Args:
+        addr: a function pointer.
+        read: (address, bytes) -> original bytes; raises GuestFault.
     """
     try:
         code = int.from_bytes(read(addr, 8), "big")
@@ -157,7 +168,7 @@ def descriptor(addr: int, read: Read) -> int | None:
 
 
 def sets_toc(first: int, second: int) -> bool:
-    """Return True for two instructions with which an ELFv2 function sets r2.
+    """Whether two instructions are those with which an ELFv2 function sets r2, its TOC.
 
     The code model chooses between three pairs: two set it from r12, one to a constant.
 
@@ -172,11 +183,13 @@ def sets_toc(first: int, second: int) -> bool:
 
 
 def code_address(order: Order) -> Callable[[int, Read], Entry]:
-    """Return `Pointers.code_address` for a byte order."""
+    """Make the `Pointers.code_address` of a byte order."""
 
     def address(addr: int, read: Read) -> Entry:
-        """Return the entry that a function pointer means: through a descriptor, or behind the code
-        that sets r2 (`local`).
+        """Return the entry that a function pointer means.
+
+        It is read from a descriptor; or it has a second entry behind the code that sets r2
+        (`local`).
         """
         code = descriptor(addr, read) if order is Order.BIG else None
         if code is not None:
@@ -192,8 +205,9 @@ def code_address(order: Order) -> Callable[[int, Read], Entry]:
 
 
 def call_stub(order: Order) -> re.Pattern[bytes]:
-    """`Walking.stubs`: std r2, 24(r1); addis r11 or r12, r2, ...; ld r12, ...; mtctr r12; bctr.
+    """Make the pattern of linkers' call stubs for a byte order (`Walking.stubs`).
 
+    std r2, 24(r1); addis r11 or r12, r2, ...; ld r12, ...; mtctr r12; bctr.
     Source: ELFv2 ABI, section 4.2.5.3, "Procedure Linkage Table".
     """
     any_byte = rb"[\s\S]"
@@ -207,8 +221,9 @@ def call_stub(order: Order) -> re.Pattern[bytes]:
 
 
 def enter(regs: Regs, function: int) -> None:
-    """Set what a function finds at its entry: its TOC in r2 where it is reached through a
-    descriptor, else its own address in r12.
+    """Set the register by which a function finds its data (`Abi.enter`).
+
+    r2 is its TOC where it is reached through a descriptor, else r12 its own address.
 
     Args:
         regs: registers of the call that is made.
@@ -237,7 +252,7 @@ def ppc64(
         name: of the architecture.
         order: byte order of code and data.
         abi: how functions are called.
-        choose: as Files.choose.
+        choose: Files.choose; None: it runs all such files.
     """
     return powerpc(
         64, order, decoder(order), abi, name=name, max_insn=8,
@@ -249,10 +264,13 @@ def ppc64(
 
 
 def big_endian(flags: int, _: str) -> Arch:
-    """Return the architecture for a big-endian file with these e_flags, whose low two bits are the
-    ABI's number.
+    """Return the architecture for a big-endian file (`Files.choose`): with ELFv2's ABI or ELFv1's.
 
     A file that does not say is ELFv1, as raw code is taken to be.
+
+    Args:
+        flags: e_flags, whose low two bits are the ABI's number.
+        _: not used.
     """
     return evolve(PPC64, abi=V2) if flags & 3 == 2 else PPC64
 

@@ -1,13 +1,11 @@
-"""The common part of 32-bit (ppc.py) and 64-bit PowerPC (ppc64.py).
+"""PowerPC: what 32 bits (ppc.py) and 64 bits (ppc64.py) share: rows, simulations, jumps.
 
 Titles in quotes are sections of the Power ISA, version 3.1B; of what it has dropped, of 2.07B. A
 word without a row is straight line: it runs out of line as it is, and where it is reserved it
-raises its exception there.
-
-Functions that begin with `regs` and `insn` simulate: they return the target to go to next. Those
-with `to` are a row's `displace`: they return code that does the same at address `to`. Parameters of
-one letter are fields of the row's picture: o BO, i BI, d displacement, a AA (absolute), k LK (it
-sets LR).
+raises its exception there. Functions that begin with `regs` and `insn` simulate: they return the
+target to go to next. Those with `to` are a row's `displace`: they return code that does the same at
+address `to`. Parameters of one letter are fields of the row's picture: o BO, i BI, d displacement,
+a AA (absolute), k LK (it sets LR).
 """
 
 from __future__ import annotations
@@ -40,15 +38,16 @@ REGISTERS = Registers(
 
 
 def narrow(regs: Regs, value: int) -> int:
-    """Return an address or a count as the branch unit sees it: in 32-bit mode (MSR[SF] is 0) the
-    high half does not count.
+    """Return an address or a count without its high half if the CPU is in 32-bit mode (MSR[SF] is
+    0).
     """
     return value if value >> 32 == 0 or regs["msr"] >> 63 else value & 0xFFFFFFFF
 
 
 def label(bits: int, mask: int) -> Callable[..., Insn]:
-    """Return the `extra` of a branch to a label, whose field `d` counts words from the branch, or
-    from 0 with AA.
+    """Make the `extra` of a branch to a label, which sets the target.
+
+    The field `d` counts words from the branch, or from 0 with AA.
 
     Args:
         bits: of the field.
@@ -60,12 +59,12 @@ def label(bits: int, mask: int) -> Callable[..., Insn]:
 
 
 def leaving(insn: Insn, o: int, **_: int) -> Insn:
-    """Extra of a return: BO tells whether it has a condition."""
+    """Return a branch to LR with its facts: BO (`o`) tells whether it has a condition."""
     return evolve(insn, falls_through=o & 0b10100 != 0b10100)
 
 
 def computed(insn: Insn, o: int, **_: int) -> Insn:
-    """Extra of a branch to CTR that is no call."""
+    """Return a branch to CTR that is no call with its facts: it may stay in the function."""
     return evolve(leaving(insn, o), indirect=True)
 
 
@@ -89,8 +88,10 @@ def taken(regs: Regs, o: int, i: int) -> bool:
 
 
 def go(regs: Regs, insn: Insn, target: int, k: int) -> int:
-    """Set LR, whether the branch is taken or not, where `k` (LK) is 1; return `target` as an
-    address.
+    """Finish the simulation of a branch: set LR where `k` (LK) is 1, whether it is taken or not.
+
+    Returns:
+        `target` as an address.
     """
     if k:
         regs["lr"] = insn.next
@@ -98,20 +99,30 @@ def go(regs: Regs, insn: Insn, target: int, k: int) -> int:
 
 
 def b(regs: Regs, insn: Insn, k: int = 0, **_: int) -> int:
+    """Simulate b and bl: set LR where `k` is 1; return the target."""
     assert insn.target is not None
     return go(regs, insn, insn.target, k)
 
 
 def bc(regs: Regs, insn: Insn, o: int, i: int, k: int = 0, **_: int) -> int:
+    """Simulate bc and bcl: count CTR down where `o` says so; return the target or the next
+    address.
+    """
     assert insn.target is not None
     return go(regs, insn, insn.target if taken(regs, o, i) else insn.next, k)
 
 
 def bclr(regs: Regs, insn: Insn, o: int, i: int, k: int = 0) -> int:
+    """Simulate bclr and bclrl: return the address in LR if the branch is taken, else the
+    next one.
+    """
     return go(regs, insn, regs["lr"] & ~3 if taken(regs, o, i) else insn.next, k)
 
 
 def bcctr(regs: Regs, insn: Insn, o: int, i: int, k: int = 0) -> int:
+    """Simulate bcctr and bcctrl: return the address in CTR if the branch is taken, else the next
+    one.
+    """
     return go(regs, insn, regs["ctr"] & ~3 if taken(regs, o, i) else insn.next, k)
 
 
@@ -124,20 +135,29 @@ def word(value: int, order: Order) -> bytes:
 
 
 def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
-    """b: 32 MiB either way."""
+    """Return b from `frm` to `to`; raise OutOfReach beyond 32 MiB.
+
+    Args:
+        order: byte order of code.
+        mask: the greatest address.
+        frm: address of the jump.
+        to: its target.
+    """
     return word(0b010010 << 26 | displacement(frm, to, 24, 4, mask) << 2, order)
 
 
 def b_elsewhere(order: Order, mask: int, insn: Insn, to: int, **_: int) -> bytes:
+    """Return b from `to` to the original target: the `displace` of b."""
     assert insn.target is not None
     return jump(order, mask, to, insn.target)
 
 
 def bc_elsewhere(order: Order, mask: int, insn: Insn, to: int, o: int, i: int, **_: int) -> bytes:
-    """Return three branches: the original, which skips the second where it is taken; a b that skips
-    the third; and a b to the original's target.
+    """Return code for `to` of a conditional branch: its `displace`.
 
-    BO has no opposite where CTR and CR both count.
+    Three branches: the original, which skips the second where it is taken; a b that skips the
+    third;
+    and a b to the original's target. BO has no opposite where CTR and CR both count.
     """
     skips = word(0b010000 << 26 | o << 21 | i << 16 | 8, order), word(0b010010 << 26 | 8, order)
     return b"".join(skips) + b_elsewhere(order, mask, insn, to + 8)
@@ -198,10 +218,11 @@ REFUSED = (
 
 
 def rows(mask: int, order: Order) -> tuple[Row, ...]:
-    """Return the rows of both widths.
+    """Return the decode rows of both widths.
 
     Args:
-        mask: all address bits.
+        mask: the greatest address.
+        order: byte order of code.
     """
     to_label, on_condition = partial(b_elsewhere, order, mask), partial(bc_elsewhere, order, mask)
     return (
@@ -231,17 +252,17 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
 def powerpc(
     bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: Abi, **rest: Any
 ) -> Arch:
-    """Return an Arch with what 32 and 64 bits share: `trap` as breakpoint, the link register, the
-    back chain, `b`.
+    """Make an Arch with what 32 and 64 bits share: `trap` as breakpoint, link register, back chain,
+    `b`.
 
     A function saves LR in its caller's frame, one word above the back chain on 32 bits, two on 64.
 
     Args:
         bits: 32 or 64.
         order: byte order of code and data.
-        decode: as Arch.decode.
+        decode: Arch.decode.
         abi: how functions are called.
-        rest: what else Arch takes.
+        rest: further attributes of Arch.
     """
     trap = word(0x7FE00008, order)  # tw 31,0,0
     return Arch(

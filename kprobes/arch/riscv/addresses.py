@@ -1,5 +1,6 @@
-"""`Walking.follow` of RISC-V: AUIPC or LUI, ADDI, and loads and stores through what these set.
-Titles as in isa.py.
+"""What RISC-V instructions do with addresses in registers, for `Walking.follow`.
+
+AUIPC or LUI, ADDI, and loads and stores through what these set. Titles as in isa.py.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ LUI, AUIPC, ADDI, ADDIW, BRANCH = 0b0110111, 0b0010111, 0b0010011, 0b0011011, 0b
 
 
 def use(insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register."""
+    """Return what an instruction does with a register that may hold an address."""
     word = int.from_bytes(insn.raw, "little")
     return _short(word) if insn.size == 2 else _full(word, insn.addr)
 
 
 def _written(register: int) -> tuple[int, ...]:
+    """Return (register,), as Use.into has it; () for register 0, which is never written."""
     return (register,) if register else ()
 
 
@@ -78,5 +80,5 @@ def _short(word: int) -> Use:
 
 
 def begins(insn: Insn) -> bool:
-    """Return True for AUIPC, LUI and perhaps C.LUI."""
+    """Whether an instruction may make an address of its own: AUIPC, LUI and perhaps C.LUI."""
     return insn.raw[0] & 0x5F == 0x17 or (insn.size == 2 and insn.raw[1] >> 5 == 3)

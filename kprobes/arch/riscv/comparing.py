@@ -13,11 +13,15 @@ LESS = (2, 3)  #: funct3 of SLT and SLTU, SLTI and SLTIU
 
 def find(bits: int, code: bytes, _addr: int) -> OperandComparison | None:
     """Return what an instruction compares: conditional branches, SLT and its kin, C.BEQZ and
-    C.BNEZ; None for others.
+    C.BNEZ.
 
     Args:
         bits: width of a register.
         code: the instruction's bytes.
+        _addr: not used.
+
+    Returns:
+        None for other instructions.
     """
     word = int.from_bytes(code[:4], "little")
     if word & 3 != 3:

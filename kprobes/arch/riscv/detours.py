@@ -9,8 +9,9 @@ _RISCV_NAMES = ("zero ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s
 
 
 def _riscv_constant(register: int, value: int, bits: int) -> list[int]:
-    """Return the instructions that put a constant into a register: ADDI, then SLLI and ADDI for
-    each eleven bits more, all of them positive.
+    """Return the instructions that put a constant into a register.
+
+    ADDI, then SLLI and ADDI for each eleven bits more, all of them positive.
 
     Args:
         register: its number.
@@ -24,10 +25,13 @@ def _riscv_constant(register: int, value: int, bits: int) -> list[int]:
 
 
 def _riscv(bits: int) -> Saving:
-    """Return how detours save registers, of `bits` bits."""
+    """Make the description of how detours save registers of `bits` bits."""
     width = 3 if bits == 64 else 2
 
     def begin(environment: int) -> bytes:
+        """Return code that sets a program's arguments: a0 to the environment, a1 to the stack
+        pointer.
+        """
         # MV a1, sp
         return words("little", *_riscv_constant(10, environment, bits), 2 << 15 | 11 << 7 | 0x13)
 

@@ -1,5 +1,4 @@
-"""RISC-V's branches and AUIPC in another place: code that goes where the branch goes, and leaves
-the addresses that it leaves at its original address.
+"""Writes code that does RISC-V's branches and AUIPC at another address than their own.
 
 A function that takes `insn` and `to` is a row's `displace`: it returns code that does at address
 `to` what the instruction does at its original address, and raises OutOfReach where there is no such
@@ -16,6 +15,7 @@ RA = 1
 
 
 def word(value: int) -> bytes:
+    """Return an instruction's four bytes, little-endian."""
     return value.to_bytes(4, "little")
 
 
@@ -27,14 +27,16 @@ def jump(mask: int, frm: int, to: int) -> bytes:
 
 
 def set_address(mask: int, to: int, d: int, value: int) -> bytes:
-    """Return code that puts an address into a register: AUIPC, and ADDI of the low twelve bits,
-    which it takes as signed.
+    """Return code that puts an address into a register: AUIPC, and ADDI of the low twelve bits.
 
     Args:
         mask: the greatest address.
         to: address of the code.
         d: number of the register.
         value: the address.
+
+    Raises:
+        OutOfReach: it is farther than 2 GiB from `to`.
     """
     field = displacement(to, value + 0x800 & mask, 32, 1, mask)
     return word(field & ~0xFFF | d << 7 | 0b0010111) + word(
@@ -43,45 +45,56 @@ def set_address(mask: int, to: int, d: int, value: int) -> bytes:
 
 
 def auipc(mask: int, insn: Insn, to: int, i: int, d: int) -> bytes:
+    """Return code that puts AUIPC's original address into register `d`; b"" for register 0."""
     return set_address(mask, to, d, insn.addr + (signed(i, 20) << 12) & mask) if d else b""
 
 
 def jal(mask: int, insn: Insn, to: int, d: int = 0, **_: int) -> bytes:
-    """Return code that puts the original return address into register `d` (0: none), and JAL x0 to
-    the target.
-    """
+    """Return code that puts the original return address into register `d` (0: none), then jumps."""
     assert insn.target is not None
     code = set_address(mask, to, d, insn.next & mask) if d else b""
     return code + jump(mask, to + len(code), insn.target)
 
 
 def jalr(mask: int, insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
+    """Return code that puts the original return address into register `d`, then JALR
+    without link.
+    """
     return _linked(mask, insn, to, s, d) + word(int.from_bytes(insn.raw, "little") & ~(0x1F << 7))
 
 
 def branch(mask: int, insn: Insn, to: int, **_: int) -> bytes:
-    """Return the opposite branch, which skips a JAL to the target."""
+    """Return code for `to`: the opposite branch, which skips a JAL to the target."""
     return word(int.from_bytes(insn.raw, "little") & 0x01FFF07F ^ 1 << 12 | 8 >> 1 << 8) + jal(
         mask, insn, to + 4
     )
 
 
 def c_branch(mask: int, insn: Insn, to: int, **_: int) -> bytes:
+    """Return code of C.BEQZ or C.BNEZ for `to`: the opposite one, which skips a JAL to the
+    target.
+    """
     skip = int.from_bytes(insn.raw, "little") & 0xE383 ^ 1 << 13 | 6 >> 1 << 3
     return skip.to_bytes(2, "little") + jal(mask, insn, to + 2)
 
 
 def c_jal(mask: int, insn: Insn, to: int, **_: int) -> bytes:
+    """Return code that puts the original return address into ra, then jumps."""
     return jal(mask, insn, to, RA)
 
 
 def c_jalr(mask: int, insn: Insn, to: int, s: int) -> bytes:
+    """Return code that puts the original return address into ra, then C.JR to register `s`."""
     return _linked(mask, insn, to, s, RA) + (0x8002 | s << 7).to_bytes(2, "little")  # C.JR
 
 
 def _linked(mask: int, insn: Insn, to: int, s: int, d: int) -> bytes:
-    """Return code that puts the original return address into register `d`, to go before a jump
-    through register `s`; OutOfReach where both are one.
+    """Return code that puts the original return address into register `d`; b"" for register 0.
+
+    It goes before a jump through register `s`.
+
+    Raises:
+        OutOfReach: both are the same register.
     """
     if d and s == d:
         raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr,

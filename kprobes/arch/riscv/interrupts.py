@@ -15,7 +15,7 @@ MIE, MPIE, MPP = 1 << 3, 1 << 7, 3 << 11  #: bits of mstatus
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Return True where mie or mstatus masks an interrupt; below machine mode only mie does.
+    """Whether mie or mstatus masks an interrupt; below machine mode only mie counts.
 
     Args:
         cpu: the CPU between two instructions.
@@ -27,16 +27,19 @@ def masked(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def wakes(cpu: ExceptionCpu, line: int) -> bool:
-    """Return True where a pending interrupt ends WFI: its bit of mie decides alone."""
+    """Whether a pending interrupt ends WFI: its bit of mie decides alone."""
     return bool(cpu.system("mie") >> line & 1)
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt: save privilege and pc, and return the address that mtvec says.
+    """Take an interrupt to machine mode as the CPU does: save privilege and pc, set mcause.
 
     Args:
-        cpu: the CPU between two instructions.
+        cpu: the CPU between two instructions; its registers are changed.
         line: number of the interrupt.
+
+    Returns:
+        The handler's address, from mtvec.
     """
     status, privilege = cpu.system("mstatus"), cpu.system("priv")
     bits = cpu.bits
@@ -63,8 +66,9 @@ def show(cpu: ExceptionCpu, lines: frozenset[int]) -> None:
 
 
 def order(lines: Iterable[int]) -> list[int]:
-    """Sort pending interrupts, the most urgent first: the platform's, then external, software,
-    timer (3.1.9).
+    """Sort pending interrupts, the most urgent first.
+
+    The platform's, then external, software, timer (3.1.9).
     """
     rank = {EXTERNAL: 1, SOFTWARE: 2, TIMER: 3}
     return sorted(lines, key=lambda line: (rank.get(line, 0 if line >= 16 else 4), -line))

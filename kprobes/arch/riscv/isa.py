@@ -55,6 +55,7 @@ x, set_x = zero_first(X)
 
 
 def signed_x(regs: Regs, n: int) -> int:
+    """Return the signed value of general register number `n`."""
     return signed(x(regs, n), regs.arch.bits)
 
 
@@ -63,7 +64,7 @@ def signed_x(regs: Regs, n: int) -> int:
 
 
 def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Insn:
-    """Set the target of JAL, and whether it links."""
+    """Return JAL with its target; it is a call where it links (`d` is not 0)."""
     return evolve(
         insn,
         target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask,
@@ -73,27 +74,28 @@ def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Ins
 
 
 def b_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
+    """Return a conditional branch with its target."""
     return evolve(insn, target=insn.addr + signed(i << 12 | m << 11 | j << 5 | k << 1, 13) & mask)
 
 
 def cj_type(
     mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, o: int, p: int, q: int
 ) -> Insn:
-    """Set the target of C.J and C.JAL."""
+    """Return C.J or C.JAL with its target."""
     offset = i << 11 | m << 10 | k << 8 | o << 7 | n << 6 | q << 5 | j << 4 | p << 1
     return evolve(insn, target=insn.addr + signed(offset, 12) & mask)
 
 
 def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: int) -> Insn:
-    """Set the target of C.BEQZ and C.BNEZ."""
+    """Return C.BEQZ or C.BNEZ with its target."""
     return evolve(
         insn, target=insn.addr + signed(i << 8 | k << 6 | n << 5 | j << 3 | m << 1, 9) & mask
     )
 
 
 def computed(insn: Insn, s: int, d: int = 0, **_: int) -> Insn:
-    """Say of a jump through register `s` whether it stays in the function: it is a call or a return
-    where a link register takes part.
+    """Return a jump through register `s` with its facts: a call or a return where a link register
+    is used.
     """
     return evolve(
         insn, indirect=s not in LINKS and d not in LINKS, links=d != 0, falls_through=d != 0
@@ -104,18 +106,21 @@ def computed(insn: Insn, s: int, d: int = 0, **_: int) -> Insn:
 
 
 def auipc(regs: Regs, insn: Insn, i: int, d: int) -> int:
+    """Simulate AUIPC: put pc plus `i` times 4 KiB into register `d`; return the next address."""
     set_x(regs, d, insn.addr + (signed(i, 20) << 12) & regs.arch.mask)
     return insn.next
 
 
 def jal(regs: Regs, insn: Insn, d: int, **_: int) -> int:
+    """Simulate JAL: put the next address into register `d`; return the target."""
     set_x(regs, d, insn.next & regs.arch.mask)
     return taken(insn)
 
 
 def jalr(regs: Regs, insn: Insn, i: int, s: int, d: int) -> int:
-    """Simulate JALR: keep the next address in register `d`; return register `s` plus `i`, a number
-    of 12 bits with its sign, bit 0 cleared.
+    """Simulate JALR: put the next address into register `d`; return register `s` plus `i`.
+
+    `i` has 12 bits and a sign; bit 0 of the target is cleared.
     """
     target: int = x(regs, s) + signed(i, 12) & regs.arch.mask & ~1  # first: rd may be rs1
     set_x(regs, d, insn.next & regs.arch.mask)
@@ -126,26 +131,32 @@ beq, bne, blt, bge, bltu, bgeu = comparing(x, signed_x)
 
 
 def c_j(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate C.J: return the target."""
     return taken(insn)
 
 
 def c_jal(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate C.JAL: put the next address into ra; return the target."""
     return jal(regs, insn, 1)
 
 
 def c_jr(regs: Regs, insn: Insn, s: int) -> int:
+    """Simulate C.JR: return the value of register `s`, bit 0 cleared."""
     return x(regs, s) & ~1
 
 
 def c_jalr(regs: Regs, insn: Insn, s: int) -> int:
+    """Simulate C.JALR: put the next address into ra; return the old value of register `s`."""
     return jalr(regs, insn, 0, s, 1)
 
 
 def c_beqz(regs: Regs, insn: Insn, s: int, **_: int) -> int:
+    """Simulate C.BEQZ: return the target where register `s` + 8 is 0, else the next address."""
     return beq(regs, insn, s + 8, 0)  # three bits name x8 to x15
 
 
 def c_bnez(regs: Regs, insn: Insn, s: int, **_: int) -> int:
+    """Simulate C.BNEZ: return the target where register `s` + 8 is not 0, else the next address."""
     return bne(regs, insn, s + 8, 0)
 
 
@@ -153,8 +164,12 @@ MONITOR = "part of an exclusive sequence: a trap inside drops the reservation"
 
 
 def full_rows(mask: int) -> tuple[Row, ...]:
-    """Return the rows of 32-bit instructions that are not straight line; AMOs, fences and CSR reads
-    are.
+    """Return the decode rows of 32-bit instructions that are not straight line.
+
+    AMOs, fences and CSR reads are straight line.
+
+    Args:
+        mask: the greatest address.
     """
     near, elsewhere = partial(b_type, mask), partial(away.branch, mask)
     return (
@@ -190,8 +205,9 @@ def full_rows(mask: int) -> tuple[Row, ...]:
 
 
 def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
-    """Return the rows of 16-bit instructions that are not straight line ("RVC Instruction Set
-    Listings").
+    """Return the decode rows of 16-bit instructions that are not straight line.
+
+    "RVC Instruction Set Listings".
 
     Args:
         bits: width of a register.
@@ -221,13 +237,14 @@ LOADS, STORES, ADDI = (0b0000011, 0b0000111), (0b0100011, 0b0100111), 0b0010011
 
 
 def paired(mask: int, insn: Insn, pair: int) -> Insn:
-    """Return AUIPC with the operand that it makes together with the next instruction, which has the
-    other half: what that loads or stores is data.
+    """Return AUIPC with the operand that the next instruction completes.
+
+    That one has the lower half of the address; what it loads or stores is data.
 
     Args:
         mask: the greatest address.
         insn: the AUIPC.
-        pair: its encoding, and above it that of the next instruction.
+        pair: its encoding, and above it (bits 32 to 63) that of the next instruction.
     """
     word = pair >> 32
     opcode, size = word & 0x7F, 1 << (word >> 12 & 3)
@@ -242,15 +259,16 @@ def paired(mask: int, insn: Insn, pair: int) -> Insn:
 
 
 def decoder(bits: int) -> Callable[[bytes, int], Insn]:
-    """`Arch.decode`: the lowest bits of the first halfword tell the length ("Base
-    Instruction-Length Encoding").
+    """Make the `Arch.decode` of 32 or 64 bits.
+
+    The lowest bits of the first halfword tell the length ("Base Instruction-Length Encoding").
     """
     mask = (1 << bits) - 1
     short, full = DecodeTable(short_rows(bits, mask)), DecodeTable(full_rows(mask))
 
     def decode(code: bytes, addr: int) -> Insn:
-        """Return the instruction at the start of `code`, of 2 or 4 bytes, at address `addr`; longer
-        ones are undefined.
+        """Return the instruction at the start of `code`, of 2 or 4 bytes, at `addr`; longer ones
+        are undefined.
         """
         first = code[0] if code else 0
         if first & 0b11111 == 0b11111:
@@ -273,12 +291,16 @@ def decoder(bits: int) -> Callable[[bytes, int], Insn]:
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """Return the AUIPC that a JALR completes: together they are a jump to a function out of JAL's
-    reach; None: they are not (`Walking.leaves`).
+    """Return the AUIPC that a JALR completes, if it does (`Walking.leaves`).
+
+    Together they are a jump to a function out of JAL's reach, so the JALR leaves the function.
 
     Args:
         jump: the JALR.
-        before: instructions that always precede it.
+        before: instructions that always precede it, the nearest last.
+
+    Returns:
+        None: they are no such pair.
     """
     word, pair = int.from_bytes(jump.raw, "little"), before[-1] if before else None
     register = word >> 15 & 31 if jump.size == 4 else 0

@@ -27,12 +27,12 @@ LENGTHS = {2: 16, 4: 32, 8: 64}  #: bytes that CLC compares -> bits
 
 
 def _storage(field: int, index: int = 0, displacement: int | None = None) -> Value:
-    """Return an operand in storage; a register of number 0 stands for none.
+    """Return an operand in storage as a Value; a register of number 0 stands for none.
 
     Args:
         field: base and displacement, 16 bits.
         index: number of the index register.
-        displacement: in place of the field's.
+        displacement: in place of the field's; None: the field's.
     """
     base = field >> 12
     given = field & 0xFFF if displacement is None else displacement
@@ -40,6 +40,9 @@ def _storage(field: int, index: int = 0, displacement: int | None = None) -> Val
 
 
 def _given(value: int, bits: int, has_sign: bool) -> Value:
+    """Return a constant of the instruction as a Value; `value` has `bits` bits, with or without
+    sign.
+    """
     return constant(signed(value, bits) if has_sign else value)
 
 
@@ -50,12 +53,14 @@ def _halves(code: bytes) -> tuple[int, int, int]:
 
 
 def find(code: bytes, addr: int) -> OperandComparison | None:
-    """Return what an instruction compares: registers, constants and storage, branches included;
-    None for others.
+    """Return what an instruction compares: registers, constants and storage, branches included.
 
     Args:
         code: its bytes.
         addr: its address.
+
+    Returns:
+        None for other instructions.
     """
     one, two, three = _halves(code)
     opcode = one >> 8

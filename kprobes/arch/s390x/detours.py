@@ -8,8 +8,12 @@ from .._detours import DetourCode, Saving, numbered, some
 
 
 def _s390x_access(opcode: int, register: int, offset: int) -> bytes:
-    """Return a load or store of a register at `offset` from the stack pointer; `opcode` is its last
-    byte.
+    """Return a load or store of a register at `offset` from the stack pointer.
+
+    Args:
+        opcode: the instruction's last byte, which tells load from store.
+        register: number of the register.
+        offset: bytes.
     """
     return bytes(
         [0xE3, register << 4, 0xF0 | offset >> 8 & 15, offset & 255, offset >> 12 & 255, opcode]
@@ -17,9 +21,7 @@ def _s390x_access(opcode: int, register: int, offset: int) -> bytes:
 
 
 def _s390x_constant(register: int, value: int) -> bytes:
-    """Return code that puts 64 bits into a register by its number: LLIHF, IILF, which do not change
-    the condition code.
-    """
+    """Return LLIHF and IILF, which put 64 bits into a register; they keep the condition code."""
     return (bytes([0xC0, register << 4 | 14]) + (value >> 32).to_bytes(4, "big")
             + bytes([0xC0, register << 4 | 9]) + (value & 0xFFFF_FFFF).to_bytes(4, "big"))
 

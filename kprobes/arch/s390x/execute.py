@@ -1,5 +1,6 @@
-"""Finds the instructions that others execute out of their place: a look at text for EXECUTE
-RELATIVE LONG, and for EXECUTE of an address loaded right before.
+"""Finds in text the instructions that others execute in their own place (EXECUTE).
+
+It looks for EXECUTE RELATIVE LONG, and for EXECUTE of an address loaded right before.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ NEAR = 64  # bytes from LARL to the EX that uses it
 
 
 def executions(text: bytes, addr: int) -> Iterator[tuple[int, int]]:
-    """Yield (address of an EXECUTE, address of its target): EXRL, and EX without displacement soon
-    after LARL of its register (`Executing.all`).
+    """Yield (address of an EXECUTE, address of the instruction that it executes) for all in a text.
+
+    EXRL, and EX without displacement soon after LARL of its register (`Executing.all`).
 
     Args:
         text: bytes of code.

@@ -63,30 +63,38 @@ REGISTERS = Registers(
 
 
 def condition(regs: Regs, m: int) -> bool:
-    """Return True if the mask selects the condition code."""
+    """Whether the mask `m` selects the condition code that the PSW has."""
     return bool(m >> 3 - (regs["pswm"] >> 44 & 3) & 1)
 
 
 def mode(regs: Regs) -> int:
-    """Addressing mode: 0 24-bit, 1 31-bit, 3 64-bit."""
+    """Return the addressing mode: 0 24-bit, 1 31-bit, 3 64-bit."""
     return regs["pswm"] >> 31 & 3
 
 
 def address(regs: Regs, value: int) -> int:
-    """Return a number as an address: the addressing mode cuts it."""
+    """Return a number as an address: cut as the addressing mode does."""
     return (
         value & MASK if not value >> 24 else value & (0xFFFFFF, 0x7FFFFFFF, MASK, MASK)[mode(regs)]
     )
 
 
 def storage(regs: Regs, d: int, b: int, x: int = 0) -> int:
-    """Return the address of an operand in storage; register 0 counts as zero."""
+    """Return the address of an operand in storage.
+
+    Args:
+        regs: the guest's registers.
+        d: displacement.
+        b: number of the base register; 0: none.
+        x: number of the index register; 0: none.
+    """
     return address(regs, (regs[R[b]] if b else 0) + (regs[R[x]] if x else 0) + d)
 
 
 def save(regs: Regs, insn: Insn, r: int) -> None:
-    """Put the address of the next instruction into register `r`, in 31-bit addressing with the mode
-    (BRANCH AND SAVE).
+    """Put the address of the next instruction into register `r`, as BRANCH AND SAVE does.
+
+    In 31-bit addressing the mode goes with it.
     """
     regs[R[r]] = (
         insn.next & MASK
@@ -96,8 +104,9 @@ def save(regs: Regs, insn: Insn, r: int) -> None:
 
 
 def link(regs: Regs, insn: Insn, r: int) -> None:
-    """Put the address of the next instruction into register `r` (BRANCH AND LINK); in 24-bit
-    addressing with instruction length, condition code and program mask.
+    """Put the address of the next instruction into register `r`, as BRANCH AND LINK does.
+
+    In 24-bit addressing instruction length, condition code and program mask go with it.
     """
     save(regs, insn, r)
     if mode(regs) == 0:
@@ -108,12 +117,12 @@ def link(regs: Regs, insn: Insn, r: int) -> None:
 
 
 def relative(fact: str, bits: int, insn: Insn, i: int, **_: int) -> Insn:
-    """Set the target of a relative branch, or the relative operand that relocate() keeps where it
-    is.
+    """Return the instruction with a fact from its relative field: a target or an operand.
 
     Args:
-        fact: "target" or "operand".
+        fact: "target" (of a branch) or "operand" (which relocate() keeps where it is).
         bits: of the field.
+        insn: the instruction.
         i: the field, which counts halfwords.
     """
     changes: dict[str, Any] = {fact: insn.addr + 2 * signed(i, bits) & MASK}
@@ -125,12 +134,12 @@ operand = partial(relative, "operand", 32)
 
 
 def access(size: int, insn: Insn, i: int, **_: int) -> Insn:
-    """A relative operand of so many bytes in storage."""
+    """Return the instruction with its relative operand of `size` bytes in storage."""
     return evolve(operand(insn, i), data=size)
 
 
 def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
-    """Say which instruction an EXECUTE executes.
+    """Return an EXECUTE with the address of the instruction that it executes.
 
     Args:
         insn: the EXECUTE.
@@ -145,8 +154,9 @@ def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
 
 
 def computed(insn: Insn, **fields: int) -> Insn:
-    """Say of a jump to a register's contents, or to an operand's address, whether it may stay in
-    the function: not through r14, a return, nor with a mask of zero.
+    """Return a jump to a register's contents or an operand's address with its facts.
+
+    It may stay in the function, unless it goes through r14 (a return), or its mask is 0.
     """
     back = fields.get("s") in (0, 14) or (
         fields.get("b") == 14 and not fields.get("x", 0) and not fields["d"]
@@ -155,8 +165,13 @@ def computed(insn: Insn, **fields: int) -> Insn:
 
 
 def on_mask(extra: Callable[..., Insn], insn: Insn, m: int, **fields: int) -> Insn:
-    """Add the facts of `extra` to a branch on a mask of condition codes: with all of them, and a
-    target, it always jumps.
+    """Return a branch on a mask with the facts of `extra`; with all bits of the mask it always
+    jumps.
+
+    Args:
+        extra: (insn, **fields) -> the instruction with its target.
+        insn: the branch.
+        m: mask of condition codes.
     """
     return evolve(extra(insn, m=m, **fields), falls_through=m != 15 or fields.get("s") == 0)
 
@@ -176,6 +191,7 @@ def taken(
 
 
 def on_condition(regs: Regs, insn: Insn, m: int, s: int | None = None, **fields: int) -> int:
+    """Simulate BRANCH ON CONDITION: return the target where mask `m` selects the condition code."""
     return taken(regs, insn, s, **fields) if s != 0 and condition(regs, m) else insn.next
 
 
@@ -187,10 +203,14 @@ def and_save(
     s: int | None = None,
     **fields: int,
 ) -> int:
-    """Simulate a branch that keeps the next address; with register 0 it does not branch.
+    """Simulate a branch that keeps the next address; with `s` 0 it does not branch.
 
     Args:
         keep: (regs, insn, r) puts the next address into register r.
+        regs: the guest's registers.
+        insn: the instruction.
+        r: register that gets the next address.
+        s: register with the target; None: an operand's address is the target.
     """
     # first: the operand may be the first register
     target = insn.next if s == 0 else taken(regs, insn, s, **fields)
@@ -199,10 +219,14 @@ def and_save(
 
 
 def on_count(bits: int, regs: Regs, insn: Insn, r: int, s: int | None = None, **fields: int) -> int:
-    """Simulate BRANCH ON COUNT: count register `r` down, and branch until it is 0.
+    """Simulate BRANCH ON COUNT: count register `r` down; return the target until it is 0.
 
     Args:
         bits: of the register that count.
+        regs: the guest's registers.
+        insn: the instruction.
+        r: the register.
+        s: register with the target, 0: no branch; None: an operand's address is the target.
     """
     target = insn.next if s == 0 else taken(regs, insn, s, **fields)
     value = regs[R[r]] - 1 & (1 << bits) - 1
@@ -211,13 +235,15 @@ def on_count(bits: int, regs: Regs, insn: Insn, r: int, s: int | None = None, **
 
 
 def on_count_high(regs: Regs, insn: Insn, r: int, **_: int) -> int:
+    """Simulate BRCTH: count the high half of register `r` down; return the target until it is 0."""
     regs[R[r]] = value = regs[R[r]] - (1 << 32) & MASK
     return taken(regs, insn) if value >> 32 else insn.next
 
 
 def on_index(bits: int, high: bool, regs: Regs, insn: Insn, r: int, t: int, **fields: int) -> int:
-    """Simulate BRANCH ON INDEX: add register `t` to register `r`, and compare the sum with the odd
-    register of the pair at `t`.
+    """Simulate BRANCH ON INDEX: add register `t` to register `r`, and compare the sum with a limit.
+
+    The limit is the odd register of the pair at `t`.
 
     Args:
         bits: of the registers that count.
@@ -241,12 +267,17 @@ def compare(
     j: int = 0,
     **fields: int,
 ) -> int:
-    """Simulate COMPARE AND BRANCH of register `r` with register `t`, or with the immediate `j` (`t`
-    None).
+    """Simulate COMPARE AND BRANCH of register `r` with register `t`, or with the immediate `j`.
 
     Args:
         bits: that are compared.
         arithmetic: True: the values are signed.
+        regs: the guest's registers.
+        insn: the instruction.
+        r: number of the first register.
+        m: mask: 8 branch where equal, 4 where the first is lower, 2 where it is higher.
+        t: number of the second register; None: `j` is compared.
+        j: the immediate.
     """
     cut = signed if arithmetic else lambda value, width: value & (1 << width) - 1
     first, second = cut(regs[R[r]], bits), cut(j, 8) if t is None else cut(regs[R[t]], bits)
@@ -259,13 +290,16 @@ def compare(
 
 
 def indirect_on_condition(regs: Regs, insn: Insn, m: int, **fields: int) -> int:
+    """Simulate BRANCH INDIRECT ON CONDITION: return the address in storage where `m` selects the
+    code.
+    """
     return address(regs, regs.word(storage(regs, **fields))) if condition(regs, m) else insn.next
 
 
 def stretched(
     simulate: Callable[..., int], regs: Regs, insn: Insn, h: int, d: int, **fields: int
 ) -> int:
-    """Simulate an instruction whose displacement has 20 bits, and return the next target.
+    """Simulate an instruction whose displacement has 20 bits; return the next target.
 
     Args:
         simulate: simulates it; gets the displacement as `d`, with its sign.
@@ -279,8 +313,10 @@ hint = partial(on_condition, m=0)  # nothing happens
 
 
 def executed(regs: Regs, insn: Insn) -> int | None:
-    """Return the address of the instruction that an EXECUTE executes; None for any other
-    instruction (`Executing.target`).
+    """Return the address of the instruction that an EXECUTE executes (`Executing.target`).
+
+    Returns:
+        None for any other instruction.
     """
     word = int.from_bytes(insn.raw, "big")
     return (
@@ -291,10 +327,15 @@ def executed(regs: Regs, insn: Insn) -> int | None:
 
 
 def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
-    """Simulate an EXECUTE whose target branches, and return where that goes, as an Annul.
+    """Simulate an EXECUTE whose target branches; return where that goes, as an Annul.
 
     For any other EXECUTE nothing is changed, and the next address is returned: its body executes it
     out of line. So does that of one whose target cannot be read.
+
+    Args:
+        regs: the guest's registers.
+        insn: the EXECUTE.
+        r: register whose last byte changes the executed instruction; 0: none does.
     """
     at, machine = executed(regs, insn), cast(Any, regs.machine)
     if at is None or at & 1 or not machine.executable(at):  # the body fails likewise
@@ -356,12 +397,14 @@ S12, S20, RI16, RI32 = "bbbb dddddddddddd", "bbbb dddddddddddd hhhhhhhh", 16 * "
 
 
 def length(first: int) -> int:
-    """Bytes of the instruction with this first byte (chapter 5, "Instruction Formats")."""
+    """Return the bytes of the instruction that has this first byte (chapter 5, "Instruction
+    Formats").
+    """
     return (2, 4, 4, 6)[first >> 6]
 
 
 def refused(size: int) -> tuple[Row, ...]:
-    """Return the rows of REFUSED for instructions of this many bytes."""
+    """Make the rows of REFUSED for instructions of this many bytes."""
     found = [
         (f"{opcode:016b}" if opcode > 0xFF else f"{opcode:08b}", name, why)
         for why, names in REFUSED.items()
@@ -372,8 +415,8 @@ def refused(size: int) -> tuple[Row, ...]:
 
 
 def compare_rows() -> tuple[Row, ...]:
-    """Return the rows of COMPARE AND BRANCH and COMPARE IMMEDIATE AND BRANCH, LOGICAL or not,
-    RELATIVE or not.
+    """Make the rows of all COMPARE AND BRANCH: IMMEDIATE or not, LOGICAL or not, RELATIVE
+    or not.
     """
     kinds = (("CG", 64, True), ("CLG", 64, False), ("C", 32, True), ("CL", 32, False))
     formats = ((f"rrrr tttt {RI16} mmmm ----", "RJ", near, away.near, (0x64, 0x65, 0x76, 0x77)),
@@ -440,7 +483,7 @@ TABLES = {2: DecodeTable(SHORT), 4: DecodeTable(MIDDLE), 6: DecodeTable(LONG)}
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """Decode the instruction at `addr`: `Arch.decode`."""
+    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`)."""
     size = length(code[0]) if code else 2
     raw = bytes(code[:size])
     if len(raw) < size:
@@ -452,7 +495,11 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def relocate(insn: Insn, to: int) -> bytes:
-    """Return the body at `to`, with a relative operand where it was. OutOfReach beyond 4 GiB."""
+    """Return the instruction's body for address `to`, with its relative operand where it was.
+
+    Raises:
+        OutOfReach: it is more than 4 GiB away.
+    """
     if insn.operand is None:
         return insn.body
     return away.relative(insn.body[:2], to, insn.operand)

@@ -1,10 +1,8 @@
-"""`Walking.leaves` of z/Architecture: how compiled functions return, and call at their tail,
-through another register than r14.
+"""Finds returns and tail calls through another register than r14, for `Walking.leaves`.
 
     lg %r4,272(%r15); lmg %r11,%r15,248(%r15); br %r4
-
-GCC loads the return address, or a function's, before it puts the frame away. What has put its frame
-away has left.
+GCC loads the return address, or a function's, before it releases the frame. A jump after the frame
+is released leaves the function.
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ FLOATING = {(0x68, None), (0xED, 0x65), (0xB3, 0xC1), (0x28, None)}
 
 
 def opcode(raw: bytes) -> tuple[int, int | None]:
-    """Return (first byte, what else tells instructions of a format apart or None) of an
-    instruction.
-    """
+    """Return what tells an instruction from others: (first byte, rest of the opcode or None)."""
     first = raw[0]
     if len(raw) == 6:
         return first, raw[1] & 15 if first == 0xC0 else raw[5]
@@ -40,12 +36,14 @@ def destination(raw: bytes) -> int:
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """Return the load of the register that BCR 15 jumps to, if the frame is put away after it;
-    None: it is not.
+    """Return the load of the register that BCR 15 jumps to, if the frame is released after it.
 
     Args:
         jump: the computed jump.
-        before: instructions that always precede it.
+        before: instructions that always precede it, the nearest last.
+
+    Returns:
+        None: the jump is another.
     """
     raw = jump.raw
     if raw[0] != 0x07 or raw[1] >> 4 != 15:

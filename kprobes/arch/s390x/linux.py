@@ -9,7 +9,9 @@ SIGILL = 4
 
 
 def _pair(regs: Regs) -> int:
-    """__tls_get_offset() gets an offset from the GOT, which r12 holds."""
+    """Return the address of the two words for __tls_get_offset(): r2 is an offset in the GOT, at
+    r12.
+    """
     return regs["r2"] + regs["r12"]
 
 

@@ -6,7 +6,9 @@ from .._stub import RegisterPart, StubFacts
 
 
 def _upper(data: bytes) -> bytes:
-    """QEMU reads the upper half of sixteen bytes for the eight that it shows."""
+    """Return the sixteen bytes of which QEMU's stub reads the upper half, for the eight that it
+    shows.
+    """
     return bytes(8) + data
 
 

@@ -37,24 +37,28 @@ REGISTERS = Registers(
 
 
 def near(bits: int) -> Callable[..., Insn]:
-    """Return the `extra` of a direct branch, whose displacement of `bits` bits counts instructions
-    from behind the delay slot.
+    """Make the `extra` of a direct branch, which sets the target.
+
+    Args:
+        bits: width of the displacement, which counts instructions from behind the delay slot.
     """
 
     def extra(insn: Insn, i: int) -> Insn:
+        """Return the branch with its target."""
         return evolve(insn, target=insn.addr + 4 + 2 * signed(i, bits) & MASK)
 
     return extra
 
 
 def literal(size: int) -> Callable[..., Insn]:
-    """Return the `extra` of an instruction with a pc-relative operand: it sets the operand.
+    """Make the `extra` of an instruction with a pc-relative operand: it sets the operand.
 
     Args:
         size: bytes that are read there; 0: the address alone counts, in units of 4 bytes.
     """
 
     def extra(insn: Insn, i: int, **_: int) -> Insn:
+        """Return the instruction with its operand."""
         scale = size or 4
         return evolve(insn, operand=(insn.addr + 4 & -scale) + scale * i & MASK, data=size)
 
@@ -65,30 +69,34 @@ def literal(size: int) -> Callable[..., Insn]:
 
 
 def bra(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate BRA: return the target."""
     assert insn.target is not None
     return insn.target
 
 
 def bsr(regs: Regs, insn: Insn, **_: int) -> int:
+    """Simulate BSR: set PR to the address behind the delay slot; return the target."""
     regs["pr"] = insn.next & MASK
     return bra(regs, insn)
 
 
 def conditional(t: int, regs: Regs, insn: Insn, **_: int) -> int:
-    """Simulate BT and BF, which branch where T, bit 0 of SR, is `t`."""
+    """Simulate BT and BF: return the target where T, bit 0 of SR, is `t`, else the next address."""
     return bra(regs, insn) if regs["sr"] & 1 == t else insn.next & MASK
 
 
 def jmp(regs: Regs, insn: Insn, n: int) -> int:
+    """Simulate JMP: return the value of register `n`."""
     return regs[R[n]]
 
 
 def braf(regs: Regs, insn: Insn, n: int) -> int:
+    """Simulate BRAF: return the address behind the delay slot plus register `n`."""
     return insn.next + regs[R[n]] & MASK
 
 
 def calls(jump: Callable[..., int]) -> Callable[..., int]:
-    """Make the simulation of a call from that of a jump: PR becomes the address behind the delay
+    """Make the simulation of a call from that of a jump: it sets PR to the address behind the delay
     slot.
     """
 
@@ -102,18 +110,21 @@ def calls(jump: Callable[..., int]) -> Callable[..., int]:
 
 
 def rts(regs: Regs, insn: Insn) -> int:
+    """Simulate RTS: return the value of PR."""
     return regs["pr"]
 
 
 def load(regs: Regs, insn: Insn, n: int, **_: int) -> int:
-    """Simulate MOV.W and MOV.L of a literal into register `n`; halfwords are sign-extended."""
+    """Simulate MOV.W and MOV.L of a literal: load it into register `n`; halfwords are
+    sign-extended.
+    """
     assert insn.operand is not None
     regs[R[n]] = signed(regs.word(insn.operand, insn.data), 8 * insn.data) & MASK
     return insn.next & MASK
 
 
 def mova(regs: Regs, insn: Insn, **_: int) -> int:
-    """Simulate MOVA: put the operand's address into r0."""
+    """Simulate MOVA: put the operand's address into r0; return the next address."""
     assert insn.operand is not None
     regs["r0"] = insn.operand
     return insn.next & MASK
@@ -127,7 +138,14 @@ Delayed = partial(Row, body="slot", delay_slot=True)
 
 
 def rows(high: str, name: str, reject: str, low: str) -> tuple[Row, ...]:
-    """Return the rows of an instruction with several registers."""
+    """Make refused rows, one for each ending of a picture.
+
+    Args:
+        high: what all pictures begin with.
+        name: the manual's mnemonic.
+        reject: why they must not be probed.
+        low: the endings, separated by blanks.
+    """
     return tuple(Row(f"{high} {bits}", name, reject=reject) for bits in low.split())
 
 
@@ -183,6 +201,7 @@ def of_flags(name: str, flags: int, _: str) -> Arch:
     Args:
         name: of the architecture.
         flags: e_flags.
+        _: not used.
 
     Raises:
         Unsupported: SH-5's code, or position-independent code with function descriptors.
@@ -200,9 +219,10 @@ def of_flags(name: str, flags: int, _: str) -> Arch:
 
 
 def sh4(name: str, order: Order) -> Arch:
-    """Make the architecture of one byte order: the instructions are the same halfwords."""
+    """Make the architecture of one byte order; its instructions are the same halfwords."""
 
     def half(value: int) -> bytes:
+        """Return a halfword's bytes in the byte order."""
         return value.to_bytes(2, order.value)
 
     trap = half(0xFFFD)  # undefined, and for ever so; user code's trapa is a system call

@@ -9,7 +9,7 @@ TRAPA = 0xC316
 
 
 def _row(order: Order) -> Linux:
-    """Return the row of a byte order."""
+    """Make the row of a byte order."""
     return Linux(
         memory=MemoryCalls(
             code=TRAPA.to_bytes(2, order.value),

@@ -1,6 +1,6 @@
-"""`Walking.table` of SuperH: what compiled functions read of their own text through R0, which MOVA
-has set.
+"""Finds what SuperH functions read of their own text through R0, which MOVA has set.
 
+For `Walking.table`: values, and jump tables.
     mova value,r0; fmov.s @r0+,fr5; fmov.s @r0+,fr4
     mova table,r0; mov.b @(r0,r1),r1; extu.b r1,r1; braf r1    the distances of a switch
 """
@@ -23,12 +23,18 @@ SETS_R0 = (0x84, 0x85, 0xC4, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB)
 
 
 def code_of(order: Order, insn: Insn) -> int:
+    """Return an instruction's encoding."""
     return int.from_bytes(insn.raw, order.value)
 
 
 def loaded(code: int) -> tuple[int, bool]:
-    """Return (bytes, True where R0 is moved on) of a load from @R0 or @R0+, by its encoding; 0
-    bytes: it is no such load.
+    """Return what a load from @R0 or @R0+ reads: (bytes, True where R0 is incremented).
+
+    Args:
+        code: the instruction's encoding.
+
+    Returns:
+        (0, False): it is no such load.
     """
     if code & 0xF0FE == 0xF008:  # FMOV.S @Rm,FRn and @Rm+,FRn
         return 4, bool(code & 1)
@@ -55,13 +61,16 @@ def table(order: Order, insn: Insn, before: Sequence[Insn]) -> Table | None:
 
 
 def _value(order: Order, size: int, before: Sequence[Insn]) -> Table | None:
-    """Return the value that a load through R0 reads: at MOVA's address, and so many bytes on as
-    loads have moved R0; None where R0 has no such address.
+    """Return the value that a load through R0 reads, at MOVA's address and what loads have added
+    since.
 
     Args:
         order: byte order of code.
         size: bytes that the load reads.
-        before: instructions that always precede it.
+        before: instructions that always precede it, the nearest last.
+
+    Returns:
+        None: R0 has no such address.
     """
     passed, wide = 0, 1
     for insn in reversed(before):
@@ -78,7 +87,7 @@ def _value(order: Order, size: int, before: Sequence[Insn]) -> Table | None:
 
 
 def _sets_r0(code: int) -> bool:
-    """Return True where an instruction, of this encoding, sets R0."""
+    """Whether the instruction of an encoding sets R0."""
     return (
         code >> 8 in SETS_R0
         or code == MOVT_R0
@@ -87,15 +96,18 @@ def _sets_r0(code: int) -> bool:
 
 
 def _distances(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
-    """Return the table of distances of BRAF: the load of its register, and MOVA before that; None
-    where there is none.
+    """Return the jump table of a BRAF: it needs the load of the BRAF's register, and MOVA before
+    that.
 
     EXTU between them says that entries have no sign.
 
     Args:
         order: byte order of code and data.
         jump: the BRAF.
-        before: instructions that always precede it.
+        before: instructions that always precede it, the nearest last.
+
+    Returns:
+        None: there is no such load or MOVA.
     """
     register = code_of(order, jump) >> 8 & 15
     size, signed = 0, True

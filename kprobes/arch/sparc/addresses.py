@@ -1,5 +1,7 @@
-"""`Walking.follow` of SPARC: SETHI, OR or ADD, CALL of what follows its delay slot, RDPC, and loads
-and stores through what these set.
+"""What SPARC instructions do with addresses in registers, for `Walking.follow`.
+
+SETHI, OR or ADD, CALL of what follows its delay slot, RDPC, and loads and stores through what these
+set.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ INTO_FLOAT, STORES = 0x20, (0x04, 0x05, 0x06, 0x07, 0x0E)
 
 
 def use(insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register."""
+    """Return what an instruction does with a register that may hold an address."""
     word = int.from_bytes(insn.raw[:4], "big")
     op, d, op3, s = word >> 30, word >> 25 & 31, word >> 19 & 63, word >> 14 & 31
     immediate = word & 0x2000 or not word & 31  # %g0 is 0

@@ -1,6 +1,6 @@
-"""Branches and pc readers of SPARC in another place.
+"""Writes code that does SPARC's branches and pc readers at another address than their own.
 
-What stands in a branch's or a call's delay slot stands there in straight line, before the jump: a
+What is in the delay slot of a branch or call stands there in straight line, before the jump: a
 branch has read its condition by then, and a copy is on either way. A jump through a register keeps
 it in its delay slot, as RESTORE changes that register.
 
@@ -23,23 +23,26 @@ ANNUL = 1 << 29
 
 
 def word(value: int) -> bytes:
-    """Return an instruction as in memory."""
+    """Return an instruction's four bytes, big-endian."""
     return value.to_bytes(4, "big")
 
 
 def immediate(op3: int, n: int, value: int) -> bytes:
-    """Return an arithmetic instruction on register `n`."""
+    """Return an arithmetic instruction (`op3`) of register `n` and an immediate, into
+    register `n`.
+    """
     return word(2 << 30 | n << 25 | op3 << 19 | n << 14 | 1 << 13 | value)
 
 
 def shift(n: int, count: int) -> bytes:
-    """SLLX."""
+    """Return SLLX, which shifts register `n` left by `count` bits."""
     return immediate(0b100101, n, 1 << 12 | count)
 
 
 def set_register(n: int, value: int) -> bytes:
-    """Return code that puts a value into a register: SETHI and OR; beyond 4 GiB SLLX and OR for the
-    low half, as much at a time as an immediate holds.
+    """Return code that puts a value into a register.
+
+    SETHI and OR; beyond 4 GiB also SLLX and OR for the low half, in pieces that an immediate holds.
 
     Args:
         n: number of the register.
@@ -54,15 +57,18 @@ def set_register(n: int, value: int) -> bytes:
 
 
 def slot_of(insn: Insn) -> bytes:
-    """Return the code of the delay slot; nothing for a nop."""
+    """Return the code of a branch's delay slot; b"" for a nop."""
     return b"" if insn.body == NOP else insn.body
 
 
 class SparcElsewhere:
-    """`Row.displace` for addresses of `mask`'s width.
+    """Makes the `Row.displace` functions for one word size.
+
+    Args:
+        mask: the greatest address.
 
     Attributes:
-        longest: bytes of code, at most: a branch, or a jump that links beyond 4 GiB.
+        longest: bytes of the longest code: a branch, or a jump that links beyond 4 GiB.
     """
 
     def __init__(self, mask: int) -> None:
@@ -70,19 +76,21 @@ class SparcElsewhere:
         self.longest = 40 if mask >> 32 else 20
 
     def jump(self, frm: int, to: int) -> bytes:
-        """BA,A: 8 MiB either way. Nothing runs in its delay slot."""
+        """Return BA,A from `frm` to `to`, whose delay slot never runs; raise OutOfReach beyond 8
+        MiB.
+        """
         return word(0x30800000 | displacement(frm, to, 22, 4, self._mask))
 
     def unconditional(self, insn: Insn, to: int, **_: int) -> bytes:
-        """Return code that sets the link if there is one, does the delay slot, and jumps to the
-        target: CALL and BA,A.
+        """Return code of CALL and BA,A: set the link if there is one, do the delay slot, jump to
+        the target.
         """
         code = (set_register(LINK, insn.addr) if insn.links else b"") + slot_of(insn)
         assert insn.target is not None
         return code + self.jump(to + len(code), insn.target)
 
     def branch(self, opposite: int, field: int) -> Callable[..., bytes]:
-        """Return the `displace` of a branch: the opposite condition skips the jump.
+        """Make the `displace` of a conditional branch: the opposite condition skips the jump.
 
         Args:
             opposite: bits in which the opposite condition's encoding differs.
@@ -90,8 +98,9 @@ class SparcElsewhere:
         """
 
         def elsewhere(insn: Insn, to: int, a: int, **_: int) -> bytes:
-            """Return the opposite branch, the delay slot and the jump, and the delay slot again
-            unless the branch annuls it.
+            """Return code for `to`: the opposite branch, the delay slot and the jump to the target.
+
+            The delay slot follows again unless the branch annuls it (`a`).
             """
             slot = slot_of(insn)
             assert insn.target is not None
@@ -105,8 +114,10 @@ class SparcElsewhere:
 
 
 def jmpl(insn: Insn, to: int, d: int, s: int, t: int = 0, **_: int) -> bytes:
-    """Return code that puts the original address into register `d`, and JMPL that keeps nothing;
-    OutOfReach where `d` tells the target.
+    """Return code that puts the original address into register `d`, then JMPL without link.
+
+    Raises:
+        OutOfReach: the target depends on register `d`.
     """
     if d in (s, t) and d:
         raise OutOfReach(

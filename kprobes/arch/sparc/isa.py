@@ -36,7 +36,10 @@ UNALIGNED = {32: 7, 64: 0x34}  # trap type of mem_address_not_aligned
 
 
 def registers(bits: int) -> Registers:
-    """`icc`: N Z V C. `ccr` of version 9: those of 64-bit results above those of 32-bit ones."""
+    """Make the description of the registers, of `bits` bits.
+
+    `icc` has N Z V C; `ccr` of version 9 those of 64-bit results above those of 32-bit ones.
+    """
     flags = "ccr" if bits == 64 else "icc"
     return Registers(
         names=(*R, "pc", "y", flags, "fsr"),
@@ -55,7 +58,7 @@ r, set_r = zero_first(R)
 
 
 def integer(icc: int, c: int) -> bool:
-    """Return whether a condition of Bicc or BPcc holds.
+    """Whether a condition of Bicc or BPcc holds.
 
     Args:
         icc: N Z V C, four bits.
@@ -73,21 +76,26 @@ FLOATING = (0b0000, 0b1110, 0b0110, 0b1010, 0b0010, 0b1100, 0b0100, 0b1000, 0b11
 
 
 def icc(regs: Regs, c: int, **_: int) -> bool:
+    """Whether condition `c` holds for the flags of 32-bit results."""
     return integer(regs.flags & 15, c)
 
 
 def xcc(regs: Regs, c: int, **_: int) -> bool:
+    """Whether condition `c` holds for the flags of 64-bit results."""
     return integer(regs.flags >> 4, c)
 
 
 def fcc(regs: Regs, c: int, n: int = 0, **_: int) -> bool:
-    """FSR bits 11 and 10; version 9 has three more of these fields from bit 32 on."""
+    """Whether floating-point condition `c` holds for field `n` of FSR.
+
+    Field 0 is bits 11 and 10; version 9 has three more from bit 32 on.
+    """
     return bool(FLOATING[c] >> (regs["fsr"] >> (30 + 2 * n if n else 10) & 3) & 1)
 
 
 def register(regs: Regs, c: int, s: int, **_: int) -> bool:
-    """Return whether BPr branches on register `s`: zero, at most zero, below zero, and their
-    opposites.
+    """Whether BPr branches on register `s`: zero, at most zero, below zero, or their opposites
+    (`c`).
     """
     value = signed(r(regs, s), 64)
     return (value == 0, value <= 0, value < 0)[(c & 3) - 1] != (c > 3)
@@ -97,15 +105,16 @@ def register(regs: Regs, c: int, s: int, **_: int) -> bool:
 
 
 def branch(holds: Callable[..., bool]) -> Callable[..., int]:
-    """Return the simulation of a conditional branch, taken where `holds`(regs, **fields).
+    """Make the simulation of a conditional branch.
 
     With the annul bit its delay slot runs only where it is taken.
+
+    Args:
+        holds: (regs, **fields) -> whether it is taken.
     """
 
     def simulate(regs: Regs, insn: Insn, a: int, c: int, **fields: int) -> int:
-        """Return the target, or the next instruction; `a` 1: where it is not taken, the delay slot
-        is annulled.
-        """
+        """Return the target or the next address; an Annul where `a` is 1 and it is not taken."""
         taken = holds(regs, c=c, **fields)
         assert insn.target is not None
         target = insn.target if taken else insn.next
@@ -115,25 +124,31 @@ def branch(holds: Callable[..., bool]) -> Callable[..., int]:
 
 
 def always(regs: Regs, insn: Insn, **_: int) -> int:
-    """Return the target of BA,A: its delay slot is never executed, so what stands behind it is
-    none.
-    """
+    """Simulate BA,A: return the target. Its delay slot is never executed, so the row has none."""
     assert insn.target is not None
     return insn.target
 
 
 def call(regs: Regs, insn: Insn, **_: int) -> int:
-    """Simulate CALL: put its own address into o7."""
+    """Simulate CALL: put its own address into o7; return the target."""
     regs["o7"] = insn.addr
     assert insn.target is not None
     return insn.target
 
 
 def jmpl(regs: Regs, insn: Insn, d: int, s: int, t: int = 0, i: int | None = None) -> int:
-    """Simulate JMPL: keep its own address in register `d`, and return the target; `i` None: of two
-    registers.
+    """Simulate JMPL: put its own address into register `d`; return the target.
 
-    Raises GuestFault where the target is no multiple of 4; the register is written all the same.
+    Args:
+        regs: the guest's registers.
+        insn: the instruction.
+        d: number of the register that gets the address; it is written even if this raises.
+        s: number of a register.
+        t: number of a register that is added.
+        i: a displacement of 13 bits in its place; None: register `t`.
+
+    Raises:
+        GuestFault: the target is no multiple of 4.
     """
     target: int = r(regs, s) + (r(regs, t) if i is None else signed(i, 13)) & regs.arch.mask
     # the engine does so even where the target is no address of an instruction
@@ -150,14 +165,16 @@ def jmpl(regs: Regs, insn: Insn, d: int, s: int, t: int = 0, i: int | None = Non
 
 
 def rdpc(regs: Regs, insn: Insn, d: int) -> int:
+    """Simulate RDPC: put the instruction's address into register `d`; return the next address."""
     set_r(regs, d, insn.addr)
     return insn.next
 
 
 def relative(insn: Insn, bits: int, mask: int, i: int, c: int = 0, **_: int) -> Insn:
-    """Set the target of a direct branch (`extra`); condition 8 is always.
+    """Return a direct branch with its target; on condition 8 (always) it does not fall through.
 
     Args:
+        insn: the branch.
         bits: width of the displacement.
         mask: the greatest address.
         i: the displacement, in words.
@@ -171,12 +188,12 @@ def relative(insn: Insn, bits: int, mask: int, i: int, c: int = 0, **_: int) -> 
 
 
 def split(insn: Insn, mask: int, h: int, i: int, **_: int) -> Insn:
-    """BPr has its displacement in two pieces."""
+    """Return BPr with its target; its displacement is in two pieces, `h` and `i`."""
     return relative(insn, 16, mask, h << 14 | i)
 
 
 def computed(insn: Insn, d: int, s: int, **_: int) -> Insn:
-    """Extra of JMPL: a call (rd), a return (through o7 or i7), or neither."""
+    """Return JMPL with its facts: a call (`d`), a return (through o7 or i7), or neither."""
     return evolve(insn, links=d != 0, indirect=d == 0 and s not in (15, 31), falls_through=d != 0)
 
 
@@ -190,7 +207,7 @@ ICC, PREDICTED, REGISTER = (1 << 28, (1 << 22) - 1), (1 << 28, (1 << 19) - 1), (
 
 
 def rows(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
-    """Return the rows that both versions have.
+    """Return the decode rows that both versions have.
 
     Args:
         mask: the greatest address.
@@ -215,7 +232,7 @@ def rows(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
 
 
 def rows8(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
-    """Return the rows of version 8.
+    """Return the decode rows of version 8.
 
     Args:
         mask: the greatest address.
@@ -232,7 +249,7 @@ def rows8(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
 
 
 def rows9(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
-    """Return the rows of version 9: predicted branches, branches on registers, RDPC.
+    """Return the decode rows of version 9: also predicted branches, branches on registers, RDPC.
 
     Args:
         mask: the greatest address.

@@ -8,7 +8,9 @@ NOP = bytes.fromhex("01000000")
 
 
 def _row(trap: str) -> Linux:
-    """Make a row; trap: the system call instruction, in hexadecimal digits."""
+    """Make the row of one architecture; `trap`: the system call instruction, in hexadecimal
+    digits.
+    """
     return Linux(
         memory=MemoryCalls(
             code=bytes.fromhex(trap),

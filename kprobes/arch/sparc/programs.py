@@ -13,8 +13,9 @@ JMP_G5 = bytes.fromhex("81c16008")
 
 
 def _flat(code: bytes) -> bytes:
-    """Make a function return by %g5: LLVM takes %o7 for a register like others there, and leaves
-    %g5 alone.
+    """Change LLVM's code of a function so that it returns by %g5.
+
+    LLVM takes %o7 for a register like others there, and leaves %g5 alone.
     """
     words = [code[at : at + 4] for at in range(0, len(code), 4)]
     return MOV_O7_G5 + b"".join(JMP_G5 if word == RETL else word for word in words)

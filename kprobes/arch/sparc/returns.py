@@ -1,5 +1,6 @@
-"""Finds the address that functions of SPARC return to: behind the call's delay slot, and behind
-what a caller has there that expects a structure.
+"""Where functions of SPARC return to: behind the call's delay slot, or behind an UNIMP there.
+
+Callers that expect a structure have that UNIMP.
 """
 
 from __future__ import annotations
@@ -20,17 +21,23 @@ _SKIPPED: WeakKeyDictionary[object, set[int]] = WeakKeyDictionary()
 
 
 def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
-    """Return `skips` of version 8 for a call that may return a structure: two functions, skip and
-    unskip.
+    """Make `skips` of version 8: how a call that may return a structure changes the return address.
 
     UNIMP is behind the call's delay slot, and the function returns behind that.
+
+    Args:
+        regs: the guest's registers, whose machine's text is read.
+
+    Returns:
+        (skip(return address by the call) -> the real one, unskip(the real one) -> by the call).
     """
     load, mask = regs.words()[0], regs.arch.mask
     skipped = _SKIPPED.setdefault(regs.machine, set())
 
     def skip(back: int) -> int:
-        """Return where a function returns to that a call at `back` - 8 made: behind an UNIMP at
-        `back`, else `back` itself.
+        """Return where a function really returns to: behind an UNIMP at `back`, else `back` itself.
+
+        `back` is the address behind the call's delay slot.
         """
         try:
             if 0 < load(back) <= UNIMP_SIZE:
@@ -41,9 +48,7 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
         return back
 
     def unskip(target: int) -> int:
-        """Return what skip() was called with, where `target` is behind an UNIMP that it has
-        skipped; else `target`.
-        """
+        """Return the address that skip() was given, from the one that it returned."""
         if target not in skipped:
             return target
         try:
@@ -55,19 +60,23 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
 
 
 def linkage(bits: int) -> Linkage:
-    """Return the linkage of `bits` bits: o7 has the address of the call, and functions return 8
-    bytes behind it.
+    """Make the linkage: o7 has the address of the call, and functions return 8 bytes behind it.
 
     A function that returns a structure comes to the instruction behind the trampoline's, and a pc
     write takes it behind the UNIMP.
+
+    Args:
+        bits: 32 (version 8) or 64.
     """
     skips = structures if bits == 32 else None
 
     def get(regs: Regs) -> int:
+        """Return where the function returns to."""
         back: int = regs["o7"] + 8 & regs.arch.mask
         return skips(regs)[0](back) if skips else back
 
     def put(regs: Regs, target: int) -> None:
+        """Make the function return to `target`."""
         regs["o7"] = target - 8 & regs.arch.mask
 
     # RETL

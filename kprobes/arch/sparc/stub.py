@@ -1,5 +1,6 @@
-"""SPARC as stubs of GDB's protocol show it: QEMU's describe no registers, and have GDB's for this
-target.
+"""SPARC as stubs of GDB's protocol show it.
+
+QEMU's stubs describe no registers, and have GDB's for this target.
 """
 
 from __future__ import annotations

@@ -19,8 +19,14 @@ SHORT_CONSTANT = (0xBA, 0xFA)
 
 
 def find(code: bytes, _addr: int) -> OperandComparison | None:
-    """Return what an instruction compares: EQ, NE, LT, GE, and the jumps on these conditions; None
-    for others; `code` has its bytes.
+    """Return what an instruction compares: EQ, NE, LT, GE, and the jumps on these conditions.
+
+    Args:
+        code: the instruction's bytes.
+        _addr: not used.
+
+    Returns:
+        None for other instructions.
     """
     word = int.from_bytes(code[:4], "little")
     opcode = word & 0xFF

@@ -1,7 +1,7 @@
-"""TriCore's contexts: what calls save in guest memory, and returns load from there (Architecture
-Manual, volume 1, chapters 3 and 4).
+"""Simulates TriCore's contexts: registers that calls save in guest memory and returns load.
 
-Areas of 64 bytes are linked: those in use from PCXI on, the free ones from FCX on.
+Architecture Manual, volume 1, chapters 3 and 4. Areas of 64 bytes are linked: those in use from
+PCXI on, the free ones from FCX on.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ CDE, LINK, UL = 1 << 7, 0xFFFFF, 1 << 22
 
 
 def area(link: int) -> int:
-    """Return the address of a context save area: a link's segment, and the number of 64 bytes in
-    it.
-    """
+    """Return the address of the context save area that a link (PCXI, FCX) names."""
     return (link >> 16 & 15) << 28 | (link & 0xFFFF) << 6
 
 
 def outermost(psw: int) -> bool:
-    """Return True where calls are counted and none is under way: CDC is ones, a zero, and a counter
-    in the bits left.
+    """Whether PSW says that calls are counted and none is under way.
+
+    CDC is ones, a zero, and a counter in the bits left.
     """
     ones = next((n for n in range(7) if not psw >> 6 - n & 1), 7)
     return bool(psw & CDE) and ones < 7 and not psw & (1 << 6 - ones) - 1
@@ -56,13 +55,16 @@ def save_upper(regs: Regs, function: int) -> None:
 def ret(regs: Regs, insn: Insn) -> int:
     """Simulate RET: load the caller's upper context, and free its memory.
 
+    Where RET would trap nothing is changed, and its own address is returned: its body, RET itself,
+    is
+    executed then and traps.
+
     Args:
         regs: registers; they get the caller's values.
         insn: the RET.
 
     Returns:
-        `Annul` of the return address. Where RET traps: its own address, and nothing is changed; its
-        body, RET itself, is executed then and traps.
+        An `Annul` of the return address; or the RET's own address.
     """
     pcxi, target = regs["pcxi"], regs["a11"] & ~1
     if not pcxi & LINK or not pcxi & UL or outermost(regs["psw"]):
@@ -77,14 +79,14 @@ def ret(regs: Regs, insn: Insn) -> int:
 
 
 def fret(regs: Regs, insn: Insn) -> int:
-    """Simulate FRET: take A11 from the stack, and return its old value."""
+    """Simulate FRET: pop A11 from the stack; return its old value, the return address."""
     target, link = regs["a11"] & ~1, regs.word(regs["a10"])
     regs["a11"], regs["a10"] = link, regs["a10"] + 4 & MASK
     return target
 
 
 def holds(regs: Regs, place: int) -> bool:
-    """Return True where the word at `place` is the trampoline, at which the guest stands."""
+    """Whether the word at `place` in guest memory is pc, the trampoline's address."""
     try:
         return regs.word(place) == regs.pc
     except GuestFault:
@@ -92,11 +94,11 @@ def holds(regs: Regs, place: int) -> bool:
 
 
 def restore(regs: Regs, sp: int, target: int) -> None:
-    """Put a call's real return address into A11 where it still has the trampoline's: JI A11 leaves
-    that there.
+    """Put a call's real return address into A11 where that still has the trampoline's.
 
-    RET and FRET have put the caller's A11 back, which may be the trampoline's address, too: then it
-    stays.
+    JI A11 leaves the trampoline's there. RET and FRET have put the caller's A11 back, which may be
+    the
+    trampoline's address, too: then it stays.
 
     Args:
         regs: registers after the return; pc is at the trampoline.

@@ -31,7 +31,7 @@ REGISTERS = Registers(names=(*D, *A, "pc", "psw", "pcxi", "fcx", "lcx", "icr"), 
 
 
 def pushing(insn: Insn, **_: int) -> Insn:
-    """Extra of a call: its body calls what follows in the slot, then corrects A11."""
+    """Return a call with its body: that calls what follows in the slot, then corrects A11."""
     return evolve(insn, body=away.called(insn))
 
 
@@ -39,23 +39,27 @@ def pushing(insn: Insn, **_: int) -> Insn:
 
 
 def relative(bits: int, insn: Insn, i: int, j: int = 0, **_: int) -> Insn:
+    """Return a branch with its target: `j` and `i` are `bits` bits, signed halfwords from it."""
     return evolve(insn, target=insn.addr + 2 * signed(j << 16 | i, bits) & MASK)
 
 
 def forward(base: int, insn: Insn, i: int, **_: int) -> Insn:
+    """Return a branch with its target: `base` bytes and `i` halfwords, unsigned, from it."""
     return evolve(insn, target=insn.addr + base + 2 * i & MASK)
 
 
 def absolute(insn: Insn, i: int, j: int) -> Insn:
+    """Return a branch with its absolute target: the segment is in `j`'s high bits."""
     return evolve(insn, target=j >> 4 << 28 | (j & 15) << 17 | i << 1)
 
 
 def called(place: Callable[..., Insn], insn: Insn, **fields: int) -> Insn:
+    """Return a call with its target, which `place` sets, and its body."""
     return pushing(place(insn, **fields))
 
 
 def computed(insn: Insn, s: int) -> Insn:
-    """A jump to a register's contents: through A11 it returns."""
+    """Return a jump to register `s` with its facts: through A11 it returns."""
     return evolve(insn, indirect=s != 11)
 
 
@@ -63,7 +67,7 @@ def computed(insn: Insn, s: int) -> Insn:
 
 
 def taken(regs: Regs, insn: Insn, s: int | None = None) -> int:
-    """Return the target of a jump: its own, or an address register's contents."""
+    """Return the target of a jump: address register `s`, or (None) the instruction's own target."""
     if s is not None:
         return regs[A[s]] & ~1
     assert insn.target is not None
@@ -71,20 +75,25 @@ def taken(regs: Regs, insn: Insn, s: int | None = None) -> int:
 
 
 def j(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
-    """J, JA, JI; CALL, CALLA, CALLI, whose bodies do the rest."""
+    """Simulate J, JA and JI, or the jump of CALL, CALLA and CALLI, whose bodies do the rest.
+
+    Returns:
+        The target.
+    """
     return taken(regs, insn, s)
 
 
 def jl(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
-    """Simulate JL, JLA and JLI: put the next address into A11, which may be the target's register.
-    """
+    """Simulate JL, JLA and JLI: put the next address into A11; return the target, read before."""
     target = taken(regs, insn, s)
     regs["a11"] = insn.next & MASK
     return target
 
 
 def fcall(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
-    """Simulate FCALL, FCALLA and FCALLI: push A11, and put the next address there."""
+    """Simulate FCALL, FCALLA and FCALLI: push A11, put the next address there; return the
+    target.
+    """
     target, place = taken(regs, insn, s), regs["a10"] - 4 & MASK
     regs.set_word(place, regs["a11"])
     regs["a10"], regs["a11"] = place, insn.next & MASK
@@ -92,14 +101,14 @@ def fcall(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
 
 
 def operand(regs: Regs, t: int | None, c: int) -> int:
-    """Return a data register, or a constant."""
+    """Return data register `t`, or (None) the constant `c` of four bits, as 32 bits."""
     return signed(c, 4) & MASK if t is None else regs[D[t]]
 
 
 def compare(
     test: Test, regs: Regs, insn: Insn, s: int = 15, t: int | None = None, c: int = 0, **_: int
 ) -> int:
-    """Simulate JEQ, JNE, JGE, JLT, and those against zero.
+    """Simulate JEQ, JNE, JGE, JLT, and those against zero: return the target or the next address.
 
     Args:
         test: (first value, second value) -> whether it jumps; both are signed.
@@ -114,14 +123,21 @@ def compare(
 def compare_unsigned(
     test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int
 ) -> int:
-    """Simulate JGE.U and JLT.U: jump where `test`(first value, second value)."""
+    """Simulate JGE.U and JLT.U: return the target or the next address.
+
+    Args:
+        test: (first value, second value) -> whether it jumps; both are unsigned.
+    """
     return taken(regs, insn) if test(regs[D[s]], c if t is None else regs[D[t]]) else insn.next
 
 
 def compare_pointers(
     test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, **_: int
 ) -> int:
-    """Simulate JEQ.A, JNE.A, JZ.A and JNZ.A: jump where `test`(first address, second address or 0).
+    """Simulate JEQ.A, JNE.A, JZ.A and JNZ.A: return the target or the next address.
+
+    Args:
+        test: (first address, second address or 0) -> whether it jumps.
     """
     return taken(regs, insn) if test(regs[A[s]], 0 if t is None else regs[A[t]]) else insn.next
 
@@ -129,10 +145,11 @@ def compare_pointers(
 def step(
     by: int, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int
 ) -> int:
-    """Simulate JNEI and JNED: compare register `s` with the second operand, then add to it.
+    """Simulate JNEI and JNED: jump where register `s` differs from the second operand; then add to
+    it.
 
     Args:
-        by: what is added: 1 or -1.
+        by: what is added to register `s`: 1 or -1.
     """
     first, second = regs[D[s]], operand(regs, t, c)
     regs[D[s]] = first + by & MASK
@@ -140,18 +157,25 @@ def step(
 
 
 def test_bit(value: int, regs: Regs, insn: Insn, n: int, s: int = 15, m: int = 0, **_: int) -> int:
-    """JZ.T, JNZ.T."""
+    """Simulate JZ.T and JNZ.T: return the target where a bit of register `s` is `value`.
+
+    Args:
+        value: 0 or 1.
+        n: the bit's number, its low four bits.
+        m: the bit's number, bit 4.
+    """
     return taken(regs, insn) if regs[D[s]] >> (m << 4 | n) & 1 == value else insn.next
 
 
 def loop(regs: Regs, insn: Insn, t: int, **_: int) -> int:
-    """Simulate LOOP: count address register `t` down, and jump unless it was 0."""
+    """Simulate LOOP: count address register `t` down; return the target unless it was 0."""
     count = regs[A[t]]
     regs[A[t]] = count - 1 & MASK
     return taken(regs, insn) if count else insn.next
 
 
 def mfcr(regs: Regs, insn: Insn, d: int) -> int:
+    """Simulate MFCR of PC: put the instruction's address into register `d`."""
     regs[D[d]] = insn.addr
     return insn.next
 
@@ -196,8 +220,7 @@ I24, I15 = "iiiiiiiiiiiiiiii jjjjjjjj", "iiiiiiiiiiiiiii"
 def two_rows(
     names: str, registers: str, constant: str, *simulations: Callable[..., int]
 ) -> tuple[Row, ...]:
-    """Return the rows of two comparisons that bit 31 tells apart, of two registers and of one with
-    a constant.
+    """Make the rows of two comparisons that bit 31 tells apart, with registers and with a constant.
 
     Args:
         names: the two names, bit 31 clear and set, separated by a space.
@@ -250,7 +273,7 @@ TABLES = {2: DecodeTable(SHORT), 4: DecodeTable(FULL)}
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """Decode the instruction at `addr`: `Arch.decode`."""
+    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`)."""
     size = 4 if code and code[0] & 1 else 2
     raw = bytes(code[:size])
     if len(raw) < size:

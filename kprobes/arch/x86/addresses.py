@@ -1,5 +1,7 @@
-"""`Walking.follow` of i386: CALL of the next instruction, POP, LEA and ADD, and loads and stores
-through what these set. (An address relative to RIP is in the instruction's `operand`.)
+"""What i386 instructions do with addresses in registers, for `Walking.follow`.
+
+CALL of the next instruction, POP, LEA and ADD, and loads and stores through what these set. (An
+address relative to RIP is in the instruction's `operand`.)
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ VECTORS = frozenset((0x10, 0x11, 0x28, 0x29, 0x6F, 0x7F))
 
 
 def use(insn: Insn) -> Use:
-    """Return the effect of an instruction on a base register."""
+    """Return what an instruction does with a register that may hold an address."""
     first = insn.raw[0]
     if insn.links:
         return Use(HALF, insn.next, into=(PUSHED,))
@@ -33,7 +35,7 @@ def use(insn: Insn) -> Use:
 
 
 def _modrm(shape: EncodingShape, raw: bytes) -> Use:
-    """Return the effect of an instruction with a ModRM byte on a base register.
+    """Return what an instruction with a ModRM byte does with a register that may hold an address.
 
     Args:
         shape: where its parts are.
@@ -61,5 +63,5 @@ def _modrm(shape: EncodingShape, raw: bytes) -> Use:
 
 
 def begins(insn: Insn) -> bool:
-    """Return True for a call of the next instruction."""
+    """Whether an instruction makes an address of its own: a call of the next instruction."""
     return insn.links and insn.target == insn.next

@@ -10,12 +10,15 @@ PARTS = re.compile(r"[re]?([abcd])([xlh])|[re]?([sd]i|[sb]p)l?|(r\d+)[dwb]")
 
 
 def _register(name: str, bits: int) -> tuple[str, int]:
-    """Return (name of the register that holds a part, bits from its lowest to the part): eax, ax,
-    al and ah are in rax; r8d in r8.
+    """Return the full register that has a part, and where: eax, ax, al and ah are in rax; r8d in
+    r8.
 
     Args:
         name: as assembly has it.
         bits: of a word, 32 or 64.
+
+    Returns:
+        (its name, bits of it below the part).
     """
     wide = "r" if bits == 64 else "e"
     found = PARTS.fullmatch(name)

@@ -14,8 +14,8 @@ _X86 = numbered("eax ecx edx ebx esp ebp esi edi")
 
 
 def _lock(head: bytes, size: int) -> Callable[[int], tuple[bytes, bytes]]:
-    """Return a maker of lock code: (address of a word) -> code that takes the lock, code that gives
-    it back.
+    """Make `Saving.lock`: (address of a word) -> (code that takes the lock, code that gives it
+    back).
 
     MOV rAX, at; LOCK BTS DWORD [rAX], 0; JNC +4; PAUSE; JMP -11, and MOV rAX, at; MOV DWORD [rAX],
     0
@@ -34,8 +34,7 @@ def _lock(head: bytes, size: int) -> Callable[[int], tuple[bytes, bytes]]:
 
 
 def _x64_patient(at: int) -> bytes:
-    """Return code that takes the lock at address `at`, and lets other threads run while it is
-    taken.
+    """Return code that takes the lock in the word at `at`, and calls sched_yield() while it waits.
 
     MOV RAX, at; LOCK BTS DWORD [RAX], 0; JNC +19; MOV EAX, 24; SYSCALL; MOV RAX, at; JMP -26
     """
@@ -44,8 +43,7 @@ def _x64_patient(at: int) -> bytes:
 
 
 def _x86_patient(at: int) -> bytes:
-    """Return code that takes the lock in the word at `at`, and leaves the processor to others while
-    it waits.
+    """Return code that takes the lock in the word at `at`, and calls sched_yield() while it waits.
 
     MOV EAX, at; LOCK BTS DWORD [EAX], 0; JNC +14; MOV EAX, 158; INT 80H; MOV EAX, at; JMP -21
     """
@@ -54,27 +52,30 @@ def _x86_patient(at: int) -> bytes:
 
 
 def _x64_access(opcode: int, register: int, offset: int) -> bytes:
+    """Return MOV of a register to or from [RSP+offset]; `opcode` tells which direction."""
     head = bytes([0x48 | (register >> 3) << 2, opcode, 0x84 | (register & 7) << 3, 0x24])
     return head + offset.to_bytes(4, "little")
 
 
 def _x86_access(opcode: int, register: int, offset: int) -> bytes:
+    """Return MOV of a register to or from [ESP+offset]; `opcode` tells which direction."""
     return bytes([opcode, 0x84 | register << 3, 0x24]) + offset.to_bytes(4, "little")
 
 
 def _x64_begin(environment: int) -> bytes:
-    """MOV RDI, environment; MOV RSI, RSP"""
+    """Return code that sets a program's arguments: MOV RDI, environment; MOV RSI, RSP."""
     return b"\x48\xbf" + environment.to_bytes(8, "little") + bytes.fromhex("4889e6")
 
 
 def _x64_call(environment: int, entry: int) -> bytes:
-    """MOV RAX, entry; CALL RAX"""
+    """Return code that calls a program at `entry`: its arguments, MOV RAX, entry; CALL RAX."""
     return _x64_begin(environment) + b"\x48\xb8" + entry.to_bytes(8, "little") + b"\xff\xd0"
 
 
 def _x86_call(environment: int, entry: int) -> bytes:
-    """Return the code of a call: MOV EAX, ESP; PUSH EAX; PUSH environment; MOV EAX, entry; CALL
-    EAX; LEA ESP, [ESP+8].
+    """Return code that calls a program, with the environment and the stack pointer as arguments.
+
+    MOV EAX, ESP; PUSH EAX; PUSH environment; MOV EAX, entry; CALL EAX; LEA ESP, [ESP+8].
 
     Args:
         environment: the first argument, an address.

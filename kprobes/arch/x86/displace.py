@@ -1,8 +1,9 @@
-"""Near branches of x86 in another place: code that goes where the branch goes, and pushes the
-return address that it pushes at its original address.
+"""Writes code that does x86's near branches at another address than their own.
 
-A push comes before anything else changes, so whatever faults leaves the guest as it was. A CALL
-through memory is not here: it loads before it pushes, and has no register to keep the target in.
+The code goes where the branch goes, and pushes the return address that it pushes at its original
+address. A push comes before anything else changes, so whatever faults leaves the guest as it was. A
+CALL through memory is not here: it loads before it pushes, and has no register to keep the target
+in.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ from .shape import EncodingShape
 
 
 def to_label(frm: int, target: int, bits: int) -> bytes:
-    """JMP rel32: 2 GiB either way; in 32-bit mode that is everywhere."""
+    """Return JMP rel32 from `frm` to `target`; raise OutOfReach beyond 2 GiB (never in 32-bit
+    mode).
+    """
     return b"\xe9" + displacement(frm + 5, target, 32, 1, (1 << bits) - 1).to_bytes(4, "little")
 
 
 def reaching(raw: bytes, shape: EncodingShape, operand: int, to: int) -> bytes:
-    """Return an instruction for address `to` with its rip-relative operand where it was; raise
-    OutOfReach beyond 2 GiB.
+    """Return an instruction for address `to` with its rip-relative operand where it was.
 
     Args:
         raw: its bytes.
         shape: where its parts are.
         operand: address of the operand.
         to: its new address.
+
+    Raises:
+        OutOfReach: the operand is more than 2 GiB away.
     """
     after = to + shape.size
     if shape.address == 4:  # eip-relative wraps at 4 GiB, so it reaches from everywhere
@@ -37,8 +42,9 @@ def reaching(raw: bytes, shape: EncodingShape, operand: int, to: int) -> bytes:
 
 
 def push(value: int, bits: int) -> bytes:
-    """Return code that pushes an address: PUSH imm32, which sign-extends; beyond that two MOV and
-    an LEA, which touch no flags either.
+    """Return code that pushes an address, and touches no flags.
+
+    PUSH imm32, which sign-extends; beyond that two MOV and an LEA.
 
     Args:
         value: the address.
@@ -54,7 +60,7 @@ def push(value: int, bits: int) -> bytes:
 def displaced(
     name: str, shape: EncodingShape, raw: bytes, bits: int, after: int, target: int | None
 ) -> Callable[[int], bytes] | None:
-    """Return `Insn.displace` of a near branch; None where it has to be simulated.
+    """Make the `Insn.displace` of a near branch; None where it has to be simulated.
 
     Args:
         name: of its row.

@@ -1,5 +1,7 @@
-"""How x86 takes maskable interrupts: Intel 64 and IA-32 Architectures Software Developer's Manual,
-Volume 3, 6.12 and 6.14. An interrupt's number is its vector, as an interrupt controller would say.
+"""How x86 takes maskable interrupts, in 32-bit protected and in 64-bit mode.
+
+Intel 64 and IA-32 Architectures Software Developer's Manual, Volume 3, 6.12 and 6.14. An
+interrupt's number is its vector, as an interrupt controller would say.
 """
 
 from __future__ import annotations
@@ -14,17 +16,19 @@ INTERRUPT_GATE, TRAP_GATE = 0xE, 0xF
 
 
 def masked(cpu: ExceptionCpu, line: int) -> bool:
-    """Return True where the flags mask interrupts: IF is clear."""
+    """Whether the flags mask interrupts: IF is clear."""
     return not cpu.system("flags") & IF
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt: push flags, code segment and pc, and return the address that the gate in
-    the IDT says.
+    """Take an interrupt as the CPU does: push flags, code segment and pc, and change the flags.
 
     Args:
-        cpu: the CPU between two instructions.
+        cpu: the CPU between two instructions; its stack and registers are changed.
         line: the vector.
+
+    Returns:
+        The handler's address, from the gate in the IDT.
 
     Raises:
         GuestFault: the IDT has no such gate.
@@ -65,8 +69,9 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
 
 
 def _push(cpu: ExceptionCpu, selector: int, wide: bool) -> None:
-    """Push the frame, and load the code segment; in 64-bit mode with the stack pointer, at a
-    multiple of 16.
+    """Push an interrupt's frame, and load the code segment.
+
+    In 64-bit mode the frame has the stack pointer as well, and lies at a multiple of 16.
 
     Args:
         cpu: its stack and registers change.

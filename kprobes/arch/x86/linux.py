@@ -9,7 +9,7 @@ SIGTRAP = 5
 
 
 def _pair(regs: Regs) -> int:
-    """i386 passes the address of the two words in EAX."""
+    """Return the address of the two words for ___tls_get_addr(): i386 passes it in EAX."""
     return regs["eax"]
 
 

@@ -1,4 +1,4 @@
-"""The common part of x86_64 and i386: the near branches, what must not be probed, decoding.
+"""x86_64 and i386: decoding, simulations of near branches, and what must not be probed.
 
 An x87 instruction in a slot leaves the slot's address in FIP, where FNSTENV and FXSAVE show it, as
 on Linux.
@@ -34,6 +34,14 @@ class Near:
 
     The functions that take it change registers and memory as the branch does, and return the target
     to go to next.
+
+    Attributes:
+        shape: where the instruction's parts are.
+        after: address of the next instruction.
+        immediate: signed; 0: it has none.
+        width: bytes of a return address.
+        counter: name of the register that LOOP and JCXZ read.
+        where: (regs) -> where it goes when it is taken.
     """
 
     shape: EncodingShape
@@ -45,7 +53,7 @@ class Near:
 
 
 def call(near: Near, regs: Regs) -> int:
-    """Simulate CALL: push the return address."""
+    """Simulate CALL: push the return address; return the target."""
     # before the push: CALL [ESP+n] and CALL ESP use the old stack pointer
     target = near.where(regs)
     sp = regs.sp - near.width
@@ -55,7 +63,7 @@ def call(near: Near, regs: Regs) -> int:
 
 
 def ret(near: Near, regs: Regs) -> int:
-    """Simulate RET: pop the target, and as many bytes more as the immediate says."""
+    """Simulate RET: pop and return the target; release as many bytes more as the immediate says."""
     sp = regs.sp
     target = regs.word(sp, near.width)
     # unsigned, though QEMU takes 8000 and more as negative
@@ -64,17 +72,20 @@ def ret(near: Near, regs: Regs) -> int:
 
 
 def jmp(near: Near, regs: Regs) -> int:
+    """Simulate JMP: return the target."""
     return near.where(regs)
 
 
 def jcc(near: Near, regs: Regs) -> int:
+    """Simulate Jcc: return the target where its condition holds, else the next address."""
     holds = CONDITIONS[near.shape.opcode >> 1 & 7](regs.flags)
     return near.where(regs) if bool(holds) != bool(near.shape.opcode & 1) else near.after
 
 
 def loop(near: Near, regs: Regs) -> int:
-    """Simulate LOOP, LOOPE and LOOPNE: count down, and branch until the count is 0 or ZF says
-    otherwise.
+    """Simulate LOOP, LOOPE and LOOPNE: count (R/E)CX down; return the target unless it is 0.
+
+    LOOPE and LOOPNE also need ZF set or clear.
     """
     mask = (1 << 8 * near.shape.address) - 1
     old = regs[near.counter]
@@ -87,7 +98,9 @@ def loop(near: Near, regs: Regs) -> int:
 
 
 def jcxz(near: Near, regs: Regs) -> int:
-    """Simulate JCXZ, JECXZ and JRCXZ: branch where the counter is 0."""
+    """Simulate JCXZ, JECXZ and JRCXZ: return the target where (R/E)CX is 0, else the next
+    address.
+    """
     return (
         near.after if regs[near.counter] & (1 << 8 * near.shape.address) - 1 else near.where(regs)
     )
@@ -100,7 +113,7 @@ CONDITIONS: tuple[Callable[[int], int], ...] = (
 
 
 def _terms(shape: EncodingShape, raw: bytes) -> list[tuple[int, int]]:
-    """Return (number of a register, scale) of each register in a memory operand's address.
+    """Return the registers in a memory operand's address, each as (number, factor).
 
     Args:
         shape: where the instruction's parts are.
@@ -125,8 +138,16 @@ def _terms(shape: EncodingShape, raw: bytes) -> list[tuple[int, int]]:
 
 @frozen
 class OpcodeRow:
-    """Opcodes (in DEFINED's notation), and what is to be done with them; neither simulated nor
-    refused: not boosted.
+    """Opcodes that are not straight line, and what is done with them.
+
+    Attributes:
+        at: the opcodes, in DEFINED's notation.
+        name: the manual's mnemonic.
+        simulate: (branch, regs) -> next target; None, with reject "": it runs out of line, and is
+            not boosted.
+        reject: why it must not be probed; "": it may.
+        direct: the immediate is the displacement of a branch.
+        indirect: a computed jump.
     """
 
     at: str
@@ -172,8 +193,9 @@ ROWS = (
 
 
 def _cells(table: str, wide: bool) -> Iterator[tuple[int, int]]:
-    """Yield (map, mandatory prefix and opcode as one number; bit set of ModRM bytes) of every
-    opcode in a table.
+    """Parse a table of opcodes; yield (key, bit set of its ModRM bytes) of every opcode.
+
+    The key has the map, the mandatory prefix and the opcode in one number.
 
     Args:
         table: in DEFINED's notation.
@@ -218,7 +240,13 @@ def _modrms(
 
 @frozen(eq=False)
 class Mode:
-    """64-bit mode, or 32-bit protected mode with flat segments."""
+    """Decodes code of one mode: 64-bit mode, or 32-bit protected mode with flat segments.
+
+    Attributes:
+        bits: of a word.
+        names: general registers, by number.
+        bases: segment override (FS, GS) -> register that has the segment's address.
+    """
 
     bits: int
     names: tuple[str, ...]  #: general registers, by number
@@ -226,8 +254,8 @@ class Mode:
     bases: Mapping[int, str]
     @cached_property
     def defined(self) -> dict[int, int]:
-        """Map, mandatory prefix and opcode as one number -> bit set of the ModRM bytes that are
-        defined there.
+        """Key of an opcode (map, mandatory prefix, opcode) -> bit set of the ModRM bytes that are
+        defined.
         """
         defined: dict[int, int] = {}
         for key, modrms in _cells(DEFINED, self.bits == 64):
@@ -236,8 +264,8 @@ class Mode:
 
     @cached_property
     def rows(self) -> dict[int, list[tuple[int, OpcodeRow]]]:
-        """Rows by the same number as in `defined`: number -> (bit set of ModRM bytes, the row of
-        the instructions that have them).
+        """Key of an opcode -> [(bit set of ModRM bytes, the row of the instructions that have
+        them)].
         """
         rows: dict[int, list[tuple[int, OpcodeRow]]] = {}
         for row in ROWS:
@@ -246,7 +274,7 @@ class Mode:
         return rows
 
     def decode(self, code: bytes, addr: int) -> Insn:
-        """Decode the instruction at `addr`: `Arch.decode`."""
+        """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`)."""
         window = bytes(code[:15])
         try:
             shape = measure(window, self.bits == 64)
@@ -286,8 +314,9 @@ class Mode:
         )
 
     def _special(self, row: OpcodeRow, shape: EncodingShape, raw: bytes, addr: int) -> Insn:
-        """Return an instruction that has a row: simulated, refused, or run out of line and not
-        boosted.
+        """Return the Insn of an instruction that has a row.
+
+        It is simulated, refused, or run out of line and not boosted.
 
         Args:
             row: says which.
@@ -333,7 +362,7 @@ class Mode:
         )
 
     def _operand(self, shape: EncodingShape, raw: bytes, after: int, width: int) -> Simulate:
-        """Return what computes the target in a near branch's register or memory operand.
+        """Make a function that computes a near branch's target from its register or memory operand.
 
         Args:
             shape: of the instruction.
@@ -352,6 +381,7 @@ class Mode:
         wrap, base = (1 << 8 * shape.address) - 1, self.bases.get(shape.seen & (FS | GS))
 
         def load(regs: Regs) -> int:
+            """Read the operand from memory."""
             at = sum([regs[name] * scale for name, scale in terms], disp) & wrap
             return regs.word(at + (regs[base] if base else 0), width)
 
@@ -359,12 +389,14 @@ class Mode:
 
 
 def _number(data: bytes) -> int:
+    """Return little-endian bytes as a signed number; 0 for none."""
     return int.from_bytes(data, "little", signed=True)
 
 
 def _widest(shape: EncodingShape) -> int:
-    """Return the most bytes that an instruction's memory operand may have: of FXSAVE, vectors, x87,
-    general registers.
+    """Return the most bytes that an instruction's memory operand may have.
+
+    FXSAVE, vectors, x87 and general registers are told apart.
     """
     if shape.map == TWO_BYTE_MAP:
         return 512 if shape.opcode == 0xAE else 16
@@ -381,12 +413,12 @@ TRAPS = Traps(probe={1: b"\xcc"}, end={0: b"\xcc"})  # INT3
 
 
 def jump(bits: int) -> Jump:
-    """JMP rel32: 2 GiB either way; in 32-bit mode that is everywhere."""
+    """Make the Jump of a mode: JMP rel32, 2 GiB either way; in 32-bit mode that is everywhere."""
     return Jump(size=5, encode=lambda frm, to: to_label(frm, to, bits))
 
 
 def linkage(pushed: int) -> Linkage:
-    """Return the linkage of calls that push `pushed` bytes.
+    """Make the linkage of calls that push a return address of `pushed` bytes.
 
     The trampoline's LEA moves the stack pointer down without touching flags, before it returns as
     well.
@@ -397,14 +429,13 @@ def linkage(pushed: int) -> Linkage:
 
 
 def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry]:
-    """`Pointers.code_address` where a function may start with ENDBR: behind it is function entry
-    too.
+    """Make `Pointers.code_address` where a function may start with ENDBR, the bytes of `marker`.
+
+    Behind it is a second entry.
     """
 
     def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-        """Return the entry of a function at `addr`: one that starts with the marker may be entered
-        behind it, too.
-        """
+        """Return the entry of a function at `addr`; two entries where it starts with the marker."""
         try:
             first = read(addr, len(marker))
         except GuestFault:  # a one-byte function may end a mapping

@@ -1,4 +1,4 @@
-"""The shape of an x86 instruction: where its parts are, and how long it is.
+"""Measures an x86 instruction: where its parts are, and how long it is.
 
 Legacy prefixes, REX, an opcode in one of the opcode maps, ModRM, SIB, displacement, immediate
 (Intel SDM volume 2, chapter 2 and appendix A; AMD APM volume 3, chapter 1 and appendix A). The
@@ -114,7 +114,7 @@ class EncodingShape:
 
 
 def _prefix_effects(wide: bool) -> dict[int, tuple[int, int]]:
-    """Return prefix -> (mask of the prefixes before it that still count, bits that it adds).
+    """Make the table prefix -> (mask of earlier prefixes that still count, bits that it adds).
 
     A REX counts only as the last one (SDM 2.2.1).
 
@@ -140,13 +140,15 @@ PREFIXES = {wide: _prefix_effects(wide) for wide in (False, True)}
 
 
 def _extended(code: bytes, at: int, wide: bool) -> tuple[int, int, int] | None:
-    """Return (map, mandatory prefix, position of the opcode) of VEX, EVEX or XOP; None where the
-    byte is an opcode.
+    """Return (map, mandatory prefix, offset of the opcode) of a VEX, EVEX or XOP instruction.
 
     Args:
         code: the instruction's bytes and what follows.
-        at: position of the byte.
+        at: offset of the byte that may begin such a prefix.
         wide: True in 64-bit mode.
+
+    Returns:
+        None: that byte is an opcode.
     """
     escape, second = code[at], code[at + 1]
     if escape == 0x8F:
@@ -166,11 +168,11 @@ def _extended(code: bytes, at: int, wide: bool) -> tuple[int, int, int] | None:
 
 
 def _opcode(code: bytes, at: int, seen: int, wide: bool) -> tuple[int, int, int]:
-    """Return (map, mandatory prefix, position of the last opcode byte) of an instruction.
+    """Return (map, mandatory prefix, offset of the last opcode byte) of an instruction.
 
     Args:
         code: its bytes and what follows.
-        at: position behind the legacy prefixes and REX.
+        at: offset behind the legacy prefixes and REX.
         seen: these prefixes, as bits.
         wide: True in 64-bit mode.
     """
@@ -196,12 +198,12 @@ def _opcode(code: bytes, at: int, seen: int, wide: bool) -> tuple[int, int, int]
 
 
 def _displacement(code: bytes, at: int, address: int) -> tuple[int, int]:
-    """Return (position, size) of the displacement that goes with a ModRM byte (SDM tables 2-1, 2-2
-    and 2-3).
+    """Return (offset, size) of the displacement that goes with a ModRM byte (SDM tables 2-1 to
+    2-3).
 
     Args:
         code: the instruction's bytes.
-        at: position of the ModRM byte.
+        at: offset of the ModRM byte.
         address: bytes of an address: 2, 4 or 8.
     """
     mod, rm = code[at] >> 6, code[at] & 7
@@ -270,8 +272,16 @@ def measure(code: bytes, wide: bool) -> EncodingShape:
 
 
 def deciding(code: bytes, wide: bool) -> int:
-    """Return by how many of its first bytes an instruction has its size and its kind, whatever its
-    displacement and its immediate are (`Walking.decide`); `wide`: 64-bit mode.
+    """Return how many first bytes of an instruction decide its size and kind (`Walking.decide`).
+
+    Its displacement and immediate do not.
+
+    Args:
+        code: bytes of the instruction, and what follows it.
+        wide: True in 64-bit mode.
+
+    Raises:
+        IndexError: `code` ends within the instruction.
     """
     shape = measure(code, wide)
     # 3DNow! has its opcode behind the displacement

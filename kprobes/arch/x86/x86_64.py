@@ -28,7 +28,11 @@ MODE = Mode(64, LOW + HIGH, {FS: "fs_base", GS: "gs_base"})
 
 
 def relocate(insn: Insn, to: int) -> bytes:
-    """Return the body at `to`, a rip-relative operand where it was. OutOfReach beyond 2 GiB."""
+    """Return the instruction's body for address `to`, with its rip-relative operand where it was.
+
+    Raises:
+        OutOfReach: the operand is more than 2 GiB away.
+    """
     return (
         insn.body
         if insn.operand is None
