@@ -1,4 +1,7 @@
-"""Single instructions, with and without a probe, in one machine that is used thousands of times."""
+"""Bench: runs single instructions with and without a probe, and compares what they leave behind.
+
+One machine is used thousands of times.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,9 @@ CONTEXTS = 0x400  # of it, bytes for saved contexts
 
 
 class Bench:
-    """Compares one instruction's run with and without a probe: registers, memory, where it went,
-    how it failed.
+    """Compares one instruction's run with and without a probe.
+
+    Compared are registers, memory, where it went, how it failed.
 
     Attributes:
         machine: where it runs.
@@ -38,10 +42,13 @@ class Bench:
     def __init__(
         self, machine: UnicornMachine | str, file: CaseFile | None = None, *, seed: int = 0
     ) -> None:
-        """
+        """Prepare the machine: its memory, and the code around the instruction.
+
         Args:
             machine: an architecture's name, or what make_machine() has returned; close() closes it.
-            file: its condition flags, registers to leave alone, and instructions for delay slots.
+            file: its condition flags, registers to leave alone, and instructions for delay slots;
+                None:
+                nothing is known of them.
             seed: of everything random.
         """
         self.machine = self.make_machine(machine) if isinstance(machine, str) else machine
@@ -83,7 +90,7 @@ class Bench:
 
     @staticmethod
     def make_machine(arch: str) -> UnicornMachine:
-        """Return a machine as a bench needs it: zeros at BASE, for code and its surroundings.
+        """Make a machine as a bench needs it: zeros at BASE, for code and its surroundings.
 
         Args:
             arch: an architecture's name.
@@ -91,7 +98,7 @@ class Bench:
         return UnicornMachine.from_code(bytes(2 * SCENE), arch=arch, base=BASE)
 
     def close(self) -> None:
-        """Close the Kprobes and the machine, also one that was given."""
+        """Close the Kprobes and the machine, even one that was given to the bench."""
         self._watch.close()
         self._kprobes.close()
         self.machine.close()
@@ -103,7 +110,10 @@ class Bench:
 
     @property
     def usable(self) -> bool:
-        """False when the engine has died of a failed instruction fetch; make another bench then."""
+        """Whether the engine is alive; False once a failed instruction fetch has killed it.
+
+        Make another bench then.
+        """
         return not self.machine.parts.starts.dead
 
     # --- one instruction
@@ -131,8 +141,7 @@ class Bench:
 
         Each state is run without a probe, with a probe (boosted where it can be), with one that has
         a post_handler, and by the instruction's displaced code where it has any. An instruction
-        that reads its own bytes would see the breakpoint; it is not run. Raises what
-        register_kprobe raises.
+        that reads its own bytes would see the breakpoint; it is not run.
 
         Args:
             code: the instruction and, where it has one, its delay slot; what follows is cut off.
@@ -141,6 +150,12 @@ class Bench:
             where: names the run in differences, for people; "": the code in hexadecimal.
             all_flags: True: take every combination of the condition flags where the simulation
                 reads them.
+
+        Returns:
+            [] where the probe makes no difference.
+
+        Raises:
+            any error of register_kprobe(): the instruction may not be probed.
         """
         rng = random.Random(f"{self._seed} {code.hex()} {mode}")
         insn = self.decode(code, mode)
@@ -182,12 +197,16 @@ class Bench:
     def _with_probe(
         self, plain: list[tuple[int, StartState, Shot]], insn: Insn, where: str
     ) -> list[Difference]:
-        """Run each state with a probe: twice by breakpoint or jump, without and with a
-        post_handler, then as displaced code at two alignments; list the differences. Adds to the
+        """Run each state with a probe, and list the differences to the runs without; add to the
         tally.
 
+        Each is run twice by breakpoint or jump, without and with a post_handler, then as displaced
+        code at
+        two alignments.
+
         Args:
-            plain: of each state its number, the state, and how the run without a probe ended.
+            plain: (number of the state, the state, how the run without a probe ended) of each
+                state.
             insn: the instruction, which stands at `home`.
             where: names the run in differences, for people.
         """
@@ -230,8 +249,7 @@ class Bench:
     def _elsewhere(
         self, point: Probepoint, shift: int, plain: list[tuple[int, StartState, Shot]], where: str
     ) -> list[Difference]:
-        """Run each state from the displaced code, with no hit, and list the differences; nothing
-        where displaced code does not reach what it needs.
+        """Run each state from the displaced code, with no hit, and list the differences.
 
         States in which the instruction branches to itself are left out: such a branch goes back to
         the original instruction.
@@ -239,8 +257,12 @@ class Bench:
         Args:
             point: the probepoint whose instruction is displaced.
             shift: bytes in front of the displaced code in its buffer.
-            plain: of each state its number, the state, and how the run without a probe ended.
+            plain: (number of the state, the state, how the run without a probe ended) of each
+                state.
             where: names the run in differences, for people.
+
+        Returns:
+            [] also where displaced code does not reach what it needs.
         """
         out: list[Difference] = []
         with displaced(point, self._kprobes.optimizer, shift) as place:
@@ -260,7 +282,9 @@ class Bench:
 
     def _furnish(self) -> None:
         """Set up what the CPU needs in memory, in `data`: tables, or areas for contexts that it
-        saves, with one saved there to return to.
+        saves.
+
+        One context is saved, so that the instruction can return to it.
         """
         regs, guest, abi = self.machine.regs, self.machine.guest, self._arch.abi
         if guest.contexts.furnish is not None:
@@ -269,16 +293,17 @@ class Bench:
                 abi.enter(regs, self.machine.parts.state.exit)
 
     def _unmap_rest(self) -> None:
-        """Unmap all but the scene, `data` and the exit page: nothing else can change then. The
-        stack is in `data`.
+        """Unmap all memory but the scene, `data` (which has the stack) and the exit page.
+
+        Nothing else can change then.
         """
         for start, end, _ in list(self.machine.parts.memory.engine.regions()):
             if not any(start <= a <= end for a in (BASE, self.data, self.machine.parts.state.exit)):
                 self.machine.parts.memory.unmap_pages(start, end + 1 - start)
 
     def _map_own_pages(self) -> None:
-        """Have the library map its pages, by a probe that is taken away again, so that they make no
-        difference later.
+        """Register a probe and remove it, so that the library maps its pages now and not in
+        a run.
         """
         mode = min(self._arch.traps.end)
         case = next((c for c in self.file.cases if c.outcome == "step" and c.mode == mode), None)
@@ -332,10 +357,13 @@ class Bench:
         return out
 
     def _rehearse(self, insn: Insn) -> tuple[int | None, Spy]:
-        """Simulate the instruction from the present registers; used only to choose the scene.
+        """Simulate the instruction from the present registers, to see what it would do.
+
+        Used only to choose the scene; registers and memory may be changed.
 
         Returns:
-            (where it goes, None where it is not simulated or fails; the registers and memory that
+            (target, None where it is not simulated or fails; a Spy with the registers and memory
+            that
             it has read).
         """
         spy = Spy(self.machine.regs)
@@ -347,11 +375,11 @@ class Bench:
             return None, spy
 
     def _reads_itself(self, insn: Insn, spy: Spy) -> bool:
-        """Return True where the instruction reads its own bytes or the pages of the library.
+        """Whether the instruction reads its own bytes or the pages of the library.
 
         Args:
             insn: the instruction; 64 bytes at its pc-relative operand count as read.
-            spy: the memory that its simulation read.
+            spy: has the memory that its simulation read.
         """
         ranges = [
             *spy.read_memory,
@@ -365,14 +393,16 @@ class Bench:
     # --- running it
 
     def _shoot(self, state: StartState, insn: Insn, number: int, probed: bool) -> Shot:
-        """Run the guest once from `home` until it lands, faults, or is back at `home`; return what
-        it leaves behind.
+        """Run the guest once from `home` until it stops at a landing, faults, or is back at `home`.
 
         Args:
             state: registers and memory to begin with.
             insn: the instruction at `home`.
             number: of the state; random bytes around the instruction are inverted where it is odd.
             probed: True where the instruction has a probe.
+
+        Returns:
+            The state that the run leaves behind.
         """
         self._scenery.vary(number)
         bound = None
@@ -392,8 +422,7 @@ class Bench:
         return self._run(state, self.home | self._scenery.mode, bound)
 
     def _run(self, state: StartState, target: int, bound: int | None) -> Shot:
-        """Run the guest once and return the state that it leaves behind; put its memory back as it
-        was.
+        """Run the guest once; return the state that it leaves behind, and put its memory back.
 
         Args:
             state: the registers to begin with.
@@ -418,8 +447,8 @@ class Bench:
         return shot
 
     def _reads_breakpoint(self, probe: Kprobe, state: StartState, plain: Shot, insn: Insn) -> bool:
-        """Return True where only the breakpoint in memory makes a difference: the instruction reads
-        it as data.
+        """Whether a difference comes only from the breakpoint in memory, which the instruction
+        reads.
 
         The instruction is run twice in its slot, with no hit: with the breakpoint in memory and
         without. True where these two differ and the second leaves what the run without a probe
@@ -441,7 +470,7 @@ class Bench:
         )
 
     def _is_loop(self, state: StartState) -> bool:
-        """Return True for a branch to itself."""
+        """Whether the instruction branches to itself from a state."""
         return (
             state.target is not None and state.target & ~self._arch.pointers.mode_bits == self.home
         )
@@ -453,8 +482,11 @@ class Bench:
         self._scenery.repair()
 
     def _measure_pad(self, mode: int) -> tuple[str, int, int | None]:
-        """Return how a landing pad's fault shows: (access, pc relative to the trap, interrupt
+        """Run onto a landing, and return how its fault shows: (access, pc minus trap, interrupt
         number).
+
+        Args:
+            mode: mode bits of the landing.
         """
         self._scenery.place(b"", mode, noise=False)
         self.machine.regs.go(self.home | mode)
@@ -469,7 +501,7 @@ class Bench:
 
 
 def _ending(run: Callable[[], Any]) -> Ending:
-    """Return how `run()` ended; of a GuestTimeout only its pc is kept."""
+    """Call `run`; return its result or how it failed. Of a GuestTimeout only the pc is kept."""
     try:
         return ending(run)
     except GuestTimeout as error:

@@ -68,8 +68,9 @@ class Skip:
     anywhere: bool = False
 
     def matches(self, code: bytes) -> bool:
-        """Return True for an instruction whose bytes under the mask are `value`, at its start or,
-        with `anywhere`, inside of it.
+        """Whether this applies to an instruction: its bytes under the mask are `value`.
+
+        They are looked for at its start, or, with `anywhere`, also inside of it.
         """
         last = len(code) - len(self.mask)
         return any(
@@ -80,7 +81,16 @@ class Skip:
 
 @define
 class CaseFile:
-    """The cases of one architecture, and how its machine may be treated."""
+    """The cases of one architecture, and how its machine may be treated.
+
+    Attributes:
+        cases: the instructions, in the order of the file.
+        flags: register -> mask of its condition flags.
+        keep: registers that tests leave as they are.
+        slots: instructions for delay slots.
+        mapped_targets: True: the guest must never fetch unmapped memory.
+        skips: instructions that the engine executes wrongly.
+    """
 
     cases: list[Case] = field(factory=list)
     flags: dict[str, int] = field(factory=dict)  #: register -> mask of its condition flags
@@ -95,17 +105,22 @@ class CaseFile:
 
 
 def read_cases(path: Path | str) -> CaseFile:
-    """Read a case file. ValueError, naming the line, where it is malformed."""
+    """Read a case file and the files that it includes.
+
+    Raises:
+        ValueError: it is malformed; the error names the line.
+    """
     file = CaseFile()
     _CaseReader(file, Path(path), 1).read()
     return file
 
 
 class _CaseReader:
-    """Reads one file into a CaseFile. swap: size of the units whose bytes are reversed."""
+    """Reads one case file into a CaseFile."""
 
     def __init__(self, file: CaseFile, path: Path, swap: int) -> None:
-        """
+        """Note where the cases come from and go to.
+
         Args:
             file: gets the cases.
             path: of the file to read.
@@ -117,8 +132,10 @@ class _CaseReader:
         self._mode = 0
 
     def read(self) -> None:
-        """Add the cases and directives of the file to the CaseFile; ValueError names the line that
-        is malformed.
+        """Add the cases and directives of the file to the CaseFile.
+
+        Raises:
+            ValueError: a line is malformed; the error names the line.
         """
         for number, line in enumerate(self._path.read_text().splitlines(), 1):
             text = line.strip()
@@ -131,7 +148,7 @@ class _CaseReader:
                 raise ValueError(f"{self._path}:{number}: {error}: {text!r}") from None
 
     def _case(self, text: str, line: int) -> Case:
-        """Return the case that a line says.
+        """Parse a line that has a case.
 
         Args:
             text: the line, of four columns.
@@ -145,14 +162,16 @@ class _CaseReader:
         )
 
     def _bytes(self, text: str) -> bytes:
-        """Return the bytes of hexadecimal text, those of each unit reversed."""
+        """Parse hexadecimal text; the bytes of each unit are reversed if the file is to be
+        swapped.
+        """
         data = bytes.fromhex(text)
         if len(data) % self._swap:
             raise ValueError(f"{len(data)} bytes are no multiple of {self._swap}")
         return b"".join(data[n : n + self._swap][::-1] for n in range(0, len(data), self._swap))
 
     def _directive(self, word: str, *rest: str) -> None:
-        """Put into the CaseFile what a line that starts with `%` says.
+        """Parse a line that starts with `%`, and store what it says in the CaseFile.
 
         Args:
             word: the directive's name.

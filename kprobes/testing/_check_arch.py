@@ -1,4 +1,4 @@
-"""check_arch(): an architecture against its contract (kprobes/arch/_base.py).
+"""check_arch(): tests an architecture against its contract (kprobes/arch/_base.py).
 
 Every check takes the architecture and a source of random numbers, and yields a sentence for each
 breach.
@@ -19,10 +19,14 @@ from ._paper import paper_regs
 
 
 def check_arch(arch: Arch, *, seed: int = 0) -> list[str]:
-    """List what is wrong with an architecture; empty: nothing was found.
+    """Run all checks of an architecture, and list what is wrong with it.
 
     Args:
+        arch: the architecture.
         seed: of the random code that is decoded.
+
+    Returns:
+        Sentences; [] where nothing was found.
     """
     problems: list[str] = []
     for check in _CHECKS:
@@ -100,6 +104,7 @@ def _traps(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _decode(arch: Arch, code: bytes, mode: int = 0) -> Insn:
+    """Decode bytes followed by zeros at home(), in a mode."""
     return arch.decode(code + bytes(2 * arch.max_insn), home(arch) | mode)
 
 
@@ -209,7 +214,7 @@ def _jump_in(arch: Arch, jump: Jump, mode: int, step: int) -> Iterator[str]:
 
 
 def _reach(arch: Arch, jump: Jump, frm: int, step: int) -> int:
-    """Return the largest n for which a jump from `frm` over n steps encodes.
+    """Return how many steps a jump from `frm` reaches at most.
 
     Args:
         arch: the architecture; it says how far a search needs to go.
@@ -227,12 +232,12 @@ def _reach(arch: Arch, jump: Jump, frm: int, step: int) -> int:
 
 
 def _farthest(arch: Arch) -> int:
-    """More steps than any jump reaches, unless it reaches everything."""
+    """Return a number of steps that only a jump that reaches everywhere can make."""
     return 1 << min(arch.bits - 3, 38 if arch.bundles is None else 36)
 
 
 def _encodes(jump: Jump, frm: int, to: int) -> bool:
-    """Return True where a jump from address `frm` to `to` can be encoded."""
+    """Whether a jump from address `frm` to `to` can be encoded."""
     try:
         jump.encode(frm, to)
     except KprobeError:
@@ -254,8 +259,15 @@ def _refuses(jump: Jump, frm: int, to: int) -> Iterator[str]:
 
 
 def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator[str]:
-    """Check that the jump from `frm` to `to` has the size that `jump` says, and decodes as a jump
-    to `to`.
+    """Check that an encoded jump has the size that `jump` says, and decodes as a jump to its
+    target.
+
+    Args:
+        arch: the architecture.
+        jump: how the jump is encoded.
+        mode: mode bits of the code.
+        frm: address of the jump.
+        to: its target.
     """
     try:
         code = jump.encode(frm, to)
@@ -275,9 +287,7 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
 
 
 def _that_jumps(arch: Arch, code: bytes, frm: int, mode: int) -> Insn:
-    """Return the first instruction of `code` at `frm`; of a bundle the last one, which is the
-    jump.
-    """
+    """Return the instruction of `code` that jumps: the first at `frm`, or the last of a bundle."""
     insn = arch.decode(code, frm | mode)
     while arch.bundles is not None and insn.next < frm + arch.bundles.size:
         insn = arch.decode(code, insn.next | mode)

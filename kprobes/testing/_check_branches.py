@@ -1,4 +1,4 @@
-"""check_arch()'s part about what follows a branch: a return address, or data.
+"""Checks of check_arch() about what follows a branch: a return address, or data.
 
 Each check takes the architecture and a source of random numbers, and yields a sentence for each
 breach.
@@ -19,8 +19,9 @@ LINKING = 3000  # random instructions looked at for return addresses
 
 
 def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """Check that a simulated instruction that leaves its next address somewhere says so: a jump
-    must not cover what it returns to.
+    """Check that a simulated instruction that keeps its next address somewhere has `links` set.
+
+    Else a jump might cover the place to which it returns.
     """
     if arch.jump is None:
         return
@@ -48,10 +49,12 @@ def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """Check that a simulated instruction shorter than a jump that never goes on to the next address
-    says so: data may stand there.
+    """Check that `falls_through` is False for simulated instructions that never go on, and only for
+    them.
 
-    An instruction that does go on must not say so: exclusive sequences are followed along it.
+    Data may stand behind those; exclusive sequences are followed along the others. Only
+    instructions
+    shorter than a jump are reported as never going on.
     """
     often, going_on = Counter[str](), set()
     for _ in range(2 * LINKING):

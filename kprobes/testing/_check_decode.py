@@ -1,4 +1,4 @@
-"""check_arch()'s part about decoding: tables, truncated instructions, random code.
+"""Checks of check_arch() about decoding: tables, truncated instructions, random code.
 
 Each check takes the architecture and a source of random numbers, and yields a sentence for each
 breach.
@@ -19,18 +19,19 @@ FUZZ = 3000  # random pieces of code decoded
 
 
 def home(arch: Arch) -> int:
-    """Return the address of instructions that are checked."""
+    """Return the address at which checks decode instructions."""
     return 0x10000 if arch.bits > 16 else 0x4000
 
 
 def decode_tables(arch: Arch) -> list[DecodeTable]:
-    """Return the decode tables that `arch.decode` works with."""
+    """Return the decode tables that `arch.decode` uses, found through its closures and fields."""
     return [thing for thing in _reachable(arch.decode) if isinstance(thing, DecodeTable)]
 
 
 def row_names(arch: Arch) -> list[str]:
-    """Return the names of the rows that `arch.decode` works with, whatever their class: what has a
-    name, a simulate and a reject.
+    """Return the names of the rows that `arch.decode` uses, whatever their class, sorted.
+
+    A row is what has a name, a simulate and a reject.
     """
     rows = [
         t
@@ -41,9 +42,7 @@ def row_names(arch: Arch) -> list[str]:
 
 
 def _reachable(root: Any) -> Iterator[Any]:
-    """Yield the parts of a decode function: closures, tables and rows, as far as they lie in an
-    architecture's modules.
-    """
+    """Yield the objects from which a decode function is made: closures, tables and rows."""
     seen: dict[int, Any] = {}
     todo = [root]
     while todo:
@@ -55,8 +54,8 @@ def _reachable(root: Any) -> Iterator[Any]:
 
 
 def _parts(thing: Any) -> list[Any]:
-    """Return the objects that an object is made of, in which a decode table may be: closure,
-    arguments, items, fields.
+    """Return the objects in an object's closure, arguments, items or fields, where a table
+    may be.
     """
     if isinstance(thing, FunctionType):
         cells = [cell.cell_contents for cell in thing.__closure__ or ()]
@@ -95,15 +94,15 @@ def check_tables(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _found_at_all(table: DecodeTable, row: Row, rng: random.Random) -> bool:
-    """Return True if a row with a rare condition is found by one of many more tries."""
+    """Whether a row whose condition rarely holds is found in one of 20,000 tries."""
     return any(
         table.find(row.value | rng.getrandbits(row.bits) & ~row.mask) is row for _ in range(20_000)
     )
 
 
 def _rebuilt(row: Row, word: int) -> int:
-    """Put an encoding together from the row's fixed bits and the fields that the row extracts from
-    a word.
+    """Build an encoding from a row's fixed bits and the fields that the row extracts from a
+    word.
     """
     out = row.value
     for name, value in row.extract(word).items():
@@ -141,7 +140,7 @@ def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """Decode random bytes: nothing may be raised, and each instruction must keep the contract."""
+    """Check that decode keeps the contract, and raises nothing, for random bytes."""
     for n in range(FUZZ):
         code = rng.randbytes(
             rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1)))
@@ -164,9 +163,10 @@ def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _insn_problems(arch: Arch, insn: Insn, code: bytes, addr: int) -> Iterator[str]:
-    """Yield what is wrong with a decoded instruction.
+    """Yield sentences on what is wrong with a decoded instruction.
 
     Args:
+        arch: the architecture.
         insn: what decode returned.
         code: the bytes that it was given.
         addr: the address that it was given, without mode bits.

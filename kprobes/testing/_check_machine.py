@@ -1,7 +1,8 @@
-"""check_machine(): an engine against the Machine contract (kprobes/machine/_base.py).
+"""check_machine(): tests an engine against the Machine contract (kprobes/machine/_base.py).
 
 The guest code used is the architecture's own trap and, where there is one, its jump: nothing else
-of the ISA is known here. Whoever listens moves the guest on, so that a run is a chain of traps.
+of the ISA is known here. The listener moves the guest on at each trap, so that a run is a chain of
+traps.
 
 Each check takes the scene (a machine with a listener and a page of traps) and yields a sentence for
 each breach.
@@ -37,10 +38,13 @@ if TYPE_CHECKING:
 
 
 def check_machine(make: Callable[[], Any]) -> list[str]:
-    """List what is wrong with an engine; empty: nothing was found.
+    """Run all checks of an engine, each on a machine of its own, and list what is wrong.
 
     Args:
-        make: gives a fresh machine, with a stack, whose architecture has a linkage.
+        make: makes a fresh machine, with a stack, whose architecture has a linkage.
+
+    Returns:
+        Sentences; [] where nothing was found.
     """
     problems = []
     for check in CHECKS:
@@ -131,6 +135,7 @@ def _trap_pc(s: Scene) -> Iterator[str]:
     seen: list[int] = []
 
     def look(regs: Regs) -> None:
+        """Note the pc register, and end the run."""
         seen.append(regs[regs.arch.regs.pc])
         s.home(regs)
 
@@ -153,6 +158,7 @@ def _moves(s: Scene) -> Iterator[str]:
     answers = [s.home, s.go(s.c)]
 
     def answer(regs: Regs) -> None:
+        """Do the last action in `answers`, and remove it."""
         answers.pop()(regs)
 
     s.listener.at = {s.a: s.go(s.b), s.b: answer, s.c: s.go(s.b)}
@@ -205,6 +211,7 @@ def _patches(s: Scene) -> Iterator[str]:
                 )
 
     def patch_and_go(regs: Regs) -> None:
+        """Write another jump over the code at `a`, and go there."""
         s.machine.patch(s.a, jump.encode(s.a, s.c))
         regs.go(s.a | s.mode)
 
@@ -218,7 +225,7 @@ def _patches(s: Scene) -> Iterator[str]:
 
 
 def _calls(s: Scene) -> Iterator[str]:
-    """Check a call area: calls there are reported in place, and moved only where the sink says
+    """Check a call area: services there are called in place, and the guest moves only if they say
     so.
     """
     sites = s.machine.call_sites

@@ -1,4 +1,4 @@
-"""The part of check_machine() about runs: what is raised in them, runs in runs, and who is told.
+"""Checks of check_machine() about runs: errors raised in them, runs within runs, who is told.
 
 Each check takes the scene (a machine with a listener and a page of traps) and yields a sentence for
 each breach of the Machine contract.
@@ -27,6 +27,7 @@ def exceptions(s: Scene) -> Iterator[str]:
     error = _MarkError("mine")
 
     def raise_it(regs: Regs) -> None:
+        """Move the guest, and raise `error`."""
         regs.go(s.c | s.mode)
         raise error
 
@@ -92,6 +93,7 @@ def run_ends(s: Scene) -> Iterator[str]:
     """
 
     def fail(regs: Regs) -> None:
+        """Run guest code within the run, then raise an error."""
         s.run(s.b)
         raise _MarkError("outer")
 

@@ -1,4 +1,4 @@
-"""The differences that a probe makes, and must not."""
+"""Differences between two runs, with and without probes, and functions that list them."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class Ending:
 
 
 def ending(run: Callable[[], Any]) -> Ending:
-    """Call `run`, and return its result or how it failed. Exceptions other than the library's are
-    passed on.
+    """Call `run`; return its result, or the facts of the GuestFault with which it failed.
+
+    Other exceptions are passed on.
     """
     try:
         return Ending(run())
@@ -64,7 +65,12 @@ def facts(error: GuestFault) -> tuple[Any, ...]:
 
 
 def registers(regs: Regs, names: Iterable[str] | None = None) -> dict[str, int]:
-    """Return the registers by name; default: all that the machine shows."""
+    """Read registers: name -> value.
+
+    Args:
+        regs: the registers.
+        names: which; None: all that the machine has.
+    """
     return {name: regs[name] for name in (regs.names if names is None else names)}
 
 
@@ -113,7 +119,7 @@ def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Di
 
 
 def compare_endings(plain: Ending, probed: Ending, where: str) -> list[Difference]:
-    """List the difference in faults, and that in results.
+    """List how two runs ended differently: their faults, and their results.
 
     Args:
         plain: how the run ended without probes.
@@ -129,9 +135,7 @@ def compare_endings(plain: Ending, probed: Ending, where: str) -> list[Differenc
 
 
 def _shortened(fault: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Return a fault without the bits of its address that no page table can hold: engines report it
-    without.
-    """
+    """Return the facts of a fault with 48 bits of its address: engines report no more."""
     if fault is None or fault[3] is None:
         return fault
     return (*fault[:3], fault[3] & (1 << 48) - 1, *fault[4:])

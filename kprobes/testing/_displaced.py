@@ -1,4 +1,4 @@
-"""An instruction's displaced code by itself: no jump leads there, and no handler runs."""
+"""Runs an instruction's displaced code by itself: no jump leads there, and no handler runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from ..errors import OutOfReach
 
 @contextmanager
 def displaced(point: Probepoint, optimizer: Optimizer, shift: int) -> Iterator[int | None]:
-    """Put an instruction's displaced code into a buffer; give the buffer back at the end of the
-    `with`.
+    """Put an instruction's displaced code into a buffer for as long as the `with` lasts.
 
     The buffer is one of the optimizer's, so that a fault in it is reported at the original address,
     as in the region of a jump.

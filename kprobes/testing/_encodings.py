@@ -1,4 +1,4 @@
-"""Random instructions."""
+"""Makes random instructions of an architecture, most of them valid."""
 
 from __future__ import annotations
 

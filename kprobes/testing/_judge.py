@@ -1,4 +1,4 @@
-"""The state that a run of an instruction leaves behind, and whether it is right.
+"""Compares what two runs of an instruction leave behind, one of them with a probe.
 
 A plain run has no probe. `where` names a run in the text of a difference, for people.
 """
@@ -68,7 +68,8 @@ class Judge:
         data: int,
         contents: bytes,
     ) -> None:
-        """
+        """Note what runs work on.
+
         Args:
             scenery: the code around the instruction.
             arch: the architecture.
@@ -87,9 +88,11 @@ class Judge:
         self._contents = contents
 
     def aliased(self, plain: Shot, probed: Shot) -> bool:
-        """Return True where the probed run failed at a read or write at which the plain run did
-        not, and one of the top 12 bits of the address is set: the engine drops these bits, so that
-        it finds memory where the CPU would find none.
+        """Whether two runs must not be compared, because the engine drops address bits.
+
+        That is so where only the probed run failed at a read or write, and one of the top 12 bits
+        of its
+        address is set: the engine finds memory where the CPU would find none.
         """
         fault = probed.end.fault
         return (
@@ -170,20 +173,20 @@ class Judge:
         return out
 
     def _visible(self, values: dict[str, int]) -> dict[str, int]:
-        """Return the registers with only those bits of a flags register that are condition flags.
+        """Return registers with only those bits of a flags register that are condition flags.
 
         The condition flags are those that a `%flags` line of the case file names; the other bits of
         such a register say in which mode the CPU runs, and hold their values only while it runs.
-        Used to compare what a pre_handler read.
 
         Args:
-            values: register name -> value.
+            values: register name -> value, as a pre_handler read them.
         """
         return {name: value & self._file.flags.get(name, -1) for name, value in values.items()}
 
     def _noticed_late(self, plain: Shot) -> bool:
-        """Return True where the engine noticed a failed access only some instructions later: the
-        post_handler may have run by then.
+        """Whether the engine noticed a failed access some instructions later than it happened.
+
+        The post_handler may have run by then.
         """
         fault = plain.end.fault
         return (
@@ -191,7 +194,7 @@ class Judge:
         )
 
     def _landed(self, shot: Shot) -> int | None:
-        """Return the address that the instruction left for; None where it failed."""
+        """Return the address to which the instruction went; None where it failed."""
         fault = shot.end.fault
         if fault is None or fault[0] == "GuestTimeout":
             return shot.registers[self._arch.regs.pc]

@@ -1,4 +1,4 @@
-"""The guests of check_machine(): chains of traps, and the sink that listens to them."""
+"""Guest code of check_machine(): chains of traps, and the sink that is told of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from ..regs import Regs
 
 
 class ToldSink:
-    """A sink whose answers are set for each address; at other addresses it answers that the event
-    is not its own.
+    """A machine's sink with a function for each address, which notes what it is told.
+
+    At other addresses it answers that the event is not its own. Methods without docstring are those
+    of
+    Sink, and do nothing.
 
     Attributes:
-        services: address -> function that is called there, a call area.
+        services: address in a call area -> function that is called there.
         at: address -> function that a trap there calls.
         on_fault: (regs, fault) -> whether the guest goes on; called for every fault.
         traps: addresses of the traps that were reported.
@@ -43,15 +46,18 @@ class ToldSink:
         return True
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
+        """Note a fault; return what `on_fault` says: whether the guest goes on."""
         self.faults.append((regs.pc, fault))
         return self.on_fault(regs, fault)
 
     def starting(self, target: int) -> None:
+        """Note that a run starts."""
         self.runs.append("starting")
 
     def sent(self, target: int) -> None: ...
 
     def ended(self) -> None:
+        """Note that a run has ended."""
         self.runs.append("ended")
 
     def exact(self, on: bool) -> None: ...
@@ -68,6 +74,7 @@ class ToldSink:
         return False
 
     def stops(self, pc: int) -> bool:
+        """Whether a trap at an address is this sink's own: it has a function there."""
         return pc in self.at
 
     def original(self, addr: int, data: bytes) -> bytes:
@@ -94,7 +101,10 @@ class ToldSink:
 
 
 class Scene:
-    """A machine with a listener and a page of traps.
+    """A machine with a sink and a page of traps, three of which stop it.
+
+    Args:
+        machine: the machine, which has no sink yet.
 
     Attributes:
         machine: the machine that is checked.
@@ -124,15 +134,15 @@ class Scene:
             machine.stop_at(place)
 
     def go(self, addr: int) -> Callable[[Regs], None]:
-        """Return an action that sends the guest to an address."""
+        """Make an action for ToldSink.at that sends the guest to an address."""
         return lambda regs: regs.go(addr | self.mode)
 
     def home(self, regs: Regs) -> None:
-        """Send the guest to the return address: an action that ends the run."""
+        """Send the guest to the return address, which ends the run: an action for ToldSink.at."""
         regs.go(self.arch.linkage.get(regs))
 
     def nowhere(self) -> int:
-        """Return an unmapped page: one that was mapped a moment ago."""
+        """Return the address of an unmapped page: it maps one and unmaps it again."""
         page = int(self.machine.map_code(self.page))
         self.machine.unmap_code(page)
         return page

@@ -1,4 +1,4 @@
-"""Registers on paper: as much of a guest as a simulation of an instruction needs."""
+"""Registers without a machine, as much of a guest as the simulation of an instruction needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..regs import Regs
 
 
 class _Paper:
-    """A stand-in with as much of a machine as Regs needs: memory that is everywhere."""
+    """Stands for a machine in Regs: an architecture, and memory at every address."""
 
     def __init__(self, arch: Arch) -> None:
         self.arch = arch
@@ -28,11 +28,12 @@ class _Paper:
         return bytes(self.bytes.get(addr + n, 0) for n in range(size))
 
     def write(self, addr: int, data: bytes) -> None:
+        """Write bytes of memory."""
         self.bytes.update({addr + n: byte for n, byte in enumerate(data)})
 
 
 def paper_regs(arch: Arch) -> Regs:
-    """Return registers of no machine: all zero, with a stack pointer, and memory at every
+    """Make registers without a machine: all zero but the stack pointer, with memory at every
     address.
     """
     values = dict.fromkeys(arch.regs.names, 0)
@@ -40,6 +41,7 @@ def paper_regs(arch: Arch) -> Regs:
     masks = {name: (1 << arch.regs.widths.get(name, arch.bits)) - 1 for name in values}
 
     def writer(name: str) -> Callable[[int], None]:
+        """Make the function that writes a register, cut to its width."""
         return lambda value: values.__setitem__(name, value & masks[name])
 
     return Regs(

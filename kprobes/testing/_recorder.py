@@ -1,4 +1,4 @@
-"""Recorder: handlers that write down, in order, what happened."""
+"""Recorder: makes handlers that write down, in order, what happened."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ Handler = Callable[[Any, Regs], int]
 
 
 class Recorder:
-    """Makes handlers for every kind of probe; each hit adds one line to `lines`: "pre a", "post a",
-    "entry f", "return f".
+    """Makes handlers for every kind of probe; each hit adds one line to `lines`.
 
-    values: what to append to a line, as ` name=0x1`: "pc", "arg0", "arg1", ..., "return_value", a
-    register's name, or a function of regs.
+    Lines are such as "pre a", "post a", "entry f", "return f".
+
+    Args:
+        values: what to append to a line, as ` name=0x1`: "pc", "arg0", "arg1", ...,
+            "return_value", a register's name, or a function of regs.
 
     Attributes:
         lines: the transcript so far.
@@ -27,11 +29,11 @@ class Recorder:
         self._values = values
 
     def pre(self, name: str, result: int = 0) -> Handler:
-        """Return a pre_handler that returns `result`."""
+        """Make a pre_handler that adds the line "pre NAME" and returns `result`."""
         return self._handler(f"pre {name}", result)
 
     def post(self, name: str) -> Callable[[Any, Regs, int], None]:
-        """Return a post_handler that adds the line "post NAME" to the transcript."""
+        """Make a post_handler that adds the line "post NAME" to the transcript."""
         note = self._handler(f"post {name}", 0)
 
         def post_handler(p: Any, regs: Regs, flags: int) -> None:
@@ -40,8 +42,9 @@ class Recorder:
         return post_handler
 
     def fault(self, name: str, result: int = 0) -> Callable[[Any, Regs, int], int]:
-        """Return a fault_handler that returns `result`; its line ends with the signal number, or
-        the exception's class.
+        """Make a fault_handler that adds the line "fault NAME WHAT" and returns `result`.
+
+        WHAT is the signal number, or the exception's class.
         """
 
         def fault_handler(p: Any, regs: Regs, trapnr: int) -> int:
@@ -53,16 +56,19 @@ class Recorder:
         return fault_handler
 
     def entry(self, name: str, result: int = 0) -> Callable[[KretprobeInstance, Regs], int]:
-        """Return an entry_handler of a return probe that returns `result`."""
+        """Make an entry_handler of a return probe that adds the line "entry NAME" and returns
+        `result`.
+        """
         return self._handler(f"entry {name}", result)
 
     def returns(self, name: str) -> Callable[[KretprobeInstance, Regs], int]:
-        """Return the handler of a return probe."""
+        """Make the handler of a return probe, which adds the line "return NAME"."""
         return self._handler(f"return {name}", 0)
 
     def mirror(self, name: str, count: int) -> Callable[..., None]:
-        """Return the entry of a jprobe for a function of `count` arguments (at most 6): the line
-        shows them.
+        """Make the entry of a jprobe for a function of `count` arguments (at most 6).
+
+        It adds the line "mirror NAME" and the arguments.
         """
 
         def mirror(*args: int) -> None:
@@ -75,11 +81,16 @@ class Recorder:
         return made
 
     def both(self, name: str, **fields: Any) -> Kprobe:
-        """Return a Kprobe with both handlers."""
+        """Make a Kprobe with the handlers pre(name) and post(name).
+
+        Args:
+            name: for the lines.
+            fields: further arguments of Kprobe.
+        """
         return Kprobe(pre_handler=self.pre(name), post_handler=self.post(name), **fields)
 
     def note(self, line: str, regs: Regs) -> None:
-        """Add a line by hand, with the values."""
+        """Add a line to the transcript, and the values behind it."""
         self.lines.append(" ".join([line, *(_show(value, regs) for value in self._values)]))
 
     def take(self) -> list[str]:
@@ -98,7 +109,7 @@ class Recorder:
 
 
 def _show(value: str | Callable[[Regs], Any], regs: Regs) -> str:
-    """Return one value as text, `name=0x1`; of a function its result as a string."""
+    """Return one value as text, `name=0x1`; of a function what it returns, as a string."""
     if not isinstance(value, str):
         return str(value(regs))
     if value.startswith("arg") and value[3:].isdigit():

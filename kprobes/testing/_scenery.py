@@ -1,4 +1,4 @@
-"""The surroundings of an instruction under test.
+"""Places an instruction under test among landings and random bytes in guest memory.
 
 Around its home stand traps of the machine's own kind, a *landing*: wherever the guest goes, it
 stops there, with no hook in the engine that could hide a mistake. Instructions that always fall
@@ -22,16 +22,17 @@ INVERSE = bytes(range(255, -1, -1))  # of each byte
 
 
 class Scenery:
-    """Code from BASE to BASE + 2 * SCENE.
+    """The code around an instruction under test, from BASE to BASE + 2 * SCENE.
 
     Attributes:
         home: where the instruction under test stands.
         mode: mode bits there.
-        image: what the code is, probes apart.
+        image: all bytes of the code, without what probes have put over it.
     """
 
     def __init__(self, machine: UnicornMachine, kprobes: Kprobes, seed: int) -> None:
-        """
+        """Prepare; place() writes the code.
+
         Args:
             machine: has the code.
             kprobes: registers the probe under test.
@@ -53,8 +54,9 @@ class Scenery:
         return (trap * (size // len(trap) + 1))[:size]
 
     def place(self, code: bytes, mode: int, *, noise: bool) -> None:
-        """Write the instruction into guest memory, with landings around it; set `home`, `mode` and
-        `image`.
+        """Write the instruction into guest memory, with landings around it.
+
+        `home`, `mode` and `image` are set.
 
         Args:
             code: the instruction and its delay slot.
@@ -81,8 +83,11 @@ class Scenery:
         self._machine.patch(BASE, self.image)
 
     def _inverted(self, start: int, size: int) -> bytes:
-        """Return the image with every bit of the noise turned, the instruction and its landing
-        apart.
+        """Return the image with all bits of its random bytes inverted.
+
+        Args:
+            start: offset of the instruction, which stays.
+            size: bytes of the instruction and its landing.
         """
         turned = self.image[:SCENE] + self.image[SCENE:].translate(INVERSE)
         return turned[:start] + self.image[start : start + size] + turned[start + size :]
@@ -94,7 +99,7 @@ class Scenery:
             self.repair()
 
     def _name_homes(self) -> None:
-        """Make symbols for both homes: functions, of the mode in use."""
+        """Make symbols for both homes: functions, in the present mode."""
         self._machine.symbols.remove_module("bench")
         for scene in (BASE, BASE + SCENE):
             self._machine.symbols.add(
@@ -104,10 +109,10 @@ class Scenery:
     # --- where branches lead
 
     def map_targets(self, states: list[StartState]) -> list[int]:
-        """Map pages of landings where branches go, and return their addresses.
+        """Map pages of landings where branches go; return the addresses of those mapped now.
 
         Args:
-            states: the states; those that lead where nothing can be mapped are taken out of the
+            states: the states; those that lead where nothing can be mapped are removed from the
                 list.
         """
         mapped, kept = [], []
@@ -125,8 +130,10 @@ class Scenery:
         return mapped
 
     def _map_page(self, target: int) -> int | None:
-        """Map the page of address `target`, full of landings, and return its address; None where
-        there is no memory or the page is taken.
+        """Map the page of an address, full of landings.
+
+        Returns:
+            Its address; None where there is no memory or the page is taken.
         """
         wanted = target & -self._machine.page_size
         try:
@@ -143,7 +150,7 @@ class Scenery:
         """Write landings of another mode where branches lead that change the mode.
 
         Args:
-            states: the states; those that lead where no landing can stand are taken out of the
+            states: the states; those that lead where no landing can stand are removed from the
                 list.
         """
         states[:] = [s for s in states if s.target is None or self._turn_landing(s.target)]
@@ -158,7 +165,7 @@ class Scenery:
             target: address that the branch leads to, mode bits included.
 
         Returns:
-            True where the branch can be tested; False where no trap can stand: the mode has none,
+            True: the branch can be tested; False: no trap can stand there: the mode has none,
             it is not aligned, crosses the end, or is too near to the instruction.
         """
         mode = target & self._arch.pointers.mode_bits
@@ -175,11 +182,11 @@ class Scenery:
     # --- what a run leaves
 
     def code(self) -> bytes:
-        """Return the code as it is beneath the probe."""
+        """Read the code from guest memory, with the original bytes under the probe."""
         return self._kprobes._text.read(BASE, 2 * SCENE)
 
     def repair(self) -> None:
-        """Write the code back as it was; what the probe has put over it stays."""
+        """Write the code back as `image` has it; what the probe has put over it stays."""
         if self.code() == self.image:
             return
         start = BASE
@@ -199,15 +206,21 @@ class Scenery:
         return code[:at] + bytes(size) + code[at + size :]
 
     def is_whole(self, code: bytes | None, size: int) -> bool:
-        """Return False where the instruction has overwritten itself or what follows: that is
-        another program then.
+        """Whether a run has left the instruction and the 32 bytes behind it unchanged.
+
+        If not, the next run would be another program.
+
+        Args:
+            code: all bytes from BASE on after the run; None: nothing changed.
+            size: bytes of the instruction.
         """
         at = slice(self.home - BASE, self.home - BASE + size + 32)
         return code is None or code[at] == self.image[at]
 
     def unclear(self, addr: int, end: int, target: int | None) -> bool:
-        """Return True for a branch into the instruction's own bytes or delay slot, of which it is
-        not known how it ends, or into the library's pages.
+        """Whether a branch goes where it is not known how it ends, so that it is not tested.
+
+        That is the instruction's own bytes or delay slot, or the library's pages.
 
         Args:
             addr: address of the instruction.
@@ -219,5 +232,5 @@ class Scenery:
         )
 
     def is_own(self, start: int, end: int) -> bool:
-        """Return True where [start, end) touches the library's pages."""
+        """Whether [start, end) has addresses in the library's pages."""
         return any(start < b and end > a for a, b, _ in self._kprobes.blacklist)

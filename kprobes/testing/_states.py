@@ -1,4 +1,4 @@
-"""Random register states, and putting a CPU back into one."""
+"""Makes random register states, and puts a CPU back into a state that it had."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_FLAG_STATES = 64  # all combinations of six flags; beyond that a random choi
 
 @frozen
 class StartState:
-    """A register state.
+    """A register state from which runs begin.
 
     Attributes:
         thaw: writes it into the CPU again.
@@ -33,7 +33,15 @@ class StartState:
 
 
 class Spy:
-    """Regs that note which registers and which memory are read."""
+    """Registers of a guest that note what is read through them.
+
+    Args:
+        regs: the registers that are read and written.
+
+    Attributes:
+        read_names: names of the registers that were read.
+        read_memory: (start, end) of each range of memory that was read.
+    """
 
     def __init__(self, regs: Regs) -> None:
         self._regs = regs
@@ -41,6 +49,7 @@ class Spy:
         self.read_memory: list[tuple[int, int]] = []
 
     def __getitem__(self, name: str) -> int:
+        """Read a register, and note its name."""
         table = self._regs.arch.regs
         self.read_names.add(table.aliases.get(name, name))
         return self._regs[name]
@@ -49,8 +58,11 @@ class Spy:
         self._regs[name] = value
 
     def word(self, addr: int, size: int = 0) -> int:
-        """Read a word of guest memory at `addr`, of `size` bytes (0: the word size), and note the
-        range.
+        """Read a word of guest memory, and note its range.
+
+        Args:
+            addr: of the word.
+            size: bytes; 0: of a general register.
         """
         self.read_memory.append((addr, addr + (size or self._regs.arch.bits // 8)))
         return self._regs.word(addr, size)
@@ -62,7 +74,7 @@ class Spy:
 
     @property
     def flags(self) -> int:
-        """The flags; that they were read is noted."""
+        """The flags register; reading it is noted."""
         self.read_names.add(self._regs.arch.regs.flags or "")
         return self._regs.flags
 
@@ -89,12 +101,17 @@ class Spy:
         self._regs.pc = value
 
     def __getattr__(self, name: str) -> Any:
+        """Return any other attribute of the registers; nothing is noted."""
         return getattr(self._regs, name)
 
 
 class Freezer:
-    """Keeps CPU states and puts them back: as contexts of the engine where these work (they hold
-    hidden state, too), else register by register.
+    """Saves CPU states and restores them.
+
+    It uses the engine's contexts where these work (they have hidden state, too), else registers.
+
+    Args:
+        machine: whose CPU it is.
     """
 
     def __init__(self, machine: Any) -> None:
@@ -105,7 +122,7 @@ class Freezer:
             self._engine = None
 
     def freeze(self) -> Callable[[], None]:
-        """Return a function that brings back the registers as they are now."""
+        """Save the registers as they are now; return a function that restores them."""
         if self._engine is None:
             values = {name: self._regs[name] for name in self._regs.names}
             return lambda: self._write(values)
@@ -114,7 +131,7 @@ class Freezer:
         return lambda: engine.restore(context)
 
     def forget(self) -> None:
-        """Discard all states kept; the functions that freeze() returned must not be called any
+        """Discard all saved states; functions that freeze() has returned must not be called any
         more.
         """
         while self._contexts and self._engine is not None:
@@ -133,9 +150,9 @@ class Freezer:
         self._regs.go(values[table.pc])
 
     def _contexts_work(self) -> bool:
-        """Try a context of the engine: return True if restoring it brings a changed register back.
+        """Whether the engine's contexts work: restoring one brings a changed register back.
 
-        The register holds its value again afterwards in either case.
+        The register has its old value afterwards in either case.
         """
         name = self._regs.arch.abi.returns[0] if self._regs.arch.abi else self._regs.arch.regs.sp
         value = self._regs[name]
@@ -150,8 +167,9 @@ class Freezer:
 
 
 class States:
-    """Makes register states: pointers into `data`, landing places, small, large and arbitrary
-    numbers.
+    """Makes register states of values that matter.
+
+    They are pointers into `data`, landing places, small, large and arbitrary numbers.
     """
 
     def __init__(
@@ -162,7 +180,8 @@ class States:
         flags: Mapping[str, int],
         keep: set[str],
     ) -> None:
-        """
+        """Note what values may be.
+
         Args:
             regs: registers that states are put into; the present flags are the usual ones.
             data: (start, end) of the memory that pointers point into.
@@ -207,14 +226,15 @@ class States:
             self._regs[name] = value
 
     def special(self, names: set[str]) -> list[dict[str, int]]:
-        """Return states in which one of some registers holds a value that decides something: 0, 1,
-        only high or low bits, a sign.
+        """Return states in which one register has a value that decides something.
 
-        Each is register -> value, of one register. Registers that tests leave alone are passed
-        over.
+        Such are 0, 1, only high or low bits, a sign. Registers that tests leave alone are skipped.
 
         Args:
             names: of the registers.
+
+        Returns:
+            {register: value} of one register each.
         """
         out = []
         for name in sorted(names & set(self._names)):
@@ -234,8 +254,10 @@ class States:
         return out
 
     def flag_states(self, rng: random.Random) -> list[dict[str, int]]:
-        """Return every combination of the condition flags, each register -> value; a random choice
-        of MAX_FLAG_STATES where there are more.
+        """Return every combination of the condition flags; a random choice where they are too many.
+
+        Returns:
+            register -> value, at most MAX_FLAG_STATES times.
         """
         bits = [
             (name, 1 << n)
@@ -251,12 +273,14 @@ class States:
         ]
 
     def _flag_values(self, on: set[tuple[str, int]]) -> dict[str, int]:
-        """Return the value of each register with condition flags (name -> value): other bits as
-        usual.
+        """Return the value of each register with condition flags; other bits are the usual ones.
 
         Args:
             on: the condition flags that are set: (register name, bit as a mask); all others are
                 clear.
+
+        Returns:
+            name -> value.
         """
         values = {name: usual & ~self._flags[name] for name, usual in self._usual.items()}
         for name, bit in on:
@@ -264,8 +288,11 @@ class States:
         return values
 
     def _random_flags(self, rng: random.Random) -> dict[str, int]:
-        """Return the value of each register with condition flags (name -> value): these random,
-        other bits as usual.
+        """Return a random value of each register with condition flags; other bits are the usual
+        ones.
+
+        Returns:
+            name -> value.
         """
         return {
             name: usual & ~self._flags[name] | rng.getrandbits(64) & self._flags[name]
@@ -273,10 +300,14 @@ class States:
         }
 
     def _value(self, rng: random.Random, width: int, landing: bool) -> int:
-        """Return a random value for a register: of 16 draws seven are a pointer into the data, one
-        an address to jump to, the others small, large or arbitrary numbers.
+        """Draw a random value for a register.
+
+        Of 16 draws seven are a pointer into the data, one an address to jump to, the others small,
+        large
+        or arbitrary numbers.
 
         Args:
+            rng: source of random numbers.
             width: bits of the register; one narrower than an address gets no pointer into the data.
             landing: True: draw addresses to jump to, with random mode bits; False: draw pointers
                 instead.

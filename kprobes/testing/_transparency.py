@@ -1,4 +1,4 @@
-"""transparency(): whole runs with and without probes."""
+"""transparency(): runs a whole guest with and without probes, and lists the differences."""
 
 from __future__ import annotations
 
@@ -33,15 +33,20 @@ PAGE = 4096
 
 @frozen
 class GuestState:
-    """A machine at rest: its registers, and its memory by (start, end)."""
+    """A stopped machine's registers and memory.
+
+    Attributes:
+        registers: name -> value.
+        memory: (start, end) -> the bytes there.
+    """
 
     registers: dict[str, int]
     memory: Memory
 
 
 def snapshot(machine: Any) -> GuestState:
-    """Return the registers and all mapped memory of a machine; of a remote one, what is known of
-    it.
+    """Read the registers and all mapped memory of a machine; of a remote one, the memory that is
+    known.
     """
     return GuestState(
         registers(machine.regs), {r: machine.read(r[0], r[1] - r[0]) for r in regions(machine)}
@@ -49,8 +54,9 @@ def snapshot(machine: Any) -> GuestState:
 
 
 def regions(machine: Any) -> list[tuple[int, int]]:
-    """List mapped memory as sorted (start, end), from `machine.uc`, `machine.regions()`, or
-    `machine.snapshot()`.
+    """Return the mapped memory of a machine as sorted (start, end).
+
+    It is asked from `machine.uc`, `machine.regions()`, or `machine.snapshot()`.
     """
     if isinstance(machine, UnicornMachine):
         memory = machine.parts.memory
@@ -67,7 +73,7 @@ def regions(machine: Any) -> list[tuple[int, int]]:
 
 
 class Comparison:
-    """A run of a machine that can be repeated with probes; memory and registers are put back in
+    """A run of a guest that can be repeated with probes; memory and registers are restored in
     between.
 
     Attributes:
@@ -77,7 +83,7 @@ class Comparison:
     """
 
     def __init__(self, machine: Any, run: Run) -> None:
-        """Run once without probes, and put memory and registers back as they were before.
+        """Run once without probes, note what it leaves, and restore memory and registers.
 
         Args:
             machine: the guest's; it has no Kprobes.
@@ -101,8 +107,8 @@ class Comparison:
 
     @contextmanager
     def probed(self, probes: Sequence[Probe]) -> Iterator[Comparison]:
-        """Register the probes for as long as the `with` lasts: several again() in a row save
-        registering thousands each time.
+        """Register the probes for as long as the `with` lasts; call again() in it, once or several
+        times.
         """
         self.kprobes.register_all(probes)
         try:
@@ -111,10 +117,12 @@ class Comparison:
             self.kprobes.unregister_all([p for p in probes if p.registered])
 
     def again(self, where: str = "") -> list[Difference]:
-        """Run once more, with whatever is registered now, and list the differences from the run
-        without probes.
+        """Run once more, with the probes registered now; list the differences from the run without.
 
-        Memory and registers are put back afterwards. `where` names the run, for people.
+        Memory and registers are restored afterwards.
+
+        Args:
+            where: names the run, for people.
         """
         end = ending(lambda: self._run(self.machine))
         out = compare_endings(self.plain, end, where)
@@ -124,8 +132,10 @@ class Comparison:
         return out
 
     def with_probes(self, probes: Sequence[Probe], where: str = "") -> list[Difference]:
-        """Register the probes, run, unregister them, and list the differences from the run without
-        probes; also those in the guest's text afterwards.
+        """Register the probes, run, unregister them; list the differences from the run without
+        probes.
+
+        What is left in the guest's text afterwards counts, too.
 
         Args:
             probes: not registered yet.
@@ -144,8 +154,11 @@ class Comparison:
         ]
 
     def _memory(self) -> Memory:
-        """Return the guest's memory without the library's pages, with the original bytes under its
+        """Read the guest's memory without the library's pages, with the original bytes under its
         patches.
+
+        Returns:
+            (start, end) -> bytes.
         """
         own = self._own()
         read = self.kprobes._text.read
@@ -156,7 +169,7 @@ class Comparison:
         }
 
     def _compare_memory(self, where: str) -> list[Difference]:
-        """List the differences between memory now and after the run without probes."""
+        """Compare memory with what the run without probes left; list the differences."""
         now = self._memory()
         out = (
             []
@@ -170,14 +183,16 @@ class Comparison:
         return out
 
     def _used(self, start: int, end: int) -> slice:
-        """Return the part of a mapping that is compared: all of it; of the stack's, only what is in
-        use.
+        """Return the part of a mapping that is compared: of the stack's, only what is in use.
 
         Beyond the stack pointer addresses of trampolines may be left over.
 
         Args:
             start: first address of the mapping.
             end: address behind the mapping.
+
+        Returns:
+            A slice of the mapping's bytes.
         """
         sp, abi = self.machine.regs.sp, self.machine.arch.abi
         if not start <= sp < end:
@@ -191,7 +206,10 @@ class Comparison:
     def text_changed(self, where: str = "unregistered") -> list[Difference]:
         """List how executable memory differs from the start, breakpoints included.
 
-        Objects that symbols name there are left out. `where` names the moment, for people.
+        Objects that symbols name there are left out.
+
+        Args:
+            where: names the moment, for people.
         """
         out = []
         for (start, end), plain in self._start.memory.items():
@@ -217,8 +235,7 @@ class Comparison:
         return [(s.address, min(s.address + s.size, end)) for s in objects]
 
     def _put_back(self) -> None:
-        """Put memory and registers back as at the start, and the CPU's hidden state; breakpoints
-        stay.
+        """Restore memory, registers and the CPU's hidden state as at the start; breakpoints stay.
 
         Registers come first: a CPU that saves contexts in memory (TriCore) takes back those that
         were left there.
@@ -235,8 +252,7 @@ class Comparison:
             self._write(start, now.get((start, end), b""), data, covered)
 
     def _write(self, start: int, now: bytes, then: bytes, covered: set[int]) -> None:
-        """Put changed pages of guest memory back; bytes under a patch of the library stay as they
-        are.
+        """Write those bytes of guest memory that changed; bytes under the library's patches stay.
 
         Args:
             start: address of the first byte.
@@ -260,6 +276,7 @@ class Comparison:
 
 
 def _show(memory: Memory) -> str:
+    """Return the (start, end) of mappings as text."""
     return " ".join(f"{start:#x}-{end:#x}" for start, end in memory)
 
 
@@ -288,8 +305,9 @@ def transparency(
 
 
 def functions(machine: Any) -> list[Symbol]:
-    """Return the main image's functions that have a size, one symbol for each address; not their
-    descriptors, where there are such.
+    """Return the main image's functions that have a size, one symbol for each address, sorted.
+
+    Descriptors of functions are left out.
     """
     found = {
         s.address: s
@@ -307,7 +325,7 @@ def _entry(kprobes: Kprobes, symbol: Symbol) -> Entry:
 
 
 def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:
-    """List the addresses in a function, mode bits included, where a kprobe may be registered.
+    """Return the addresses in a function, mode bits included, where a kprobe may be registered.
 
     Args:
         kprobes: knows the guest, and where probes are refused.
@@ -327,7 +345,13 @@ def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:
 def kprobes_everywhere(
     kprobes: Kprobes, symbols: Iterable[Symbol], pre_handler: Any = None
 ) -> list[Probe]:
-    """Return a kprobe for every instruction of these functions that may be probed."""
+    """Make a kprobe for every instruction of functions that may be probed; none is registered.
+
+    Args:
+        kprobes: knows the guest, and where probes are refused.
+        symbols: the functions.
+        pre_handler: of every probe.
+    """
     return [
         Kprobe(addr=address, pre_handler=pre_handler)
         for symbol in symbols
@@ -338,12 +362,14 @@ def kprobes_everywhere(
 def kretprobes_everywhere(
     kprobes: Kprobes, symbols: Iterable[Symbol], **fields: Any
 ) -> list[Probe]:
-    """Return a kretprobe for each function that may have one; each is registered once to find out.
+    """Make a kretprobe for each function that may have one.
+
+    Each is registered and unregistered once to find out.
 
     Args:
         kprobes: registers the probes, and unregisters them again.
         symbols: the functions.
-        fields: of every Kretprobe: handlers, maxactive and so on.
+        fields: arguments of every Kretprobe: handlers, maxactive and so on.
     """
     out: list[Probe] = []
     for symbol in symbols:

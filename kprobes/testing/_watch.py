@@ -1,4 +1,4 @@
-"""The observers of a single instruction's run: the probe's handlers, and a clock."""
+"""Watches a single instruction's run: handlers that note what they see, and a clock."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PATIENCE = 2.0  # seconds of the processor's until an instruction that never end
 
 
 class Watcher:
-    """The probe's handlers, which note where they ran and, where clear() asked for that, the
-    registers.
+    """Handlers of the probe under test, which note where they ran.
 
     Attributes:
         pres: pc at each run of the pre_handler.
         posts: pc at each run of the post_handler.
-        values: register name -> value, as the pre_handler read them last; None: not asked for.
+        values: register name -> value, as the pre_handler read them last; None: clear() did not ask
+            for them.
     """
 
     def __init__(self) -> None:
@@ -38,20 +38,24 @@ class Watcher:
         self._want = values
 
     def pre(self, p: Any, regs: Regs) -> None:
-        """Note pc, and the registers where they are wanted: the pre_handler. `p` is the probe,
-        `regs` its registers.
-        """
+        """Be the pre_handler: note pc, and the registers where they are wanted."""
         self.pres.append(regs.pc)
         if self._want:
             self.values = registers(regs)
 
     def post(self, p: Any, regs: Regs, flags: int) -> None:
-        """Note pc: the post_handler. `p` and `flags` are not used."""
+        """Be the post_handler: note pc."""
         self.posts.append(regs.pc)
 
 
 class Watchdog:
-    """Stops a run that does not end. `with watchdog:` around each."""
+    """Stops a run that does not end within PATIENCE seconds of CPU time.
+
+    Write `with watchdog:` around each run.
+
+    Args:
+        machine: the machine that runs.
+    """
 
     def __init__(self, machine: UnicornMachine) -> None:
         self._machine = machine
@@ -68,7 +72,7 @@ class Watchdog:
         self._running = False
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread that watches."""
         self._done.set()
 
     def _watch(self) -> None:
