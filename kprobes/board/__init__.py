@@ -1,7 +1,8 @@
-"""Boards: the memory and the devices around a CPU, said once, as values or in a file.
+"""Boards: the memory and the devices around a CPU, described once, as values or in a file.
 
 `Board` is what users make or load; `devices` has the models that come with it, each a page of
-Python to copy; `bus` leads accesses to them; `svd` names registers. Begin with `_board`.
+Python to copy; `bus` passes the guest's accesses to them; `svd` names registers. Begin with
+`_board`.
 """
 
 from ._board import Board, Fitted, Part

@@ -1,4 +1,6 @@
-"""Board: what is around a CPU, as a value; from a file; and put around a machine."""
+"""Board: what is around a CPU, as a value or read from a file, and put around a machine by
+fit().
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,10 @@ PART_KEYS = {"ram": {"start", "size"}, "rom": {"start", "file"}}
 
 @frozen
 class Part:
-    """A device of a board.
+    """A device of a board, as described; make() makes it.
 
     Attributes:
-        kind: name of a model (devices.KINDS), or what makes a Device of the start and the settings.
+        kind: name of a model (devices.KINDS), or a function (start, **settings) -> Device.
         start: its address.
         settings: what else the model takes: size, line (the CPU's interrupt), name, received ...
     """
@@ -74,7 +76,7 @@ class Part:
 
 @frozen(kw_only=True)
 class Board:
-    """The memory and the devices around a CPU.
+    """The memory and the devices around a CPU, as described; machine() makes a machine of it.
 
     Attributes:
         arch: the architecture; None: the file that is loaded says so.
@@ -82,8 +84,8 @@ class Board:
         entry: where the image starts; None: as its vector table or its header says, else at its
             first byte.
         vectors: address of the vector table that a Cortex-M starts by; None: the image's start.
-        registers: (name, value) of the CPU's when it starts, as what runs before the image leaves
-            them.
+        registers: (name, value) of the CPU's registers when it starts, as what runs before the
+            image leaves them.
         ram: (start, bytes) of regions that are 0 at first.
         rom: (file, start) of other images.
         devices: what else there is.
@@ -107,7 +109,7 @@ class Board:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Board:
-        """Read a board file, which is TOML; files that it names are beside it.
+        """Read a board file, which is TOML; files that it names are looked for beside it.
 
         Raises:
             ImageError: it cannot be read, or is no TOML.
@@ -147,7 +149,9 @@ class Board:
     def machine(
         self, file: str | os.PathLike[str] | bytes, *, name: str | None = None
     ) -> UnicornMachine:
-        """Load a file onto the board: a raw image where the board has a base, else an ELF file.
+        """Make a machine with a file's image and this board around it.
+
+        The file is a raw image where the board has a base, else an ELF file.
 
         Args:
             file: its path, or its bytes.
@@ -201,8 +205,8 @@ class Board:
         )
 
     def _ranges(self) -> list[tuple[int, int]]:
-        """Return (start, bytes) of what will be around the CPU, as far as can be said before it is
-        made.
+        """Return (start, bytes) of the board's memory and devices, as far as known without making
+        them.
         """
         out = [*self.ram]
         out += [
@@ -214,8 +218,11 @@ class Board:
         return out
 
     def fit(self, machine: UnicornMachine) -> Fitted:
-        """Put the board around a machine that has its image already: map memory, connect devices,
-        add symbols, and set pc and registers as where the CPU starts.
+        """Put the board around a machine that has its image already.
+
+        Memory is mapped, devices are connected, symbols added, and pc and registers set as where
+        the CPU
+        starts.
 
         Args:
             machine: made by load_image(), or otherwise.
@@ -305,18 +312,18 @@ LISTS = ("ram", "rom", "devices", "registers")
 
 @frozen(eq=False)
 class Fitted:
-    """A board that is around a machine.
+    """The devices of a board that has been put around a machine.
 
     Attributes:
-        bus: leads accesses to the devices.
-        names: address -> name of the register there.
+        bus: passes accesses to the devices.
+        names: address -> name of the register there, from the SVD file.
     """
 
     bus: Bus
     names: Mapping[int, str]
 
     def __getitem__(self, name: str) -> Device:
-        """The device of a name. Raises BadArgument."""
+        """Return the device of a name. Raises BadArgument: there is none."""
         for device in self.bus.devices:
             if device.name == name:
                 return device
@@ -332,11 +339,13 @@ class Fitted:
         return [device for device in self.bus.devices if isinstance(device, Uart)]
 
     def accesses(self) -> list[tuple[str, int, int]]:
-        """Return (name, reads, writes) of each device, and behind it of its registers that have
-        names and were accessed.
+        """Return how often devices were accessed, and behind each its registers that have names.
 
         Left out while nothing has accessed them: the CPU's own device, and devices without a model
         (kind "unknown") at whose first address a register with a name is.
+
+        Returns:
+            (name, reads, writes) of each.
         """
         out = []
         for device in self.bus.devices:
@@ -357,7 +366,7 @@ class Fitted:
 
 
 def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None:
-    """Map the part of a range that is not mapped yet: an image may lie in it already.
+    """Map those pages of a range that are not mapped yet: an image may lie in it already.
 
     Args:
         machine: gets the memory.
@@ -376,8 +385,9 @@ def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None
 
 
 def _unknown(peripherals: Iterable[Peripheral], taken: list[tuple[int, int]]) -> list[Device]:
-    """Return a device that reads 0 for each peripheral that has no model; of those that overlap,
-    for the first one.
+    """Make a device that reads 0 for each peripheral that has no model.
+
+    Of peripherals that overlap only the first one gets one.
 
     Args:
         peripherals: all that the SVD file names.
@@ -393,11 +403,12 @@ def _unknown(peripherals: Iterable[Peripheral], taken: list[tuple[int, int]]) ->
 
 
 def _overlaps(start: int, end: int, ranges: Iterable[tuple[int, int]]) -> bool:
+    """Whether [start, end) has addresses in one of some (start, end)."""
     return any(start < last and first < end for first, last in ranges)
 
 
 def _contents(file: str | os.PathLike[str]) -> bytes:
-    """Return a file's bytes; raise ImageError where it cannot be read or is empty."""
+    """Read a file. Raises ImageError: it cannot be read, or is empty."""
     try:
         data = Path(file).read_bytes()
     except OSError as error:
@@ -411,11 +422,14 @@ def _contents(file: str | os.PathLike[str]) -> bytes:
 
 
 def _board_of(said: dict[str, Any], folder: Path) -> Board:
-    """Return the board that a file describes; raise BadArgument where it does so wrongly.
+    """Make the board that a board file describes.
 
     Args:
         said: the file's keys and tables.
         folder: what the files that it names are relative to.
+
+    Raises:
+        BadArgument: it has an unknown key, or a value of a wrong kind.
     """
     _check_keys(said, KEYS, "a board")
     plain: dict[str, Any] = {
@@ -453,12 +467,14 @@ def _board_of(said: dict[str, Any], folder: Path) -> Board:
 
 
 def _part_of(said: dict[str, Any], folder: Path) -> Part:
-    """Return the device that a table of a board file describes; raise BadArgument where it does so
-    wrongly.
+    """Make the Part that a table [[device]] of a board file describes.
 
     Args:
         said: the table: key -> value.
         folder: what the file named by `input` is relative to.
+
+    Raises:
+        BadArgument: kind or start is missing or wrong.
     """
     settings = {
         name: value
@@ -473,8 +489,14 @@ def _part_of(said: dict[str, Any], folder: Path) -> Part:
 
 
 def _tables(said: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the tables `[[name]]` of a board file, [] where there are none; raise BadArgument
-    where it is no list of tables.
+    """Return the tables `[[name]]` of a board file; [] where there are none.
+
+    Args:
+        said: the file's keys and tables.
+        name: of the tables.
+
+    Raises:
+        BadArgument: it is no list of tables.
     """
     tables = said.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
@@ -483,7 +505,13 @@ def _tables(said: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _check_keys(said: dict[str, Any], known: set[str], what: str) -> None:
-    """Raise BadArgument where a table has a key that is not known; `what` names the table."""
+    """Raise BadArgument where a table of a board file has an unknown key.
+
+    Args:
+        said: the table.
+        known: the keys that it may have.
+        what: the table, in words, for the error.
+    """
     for name in said:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
@@ -494,8 +522,12 @@ def _check_keys(said: dict[str, Any], known: set[str], what: str) -> None:
 
 
 def _integer(value: Any, name: str) -> int:
-    """Return a value that is an integer from 0 on; raise BadArgument, which names `name`, for any
+    """Return a value of a board file if it is an integer from 0 on; raise BadArgument for any
     other.
+
+    Args:
+        value: the value.
+        name: of its key, for the error.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise BadArgument(f"{name} is {value!r}", hint="write a number, as in 0x20000000")
@@ -503,8 +535,11 @@ def _integer(value: Any, name: str) -> int:
 
 
 def _text(value: Any, name: str) -> str:
-    """Return a value that is a string, not empty; raise BadArgument, which names `name`, for any
-    other.
+    """Return a value of a board file if it is a string, not empty; raise BadArgument for any other.
+
+    Args:
+        value: the value.
+        name: of its key, for the error.
     """
     if not isinstance(value, str) or not value:
         raise BadArgument(f"{name} is {value!r}", hint=f'write a text, as in {name} = "..."')

@@ -1,4 +1,6 @@
-"""The bus between a machine and its board's devices: several may share a page of memory."""
+"""The bus between a machine and its board's devices, of which several may share a page of
+memory.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from .wires import Wires
 
 
 class Host(Wires, Protocol):
-    """A machine that devices can be put into."""
+    """A machine as Bus needs it: devices can be mapped into its memory."""
 
     @property
     def page_size(self) -> int:
@@ -27,7 +29,7 @@ class Host(Wires, Protocol):
         read: Callable[[int, int], int] | None,
         write: Callable[[int, int, int], object] | None,
     ) -> None:
-        """Have accesses to whole pages of guest memory served by functions.
+        """Map whole pages of guest memory whose accesses call functions.
 
         Args:
             start: address of the first page.
@@ -38,11 +40,18 @@ class Host(Wires, Protocol):
 
 
 class Bus:
-    """Leads a guest's accesses to devices, and counts them.
+    """Passes a guest's accesses to devices, and counts them.
+
+    Args:
+        devices: all of them.
 
     Attributes:
         devices: all of them, by address.
         registers: (device, offset) -> [reads, writes].
+        between: address -> accesses in devices' pages that are no device's.
+
+    Raises:
+        BadArgument: two devices overlap.
     """
 
     def __init__(self, devices: Iterable[Device]) -> None:
@@ -82,8 +91,8 @@ class Bus:
             device.connect(machine)
 
     def _find(self, address: int) -> Device | None:
-        """Return the device at an address; None where there is none, which is counted in
-        `between`.
+        """Return the device at an address; count the access in `between` and return None where none
+        is.
         """
         at = bisect.bisect_right(self._starts, address) - 1
         if at >= 0 and address < self.devices[at].start + self.devices[at].size:
@@ -92,7 +101,7 @@ class Bus:
         return None
 
     def _read(self, base: int, offset: int, size: int) -> int:
-        """Read from the device at `base` + `offset` and count that; return 0 where there is no
+        """Read from the device at `base` + `offset`, and count the access; 0 where there is no
         device.
 
         Args:
@@ -109,7 +118,7 @@ class Bus:
         return device.read(at, size)
 
     def _write(self, base: int, offset: int, size: int, value: int) -> None:
-        """Write to the device at `base` + `offset` and count that; do nothing where there is no
+        """Write to the device at `base` + `offset`, and count the access; nothing where there is no
         device.
 
         Args:

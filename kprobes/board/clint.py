@@ -1,5 +1,6 @@
-"""RISC-V's core-local interruptor, as SiFive's and QEMU's boards have it: a timer and a software
-interrupt.
+"""RISC-V's core-local interruptor, as SiFive's and QEMU's boards have it.
+
+It has a timer and a software interrupt.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ MSIP, MTIMECMP, MTIME = 0x0, 0x4000, 0xBFF8
 class Clint(Device):
     """The CLINT of one hart.
 
+    Args:
+        start: its address.
+        divider: instructions for each step of mtime.
+        settings: further arguments of Device.
+
     Attributes:
         divider: instructions for each step of mtime.
     """
@@ -31,18 +37,22 @@ class Clint(Device):
         self._cancel: Callable[[], None] = lambda: None
 
     def connect(self, wires: Wires) -> None:
-        """Become part of a machine, with the timer's interrupt low. Raises Unsupported: the machine
-        has no interrupts.
+        """Become part of a machine, with the timer's interrupt low.
+
+        Raises:
+            Unsupported: the machine has no interrupts.
         """
         super().connect(wires)
         wires.interrupts.set_level("timer", False)
 
     def _time(self) -> int:
+        """Return mtime now: steps since the CPU began, from what the guest has written to it."""
         return self.wires.interrupts.now // self.divider + self._begun & (1 << 64) - 1
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset` from its start, or a part of it; bytes beyond `size` are
-        not cut off.
+        """Return the register at `offset` from the device's start, or the rest of it from there.
+
+        Bytes beyond `size` are not cut off.
         """
         for start, value in (
             (MSIP, self._software),
@@ -76,8 +86,9 @@ class Clint(Device):
             self._update()
 
     def _update(self) -> None:
-        """Raise the timer's interrupt where mtime has reached mtimecmp; else end it, and raise it
-        when that happens.
+        """Raise the timer's interrupt where mtime has reached mtimecmp.
+
+        Else end it, and arrange that this is called again when that happens.
         """
         self._cancel()
         interrupts = self.wires.interrupts

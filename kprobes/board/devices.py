@@ -1,4 +1,4 @@
-"""Devices: what they have in common, and the simplest."""
+"""Device, the base class of all models, and the simplest devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from .wires import Wires
 
 
 class Device:
-    """A range of addresses with registers: the base of all models.
+    """A range of addresses with registers: the base class of all models.
+
+    A model overrides read() and write().
+
+    Args:
+        start: its first address.
+        size: bytes; None: SIZE.
+        line: interrupt of the CPU that it raises; None: none.
+        name: what tables call it; "": its addresses.
 
     Attributes:
         name: what tables call it.
@@ -33,8 +41,13 @@ class Device:
         self._wires: Wires | None = None
 
     def connect(self, wires: Wires) -> None:
-        """Become part of a machine. Raises Unsupported where it needs interrupts and there are
-        none.
+        """Become part of a machine, with the device's interrupt low. Called once, by Bus.connect().
+
+        Args:
+            wires: the machine: its registers, interrupts and stop().
+
+        Raises:
+            Unsupported: the device needs interrupts, and the machine has none.
         """
         self._wires = wires
         if self.line is not None:
@@ -42,13 +55,13 @@ class Device:
 
     @property
     def wires(self) -> Wires:
-        """The machine that it is part of. Raises BadArgument where it is part of none yet."""
+        """The machine that the device is part of. Raises BadArgument: it is part of none yet."""
         if self._wires is None:
             raise BadArgument(f"device {self.name} is part of no machine", hint="put it on a Board")
         return self._wires
 
     def read(self, offset: int, size: int) -> int:
-        """Return what the guest reads.
+        """Return what the guest reads; called at each read. 0, unless a model overrides this.
 
         Args:
             offset: from the device's start.
@@ -57,7 +70,8 @@ class Device:
         return 0
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Take what the guest writes.
+        """Do what a write of the guest's does; called at each write. Nothing, unless a model
+        overrides this.
 
         Args:
             offset: from the device's start.
@@ -66,8 +80,10 @@ class Device:
         """
 
     def ask(self, on: bool) -> None:
-        """Raise the device's interrupt (True), or end it (False); nothing happens without a line or
-        a machine.
+        """Raise the device's interrupt, or end it; nothing happens without a line or a machine.
+
+        Args:
+            on: True: raise it; False: end it.
         """
         if self._wires is not None and self.line is not None:
             self._wires.interrupts.set_level(self.line, on)
@@ -78,7 +94,7 @@ class Unknown(Device):
 
 
 class Power(Device):
-    """A switch: a write of anything stops the run."""
+    """A switch: any write to it stops the run."""
 
     SIZE = 4
 
@@ -92,12 +108,15 @@ KINDS: dict[str, Callable[..., Device]] = {"unknown": Unknown, "power": Power}
 
 
 def make_device(kind: str, start: int, settings: Mapping[str, object]) -> Device:
-    """Make a device by its kind's name; raise BadArgument for an unknown kind or setting.
+    """Make a device by the name of its kind.
 
     Args:
         kind: one of KINDS.
         start: address of the device.
         settings: what else the model takes: "size", "line", "name" and its own.
+
+    Raises:
+        BadArgument: there is no such kind, or it does not take one of the settings.
     """
     if kind not in KINDS:
         raise BadArgument(f"{kind!r} is no device", hint=f"there are {', '.join(KINDS)}")

@@ -1,4 +1,4 @@
-"""CMSIS-SVD files: the names of a microcontroller's peripherals and their registers.
+"""Reads CMSIS-SVD files: the names of a microcontroller's peripherals and their registers.
 
 Written here because what is needed of the format is five elements; the packages that read all of it
 bring an XML library along. A file with a document type declaration is refused: only those can grow
@@ -23,7 +23,13 @@ MOST = 4096  #: registers of one array
 
 @frozen
 class Register:
-    """A register of a peripheral. offset, size: in bytes."""
+    """A register of a peripheral.
+
+    Attributes:
+        name: of the register.
+        offset: bytes from the peripheral's start.
+        size: bytes.
+    """
 
     name: str
     offset: int
@@ -32,11 +38,13 @@ class Register:
 
 @frozen
 class Peripheral:
-    """A peripheral.
+    """A peripheral of a microcontroller.
 
     Attributes:
+        name: of the peripheral.
         start: its address.
         size: bytes that it takes.
+        registers: all of them, those of arrays one by one.
         interrupts: name -> number.
     """
 
@@ -48,10 +56,10 @@ class Peripheral:
 
 
 class _Builder(ElementTree.TreeBuilder):
-    """Refuses document types."""
+    """Builds the XML tree of a file, and refuses document type declarations."""
 
     def doctype(self, *declared: Any) -> None:
-        """Refuse the file: called at a document type declaration."""
+        """Raise ImageError; the parser calls this at a document type declaration."""
         raise ImageError(
             "it has a document type declaration, which no SVD file needs",
             hint="take that line out, and what belongs to it",
@@ -59,7 +67,11 @@ class _Builder(ElementTree.TreeBuilder):
 
 
 def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
-    """Read a CMSIS-SVD file. Raises ImageError: unreadable, damaged, no peripherals in it."""
+    """Read a CMSIS-SVD file.
+
+    Raises:
+        ImageError: it cannot be read, is damaged, or has no peripherals.
+    """
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:
@@ -89,8 +101,12 @@ def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
 
 
 def _peripherals(root: Any) -> Iterator[Peripheral]:
-    """Yield the peripherals of a device description; what a peripheral lacks is taken from the one
-    that it is derived from.
+    """Yield the peripherals of a device description.
+
+    What a peripheral lacks is taken from the one that it is derived from.
+
+    Args:
+        root: the file's XML element.
     """
     elements = {
         element.findtext("name", ""): element for element in root.iterfind("peripherals/peripheral")
@@ -144,7 +160,14 @@ def _registers(parent: Any, at: int, prefix: str, bits: int) -> Iterator[Registe
 
 
 def _array(element: Any) -> Iterator[tuple[str, int]]:
-    """Yield (name, offset in bytes) of each element of an array, or of the only one."""
+    """Yield (name, offset in bytes) of each register of an array, or of the only one.
+
+    Args:
+        element: the XML element of a register or cluster.
+
+    Raises:
+        ValueError: an array has too many elements.
+    """
     name, offset = element.findtext("name", ""), _number(element.findtext("addressOffset", "0"))
     if (count := element.findtext("dim")) is None:
         yield name, offset
@@ -157,11 +180,11 @@ def _array(element: Any) -> Iterator[tuple[str, int]]:
 
 
 def _indices(text: str, many: int) -> list[str]:
-    """Return the indices of an array of `many` elements as text.
+    """Return the indices of an array's elements, as texts.
 
     Args:
-        text: "0-3", "A,B,C" or "" as the file has it; where it does not name `many`, numbers from 0
-            are taken.
+        text: "0-3", "A,B,C" or "" as the file has it. Where that is not `many` indices, numbers
+            from 0 are returned.
         many: how many elements there are.
     """
     numbers = re.fullmatch(r"(\d+)-(\d+)", text)
@@ -172,7 +195,7 @@ def _indices(text: str, many: int) -> list[str]:
 
 
 def _number(text: str) -> int:
-    """Return a number as SVD files write it: 16, 0x10, #10000."""
+    """Parse a number as SVD files write it: 16, 0x10, #10000. Raises ValueError: it is none."""
     text = text.strip().lower()
     try:
         return (

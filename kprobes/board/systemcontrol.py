@@ -1,5 +1,6 @@
-"""The System Control Space of an Armv7-M CPU: NVIC, SysTick and the registers about exceptions
-(Armv7-M Architecture Reference Manual, B3.2 to B3.4).
+"""The System Control Space of an Armv7-M CPU: NVIC, SysTick and the registers about exceptions.
+
+Armv7-M Architecture Reference Manual, B3.2 to B3.4.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CORTEX_M3 = 0x412FC231
 
 
 class SystemControl(Device):
-    """The registers behind which an Armv7-M CPU's interrupt controller and system timer are.
+    """The registers of an Armv7-M CPU's interrupt controller and system timer, as a device.
 
     SysTick counts one for each instruction. The first access makes the machine look at interrupts.
     """
@@ -36,12 +37,12 @@ class SystemControl(Device):
         self._cancel: Callable[[], None] = lambda: None
 
     def connect(self, wires: Wires) -> None:
-        """Become part of a machine, of which nothing is asked yet."""
+        """Become part of a machine; interrupts are not asked for yet."""
         self._wires = wires
 
     @property
     def nvic(self) -> Nvic:
-        """The interrupt controller, arch.arm.nvic.Nvic."""
+        """The machine's interrupt controller. Raises BadArgument: the CPU is no Cortex-M."""
         controller = self.wires.interrupts.controller
         if not isinstance(controller, Nvic):
             raise BadArgument(
@@ -52,7 +53,7 @@ class SystemControl(Device):
     # --- registers of 32 bits, and parts of them
 
     def read(self, offset: int, size: int) -> int:
-        """Return a register, or a part of it."""
+        """Return the register at `offset` from the device's start, or the rest of it from there."""
         return self._read(offset & ~3) >> 8 * (offset & 3)
 
     def write(self, offset: int, size: int, value: int) -> None:
@@ -86,8 +87,11 @@ class SystemControl(Device):
         return self._read_nvic(offset, self.nvic)
 
     def _read_nvic(self, offset: int, nvic: Nvic) -> int:
-        """Return the 32-bit register at an offset, of interrupts, priorities and exceptions; 0
-        where there is none.
+        """Return a 32-bit register of interrupts, priorities or exceptions; 0 where there is none.
+
+        Args:
+            offset: of the register.
+            nvic: the interrupt controller.
         """
         bits = {0x100: "enabled", 0x180: "enabled", 0x200: "ready", 0x280: "ready", 0x300: "active"}
         if (kind := bits.get(offset & ~0x1F)) is not None or offset & ~0x7F in bits:
@@ -122,11 +126,15 @@ class SystemControl(Device):
         return offset - 0x400 + FIRST if offset < 0xD00 else offset - 0xD18 + 4
 
     def _set_priority(self, offset: int, value: int) -> None:
+        """Write the priority of the exception whose byte is at `offset`."""
         self.nvic.set_priority(self._exception(offset), value)
 
     def _write(self, offset: int, value: int) -> None:
-        """Write the 32-bit register at an offset, a multiple of 4: this may pend or withdraw
-        exceptions, or stop the run (reset).
+        """Write a 32-bit register; it may pend or withdraw exceptions, or stop the run (reset).
+
+        Args:
+            offset: of the register, a multiple of 4.
+            value: 32 bits.
         """
         nvic = self.nvic
         if 0x10 <= offset < 0x20:
@@ -157,8 +165,10 @@ class SystemControl(Device):
             self._kept[offset] = value
 
     def _write_bits(self, offset: int, value: int) -> None:
-        """Enable, disable, pend or withdraw the interrupts whose bits are set (ISER, ICER, ISPR,
-        ICPR), and look for one to take.
+        """Enable, disable, pend or withdraw the interrupts whose bits are set; then look for one to
+        take.
+
+        The registers are ISER, ICER, ISPR and ICPR.
 
         Args:
             offset: of a 32-bit register: 0x100 to 0x2FF.
@@ -181,8 +191,9 @@ class SystemControl(Device):
     # --- SysTick
 
     def _read_timer(self, offset: int) -> int:
-        """Return a register of SysTick, at offsets 0x10 to 0x1F; reading the control register
-        clears COUNTFLAG.
+        """Return a register of SysTick, at offsets 0x10 to 0x1F.
+
+        Reading the control register clears COUNTFLAG.
         """
         if offset == 0x10:
             value = self._control | (COUNTFLAG if self._counted else 0)
@@ -195,8 +206,9 @@ class SystemControl(Device):
         return 0
 
     def _write_timer(self, offset: int, value: int) -> None:
-        """Write a register of SysTick, at offsets 0x10 to 0x1F; any value written to the counter
-        starts it again.
+        """Write a register of SysTick, at offsets 0x10 to 0x1F.
+
+        Any value written to the counter starts it again.
         """
         if offset == 0x10:
             started = value & ~self._control & ENABLE
@@ -217,8 +229,10 @@ class SystemControl(Device):
             self._cancel = self.wires.interrupts.after(self._reload + 1, self._tick)
 
     def _tick(self) -> None:
-        """Set COUNTFLAG as the counter reaches 0, pend the interrupt where it is enabled, and count
+        """Do what SysTick does as its counter reaches 0: set COUNTFLAG, pend its interrupt, count
         again.
+
+        The interrupt is pended only where it is enabled.
         """
         self._counted = True
         if self._control & TICKINT:

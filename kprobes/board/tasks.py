@@ -1,4 +1,4 @@
-"""The task of an operating system that is running, found by a pointer to its control block."""
+"""Tells which task of an operating system is running, by a pointer to its control block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEFORE = "none"  #: the name while no task runs
 
 @frozen
 class TaskPointer:
-    """The place where an operating system keeps which task runs.
+    """Where an operating system keeps a pointer to the running task.
 
     Attributes:
         pointer: symbol or address of the pointer to the control block (FreeRTOS: "pxCurrentTCB").
@@ -32,7 +32,7 @@ class TaskPointer:
 
     @classmethod
     def parse(cls, text: str) -> TaskPointer:
-        """Read "POINTER" or "POINTER:OFFSET", as --task takes it. Raises BadArgument."""
+        """Parse "POINTER" or "POINTER:OFFSET", as --task takes it. Raises BadArgument."""
         pointer, colon, offset = text.partition(":")
         try:
             place: str | int = int(pointer, 0)
@@ -48,9 +48,20 @@ class TaskPointer:
             ) from None
 
     def follow(self, machine: UnicornMachine) -> Callable[[Regs], str]:
-        """Return the value for machine.cpu_task: the running task's name, the same for the same
-        control block. A name that another one has already, or none, is followed by the block's
-        address. Raises UnknownSymbol.
+        """Make the function for machine.cpu_task, which names the running task.
+
+        A control block has the same name each time. A name that another task has already, or none,
+        is
+        followed by the block's address.
+
+        Args:
+            machine: has the operating system.
+
+        Returns:
+            (regs) -> name of the running task.
+
+        Raises:
+            UnknownSymbol: there is no such pointer.
         """
         place = (
             self.pointer if isinstance(self.pointer, int) else machine.symbols[self.pointer].address
@@ -60,9 +71,7 @@ class TaskPointer:
         taken: dict[str, int] = {}
 
         def task(regs: Regs) -> str:
-            """Return the running task's name, followed by its block's address where it has none or
-            another task has it; BEFORE while the pointer is 0.
-            """
+            """Return the running task's name; BEFORE while the pointer is 0."""
             block = int.from_bytes(machine.read(place, size), order.value)
             if not block:
                 return BEFORE
@@ -75,8 +84,10 @@ class TaskPointer:
         return task
 
     def _name(self, machine: UnicornMachine, block: int) -> str:
-        """Read a task's name from its control block at address `block`; return "" where it has none
-        or it cannot be read.
+        """Read a task's name from its control block at address `block`.
+
+        Returns:
+            "" where it has none or it cannot be read.
         """
         if self.name is None:
             return ""

@@ -23,10 +23,10 @@ IDENTITY = bytes.fromhex("041814000df005b1")
 
 
 class _Counter:
-    """A timer of the two: a count down to 0, then from the top or from the load register again.
+    """One of the two timers: a count down to 0, then from the top or from the load register again.
 
     Attributes:
-        raised: the count has reached 0 since that was cleared last, masked or not.
+        raised: the count has reached 0 since the guest last cleared this, masked or not.
     """
 
     def __init__(self, divider: int, told: Callable[[], None]) -> None:
@@ -55,22 +55,30 @@ class _Counter:
 
     @property
     def _top(self) -> int:
+        """The greatest count of the counter's width, 32 or 16 bits."""
         return 0xFFFFFFFF if self._control & WIDE else 0xFFFF
 
     @property
     def _step(self) -> int:
-        """Instructions for a step."""
+        """Instructions for a step of the count."""
         # the fourth is reserved
         return self._divider * (1, 16, 256, 1)[(self._control & DIVIDE) >> 2]
 
     def value(self, now: int) -> int:
-        """Return the count at time `now`, in instructions, in the counter's width."""
+        """Return the count, in the counter's width.
+
+        Args:
+            now: the time, in instructions.
+        """
         gone = (now - self._begun) // self._step if self._control & ENABLED else 0
         return max((self._base & self._top) - gone, 0)
 
     def read(self, register: int, now: int) -> int:
-        """Return the register at offset `register` of this timer; `now` is the time in
-        instructions.
+        """Return a register of this timer.
+
+        Args:
+            register: its offset in this timer.
+            now: the time, in instructions.
         """
         return {
             LOAD: self._load,
@@ -104,8 +112,8 @@ class _Counter:
             self.raised = False
 
     def _count_from(self, value: int, wires: Wires) -> None:
-        """Begin to count down from a value now, where the timer is enabled; keep the value where it
-        is not.
+        """Begin to count down from a value now, where the timer is enabled; else only keep the
+        value.
         """
         self._cancel()
         self._base = value
@@ -117,7 +125,9 @@ class _Counter:
             )
 
     def _reach_zero(self, wires: Wires) -> None:
-        """Set `raised` as the count reaches 0; count again, or stand still after one shot."""
+        """Do what the timer does as its count reaches 0: set `raised`, count again, or
+        stand still.
+        """
         self.raised = True
         if self._control & ONCE:
             self._base = 0
@@ -131,8 +141,13 @@ class _Counter:
 class Sp804(Device):
     """Arm's SP804 (DDI 0271): two timers with one interrupt, raised while that of either is.
 
+    Args:
+        start: its address.
+        divider: instructions for each step before the timers' own dividers.
+        settings: further arguments of Device.
+
     Attributes:
-        divider: instructions for each step before the timers' own dividers, since it was made.
+        divider: as the argument; a change has no effect.
     """
 
     def __init__(self, start: int, *, divider: int = 1, **settings: Any) -> None:
@@ -141,19 +156,20 @@ class Sp804(Device):
         self._counters = _Counter(divider, self._update), _Counter(divider, self._update)
 
     def _update(self) -> None:
+        """Raise the interrupt, or end it, as the two timers say."""
         self.ask(any(counter.interrupting for counter in self._counters))
 
     def connect(self, wires: Wires) -> None:
-        """Become part of a machine, with the interrupt as the counters say. Raises Unsupported: the
-        machine has no interrupts.
+        """Become part of a machine, with the interrupt as the counters say.
+
+        Raises:
+            Unsupported: the machine has no interrupts.
         """
         super().connect(wires)
         self._update()
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset` from the device's start, whatever the `size` of the
-        access.
-        """
+        """Return the register at `offset` from the device's start; `size` does not matter."""
         if offset >= 0xFE0:
             return IDENTITY[(offset - 0xFE0) // 4]
         if offset >= TIMERS:
@@ -161,8 +177,8 @@ class Sp804(Device):
         return self._counters[offset // 0x20].read(offset % 0x20, self.wires.interrupts.now)
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Write `value` to the register at `offset` from the device's start, whatever the `size` of
-        the access.
+        """Write `value` to the register at `offset` from the device's start; `size` does not
+        matter.
         """
         if offset < TIMERS:
             self._counters[offset // 0x20].write(offset % 0x20, value, self.wires)

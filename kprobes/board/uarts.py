@@ -1,6 +1,4 @@
-"""Serial ports: what the guest sends is kept, and shown as it comes; what it is to receive is there
-from the start.
-"""
+"""Serial ports: they keep, and may show, what the guest sends, and have bytes for it to receive."""
 
 from __future__ import annotations
 
@@ -14,6 +12,14 @@ from .wires import Wires
 
 class Uart(Device):
     """The common part of serial ports.
+
+    Args:
+        start: its address.
+        size: bytes; None: SIZE.
+        line: interrupt of the CPU that it raises; None: none.
+        name: what tables call it; "": its addresses.
+        received: bytes for the guest to receive.
+        show: called with each byte that the guest sends; None: nothing is.
 
     Attributes:
         received: bytes that the guest has not read yet.
@@ -37,32 +43,30 @@ class Uart(Device):
         self.show = show
 
     def feed(self, data: bytes) -> None:
-        """Add bytes to those that the guest may receive; raise the interrupt where it is
-        enabled.
-        """
+        """Add bytes for the guest to receive; raise the interrupt where it is enabled."""
         self.received.extend(data)
         self.update()
 
     def take(self) -> int:
-        """Take a byte for the guest; 0 where none has come."""
+        """Remove and return the next byte for the guest; 0 where none has come."""
         return self.received.popleft() if self.received else 0
 
     def send(self, value: int) -> None:
-        """Take a byte that the guest sends: the low eight bits of `value` go to `sent`, and to
-        `show`.
-        """
+        """Keep and show a byte that the guest sends: the low eight bits of `value`."""
         byte = bytes([value & 0xFF])
         self.sent += byte
         if self.show is not None:
             self.show(byte)
 
     def update(self) -> None:
-        """Raise the interrupt, or end it, as the registers say."""
+        """Raise the interrupt, or end it, as the registers say; models override this."""
 
 
 class SimpleUart(Uart):
-    """Two registers of 32 bits: +0 status (bit 0: a byte has come; bit 1: one may be sent), +4
-    data. Its interrupt is raised while a byte has come.
+    """A serial port of two 32-bit registers.
+
+    +0 is the status (bit 0: a byte has come; bit 1: one may be sent), +4 the data. Its interrupt is
+    raised while a byte has come.
     """
 
     SIZE = 8
@@ -82,8 +86,8 @@ class SimpleUart(Uart):
         self.update()
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset`, whatever the `size` of the access; reading data takes a
-        received byte.
+        """Return the register at `offset`; `size` does not matter. Reading data takes a received
+        byte.
         """
         if offset == 0:
             return 2 | bool(self.received)
@@ -94,9 +98,7 @@ class SimpleUart(Uart):
         return value
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Send the byte where `offset` is that of the data register; nothing else can be
-        written.
-        """
+        """Send the byte where `offset` is the data register's; other writes do nothing."""
         if offset == 4:
             self.send(value)
 
@@ -106,7 +108,7 @@ class SimpleUart(Uart):
 
 
 class Pl011(Uart):
-    """Arm's PL011 (DDI 0183). Its FIFOs are never full; baud rates are taken and mean nothing."""
+    """Arm's PL011 (DDI 0183). Its FIFOs are never full; baud rates may be set and mean nothing."""
 
     DR, FR, IMSC, RIS, MIS, ICR = 0x00, 0x18, 0x38, 0x3C, 0x40, 0x44
     KEPT = (0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x48)  #: ILPR, IBRD, FBRD, LCR_H, CR, IFLS, DMACR
@@ -120,11 +122,12 @@ class Pl011(Uart):
         self._ready = 0  # SENT, once a byte was sent and until that is cleared
 
     def _raw(self) -> int:
+        """Return the register RIS: which conditions for an interrupt hold, masked or not."""
         return self._ready | (self.RECEIVED | self.TIMEOUT if self.received else 0)
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset`, whatever the `size` of the access; reading DR takes a
-        received byte.
+        """Return the register at `offset`; `size` does not matter. Reading DR takes a received
+        byte.
         """
         if offset == self.DR:
             value = self.take()
@@ -142,8 +145,8 @@ class Pl011(Uart):
         return registers.get(offset, self._kept.get(offset, 0))
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Write `value` to the register at `offset`, whatever the `size` of the access; writing DR
-        sends a byte.
+        """Write `value` to the register at `offset`; `size` does not matter. Writing DR sends a
+        byte.
         """
         if offset == self.DR:
             self.send(value)
@@ -157,12 +160,17 @@ class Pl011(Uart):
         self.update()
 
     def update(self) -> None:
-        """Raise the interrupt while a condition holds that its mask lets through."""
+        """Raise the interrupt while a condition holds that IMSC enables; else end it."""
         self.ask(bool(self._raw() & self._mask))
 
 
 class Uart16550(Uart):
     """A 16550 (National Semiconductor PC16550D).
+
+    Args:
+        start: its address.
+        stride: bytes from a register to the next.
+        settings: further arguments of Uart.
 
     Attributes:
         stride: bytes from a register to the next.
@@ -181,7 +189,9 @@ class Uart16550(Uart):
         )
 
     def _why(self) -> int:
-        """Return the interrupt identification register, without the FIFOs' bits."""
+        """Return the interrupt identification register (IIR), without the FIFOs' bits; 1: no
+        interrupt.
+        """
         if self._registers[1] & self.RECEIVED and self.received:
             return 4
         if self._registers[1] & self.EMPTY and self._empty:
@@ -189,7 +199,7 @@ class Uart16550(Uart):
         return 1
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset`, whatever the `size` of the access.
+        """Return the register at `offset`; `size` does not matter.
 
         Reading data takes a received byte; reading IIR ends the interrupt of an empty transmitter.
         """
@@ -211,8 +221,9 @@ class Uart16550(Uart):
         return value
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Write the low byte of `value` to the register at `offset`, whatever the `size` of the
-        access; writing data sends a byte.
+        """Write the low byte of `value` to the register at `offset`; `size` does not matter.
+
+        Writing data sends a byte.
         """
         number = offset // self.stride & 7
         value &= 0xFF
@@ -230,13 +241,16 @@ class Uart16550(Uart):
         self.update()
 
     def update(self) -> None:
-        """Raise the interrupt while there is a cause of it: 1 stands for none."""
+        """Raise the interrupt while IIR tells a cause; else end it."""
         self.ask(self._why() != 1)
 
 
 class Stm32F4Usart(Uart):
-    """The USART of STM32F1, F2, F4 and L1 (RM0090, 30.6). Whether it is enabled is not asked,
-    except for interrupts; a byte is sent at once; baud rates are taken and mean nothing.
+    """The USART of STM32F1, F2, F4 and L1 (RM0090, 30.6).
+
+    It sends and receives even where it is not enabled, but raises no interrupts then; a byte is
+    sent
+    at once; baud rates may be set and mean nothing.
     """
 
     SIZE = 0x400
@@ -255,11 +269,12 @@ class Stm32F4Usart(Uart):
         self._sent = self.SENT
 
     def _status(self) -> int:
+        """Return the status register (SR)."""
         return self.EMPTY | self._sent | (self.RECEIVED if self.received else 0)
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset`, whatever the `size` of the access; reading DR takes a
-        received byte.
+        """Return the register at `offset`; `size` does not matter. Reading DR takes a received
+        byte.
         """
         if offset == self.STATUS:
             return self._status()
@@ -270,8 +285,8 @@ class Stm32F4Usart(Uart):
         return value
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Write `value` to the register at `offset`, whatever the `size` of the access; writing DR
-        sends a byte.
+        """Write `value` to the register at `offset`; `size` does not matter. Writing DR sends a
+        byte.
         """
         if offset == self.DATA:
             self.send(value)
@@ -285,13 +300,13 @@ class Stm32F4Usart(Uart):
         self.update()
 
     def _clear(self, bits: int) -> None:
-        """Clear bits of the status: TC; RXNE, whose byte is lost then."""
+        """Clear bits of the status: TC; or RXNE, and then a received byte is lost."""
         self._sent &= ~bits
         if bits & self.RECEIVED:
             self.take()
 
     def update(self) -> None:
-        """Raise the interrupt while a condition holds whose bit is set in CR1."""
+        """Raise the interrupt while a condition holds whose bit is set in CR1; else end it."""
         control = self._kept[self.CR1]
         self.ask(
             bool(
@@ -302,8 +317,9 @@ class Stm32F4Usart(Uart):
 
 
 class Stm32L4Usart(Stm32F4Usart):
-    """The USART of STM32F0, F3, F7, G0, G4, H7, L0 and L4 (RM0351, 40.8), without its FIFOs. RQR
-    and ICR clear what the status says; a byte is sent as by Stm32F4Usart.
+    """The USART of STM32F0, F3, F7, G0, G4, H7, L0 and L4 (RM0351, 40.8), without its FIFOs.
+
+    RQR and ICR clear what the status says; a byte is sent as by Stm32F4Usart.
     """
 
     CR1, RQR, STATUS, ICR, DATA, TDR = 0x00, 0x18, 0x1C, 0x20, 0x24, 0x28
@@ -314,7 +330,7 @@ class Stm32L4Usart(Stm32F4Usart):
     SENDING_READY, RECEIVING_READY = 1 << 21, 1 << 22  #: TEACK and REACK, of ISR
 
     def _status(self) -> int:
-        """Return the status register: that of the F4, and whether sender and receiver are
+        """Return the status register (ISR): the F4's, and whether sender and receiver are
         enabled.
         """
         control = self._kept[self.CR1]
@@ -324,8 +340,8 @@ class Stm32L4Usart(Stm32F4Usart):
         return super()._status() | sends | receives
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Write `value` to the register at `offset`, whatever the `size` of the access; writing TDR
-        sends a byte.
+        """Write `value` to the register at `offset`; `size` does not matter. Writing TDR sends a
+        byte.
         """
         if offset == self.ICR:
             self._clear(value & self.SENT)

@@ -1,4 +1,4 @@
-"""The services that a device may ask of the machine around it."""
+"""What a device may ask of the machine around it: registers, interrupts, time, and to stop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class InterruptInputs(Protocol):
-    """The interrupts of the machine's CPU, and its time: UnicornMachine.interrupts."""
+    """The interrupts of the machine's CPU, and its time, as UnicornMachine.interrupts has them."""
 
     @property
     def now(self) -> int:
@@ -18,24 +18,27 @@ class InterruptInputs(Protocol):
         """The CPU's own interrupt controller."""
 
     def look(self) -> None:
-        """Take what is pending at the guest's next instruction: the controller's registers have
-        changed.
+        """Have the machine take what is pending at the guest's next instruction.
+
+        Called where the controller's registers have changed.
         """
 
     def pend(self, line: int | str) -> None:
         """Make an interrupt pending once."""
 
     def set_level(self, line: int | str, on: bool) -> None:
-        """Say whether a device asks for an interrupt now."""
+        """Set whether a device asks for an interrupt now; it is pending as long as it does."""
 
     def after(self, instructions: int, function: Callable[[], object]) -> Callable[[], None]:
-        """Call a function when so many more instructions have been executed. Returns what cancels
-        that.
+        """Call a function when so many more instructions have been executed.
+
+        Returns:
+            A function that cancels this.
         """
 
 
 class Wires(Protocol):
-    """A machine, as its devices see it."""
+    """A machine, as its devices see it: registers, interrupts and a way to stop."""
 
     @property
     def regs(self) -> Any:

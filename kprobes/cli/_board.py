@@ -1,5 +1,5 @@
-"""The options that say what is around a CPU: memory, devices, where an image belongs. The same on
-every command.
+"""Options of commands that describe what is around a CPU: memory, devices, where an image
+belongs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 
 class NumberOption(click.ParamType):  # type: ignore[type-arg]  # of some versions only
-    """An integer as C writes it."""
+    """An option's value that is an integer as C writes it: 4096, 0x1000."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the integer that the option's text is. Fail, as click does, where it is none."""
+        """Return the integer of an option's text; fail with a usage error where it is none. click
+        calls it.
+        """
         if isinstance(value, int):
             return value
         with contextlib.suppress(ValueError):
@@ -40,14 +42,16 @@ class NumberOption(click.ParamType):  # type: ignore[type-arg]  # of some versio
 
 
 class RegionOption(click.ParamType):  # type: ignore[type-arg]  # of some versions only
-    """START:SIZE, two integers as C writes them."""
+    """An option's value START:SIZE, two integers as C writes them."""
 
     name = "start:size"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
-        """Return (start, bytes) of START:SIZE. Fail where the text is no region."""
+        """Return (start, bytes) of START:SIZE; fail with a usage error where the text is no
+        region.
+        """
         if isinstance(value, tuple):
             return value
         start, colon, size = value.partition(":")
@@ -67,14 +71,14 @@ class RegionOption(click.ParamType):  # type: ignore[type-arg]  # of some versio
 
 
 class FileAt(click.ParamType):  # type: ignore[type-arg]  # of some versions only
-    """FILE@ADDRESS."""
+    """An option's value FILE@ADDRESS."""
 
     name = "file@address"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
-        """Return (file, address) of FILE@ADDRESS. Fail where the text is something else."""
+        """Return (file, address) of FILE@ADDRESS; fail with a usage error for any other text."""
         if isinstance(value, tuple):
             return value
         file, at, address = value.rpartition("@")
@@ -86,14 +90,14 @@ class FileAt(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
 
 
 class RegisterAs(click.ParamType):  # type: ignore[type-arg]  # of some versions only
-    """NAME=VALUE."""
+    """An option's value NAME=VALUE, which sets a register."""
 
     name = "name=value"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
-        """Return (register, value) of NAME=VALUE. Fail where the text is something else."""
+        """Return (register, value) of NAME=VALUE; fail with a usage error for any other text."""
         if isinstance(value, tuple):
             return value
         name, equals, number = value.partition("=")
@@ -105,12 +109,13 @@ class RegisterAs(click.ParamType):  # type: ignore[type-arg]  # of some versions
 
 
 class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions only
-    """KIND@ADDRESS and settings of the device."""
+    """An option's value KIND@ADDRESS[,KEY=VALUE]..., which describes a device."""
 
     name = "kind@address"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Part:
-        """Return the device of KIND@ADDRESS[,KEY=VALUE]... Fail where the text is something else.
+        """Return the device of KIND@ADDRESS[,KEY=VALUE]...; fail with a usage error for any other
+        text.
 
         `interrupt` is the setting `line` of a device's model.
         """
@@ -138,14 +143,14 @@ class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions o
 
 @frozen(kw_only=True)
 class BoardOptions:
-    """The surroundings of a guest, as the options say.
+    """What the options say of a guest's surroundings.
 
     Attributes:
-        board: as it is; None: none of the options was given.
+        board: the board; None: none of its options was given.
         fed: file whose bytes the first serial port receives; None: none.
         symbols: file with more names; None: none.
         debug_files: files with debug information of what is loaded.
-        debuginfod: servers are asked for it.
+        debuginfod: True: servers are asked for debug information.
     """
 
     board: Board | None
@@ -156,11 +161,12 @@ class BoardOptions:
 
     @property
     def raw(self) -> bool:
-        """True where FILE is a raw image."""
+        """Whether FILE is a raw image: --base was given."""
         return self.board is not None and self.board.base is not None
 
     def load(self, file: str, arch: str | None) -> UnicornMachine:
-        """Load an image into a machine with this board, and add names.
+        """Make a machine with an image, this board around it, and the names of --symbols and the
+        like.
 
         Args:
             file: path of the image.
@@ -196,7 +202,7 @@ class BoardOptions:
         machine.symbols.find_debug(servers=servers)
 
     def _load_onto_board(self, file: str, arch: str | None) -> UnicornMachine:
-        """Load an image into a machine that has the board's memory and devices, and add names.
+        """Do the work of load() where there is a board or --input: memory, devices, serial ports.
 
         Args:
             file: path of the image.
@@ -222,8 +228,7 @@ class BoardOptions:
         return machine
 
     def _wire(self, fitted: Fitted) -> None:
-        """Let serial ports show on stderr what the guest sends, and the first one receive
-        --input.
+        """Have serial ports print on stderr what the guest sends, and give the first one --input.
 
         Args:
             fitted: the devices of the machine.
@@ -268,15 +273,15 @@ class BoardOptions:
 
 @define
 class Lines:
-    """Prints a serial port's lines on stderr as they become whole."""
+    """Prints the lines that a serial port sends on stderr, each when it is complete."""
 
     _line: bytes = b""
 
     def add(self, data: bytes) -> None:
-        """Take a byte that was sent. Print the line when a newline ends it, or it is too long.
+        """Add a byte that was sent; print the line when a newline ends it, or it is too long.
 
         Args:
-            data: what was sent, a byte at a time.
+            data: one byte.
         """
         self._line += data
         if data == b"\n" or len(self._line) >= 1 << 12:
@@ -285,14 +290,13 @@ class Lines:
             click.echo(text.rstrip("\r\n").translate(CONTROLS), err=True)
 
     def end(self) -> None:
-        """Print the line that no newline has ended."""
+        """Print the last line, if no newline has ended it."""
         if self._line:
             self.add(b"\n")
 
 
 def show_accesses(fitted: Fitted | None) -> None:
-    """Print on stderr what serial ports have not ended by a newline, and how often each device was
-    used.
+    """Print on stderr the unfinished lines of serial ports, and how often each device was used.
 
     Nothing is printed while a BrokenPipeError is handled.
 
@@ -309,7 +313,7 @@ def show_accesses(fitted: Fitted | None) -> None:
 
 
 def _contents(file: str) -> bytes:
-    """Return the bytes of a file, or of stdin for "-". Raises ImageError: it cannot be read."""
+    """Read a file, or stdin for "-". Raises ImageError: it cannot be read."""
     if file == "-":
         return sys.stdin.buffer.read()
     try:
@@ -320,7 +324,9 @@ def _contents(file: str) -> bytes:
 
 
 def with_board(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a board; it is called with `around`, a BoardOptions.
+    """Give a click command the options of a board: a decorator.
+
+    The command is called with the argument `around`, a BoardOptions, in the place of these options.
 
     Args:
         command: the function below the decorator.
@@ -343,13 +349,16 @@ def with_board(command: Callable[..., None]) -> Callable[..., None]:
 def _board(
     board: str | None, mmio: tuple[tuple[int, int], ...], device: tuple[Part, ...], **more: Any
 ) -> Board | None:
-    """Make the board that the options describe; None: none of them was given.
+    """Make the board that the options describe.
 
     Args:
         board: a file with a board, to which the other options add; None: none.
         mmio: (start, bytes) of devices of which nothing is known.
         device: devices with a model.
         more: the other options, by Board's names.
+
+    Returns:
+        None: none of the options was given.
     """
     if (
         board is None

@@ -1,4 +1,4 @@
-"""`kprobes campaign`."""
+"""`kprobes campaign`: the command, and the bar of progress that `fuzz --replay` has, too."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def campaign(
 
 
 def _resumption(done: int, count: int, output: Path | None) -> str:
-    """Return the message of a campaign that Ctrl-C has stopped: what was done, and how to go on.
+    """Return the message of a campaign that Ctrl-C has stopped: how much was done, how to go on.
 
     Args:
         done: number of items that this run has done.
@@ -200,7 +200,7 @@ def _call_job(
     arch: str | None,
     max_insns: int | None,
 ) -> tuple[Callable[[Any], Any], list[Path], str]:
-    """Make the job of a campaign that calls a function with each input.
+    """Make the job of a campaign that calls a function with each input; nothing runs yet.
 
     Args:
         image: the file with the function.
@@ -214,7 +214,9 @@ def _call_job(
         max_insns: instructions that a call may take; None: no limit.
 
     Returns:
-        (job, inputs, the command that repeats an input, but for the input).
+        (job, which is called with the path of an input; the inputs; the command that repeats one
+        input
+        when its path is appended).
 
     Raises:
         UsageError: --call or --inputs is missing.
@@ -262,14 +264,15 @@ def _call_job(
 def _check_job(
     files: tuple[str, ...], arch: str | None
 ) -> tuple[Callable[[Any], Any], list[Path], str]:
-    """Make the job of a campaign that checks files.
+    """Make the job of a campaign that checks files; nothing runs yet.
 
     Args:
         files: glob patterns of files.
         arch: the architecture's name; None: each file's header tells it.
 
     Returns:
-        (job, files, the command that repeats a file, but for the file).
+        (job, which is called with the path of a file; the files; the command that repeats one file
+        when its path is appended).
 
     Raises:
         BadArgument: no file matches.
@@ -293,7 +296,7 @@ def _check_job(
 def cluster(
     address: str, jobs: int | None
 ) -> contextlib.AbstractContextManager[tuple[Executor, int]]:
-    """Return a context manager that connects to a dask cluster.
+    """Return a context manager that connects to a dask cluster when it is entered.
 
     Args:
         address: of the scheduler, HOST:PORT or tcp://HOST:PORT.
@@ -315,8 +318,10 @@ def cluster(
 
     @contextlib.contextmanager
     def connected() -> Iterator[tuple[Executor, int]]:
-        """Connect; yield (executor, number of workers). Raises BadArgument: no scheduler
-        answers.
+        """Connect; yield (executor, number of workers).
+
+        Raises:
+            BadArgument: no scheduler answers.
         """
         client: Any = Client
         try:
@@ -336,7 +341,7 @@ def cluster(
 
 
 def _kept(journal: Journal | None, items: Sequence[Path]) -> list[JournalEntry]:
-    """Return the entries that a journal has of these items; none without a journal."""
+    """Return the entries that a journal has of these items already; [] without a journal."""
     return (
         [journal.entries[str(item)] for item in items if str(item) in journal.entries]
         if journal
@@ -408,11 +413,14 @@ def _with_lines(outcomes: Iterable[Any], count: int, more: Callable[[], str]) ->
 
 
 def _countable(result: Any) -> Any:
-    """Return what can be added up of an item's outcome; None: nothing.
+    """Return the part of an item's outcome that can be added up with others'.
 
     Args:
         result: a mapping, from which the call's result and the rows of a data set are left out, and
             whose blocks become a set.
+
+    Returns:
+        A dict; None: `result` is no mapping, and nothing can be added up.
     """
     if not isinstance(result, dict):
         return None
@@ -426,13 +434,13 @@ def _countable(result: Any) -> Any:
 def _show(
     total: dict[str, Any], count: int, failed: Sequence[JournalEntry], again: str, as_json: bool
 ) -> None:
-    """Print what a campaign has counted, to stdout, and its failures, to stderr.
+    """Print what a campaign has counted to stdout, and its failures to stderr.
 
     Args:
         total: the sums; a set of blocks is replaced by its size.
         count: number of items.
         failed: items with an error.
-        again: the command that repeats an item, but for the item.
+        again: the command that repeats one item when its path is appended.
         as_json: True: one JSON object instead of tables.
     """
     if "blocks" in total:

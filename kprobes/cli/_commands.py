@@ -9,13 +9,14 @@ import click
 
 
 class LazyCommands(MutableMapping[str, click.Command]):
-    """`click.Group.commands` whose modules are imported at the first look at a command.
+    """`click.Group.commands`, whose modules are imported at the first look at a command.
 
     So `kprobes --version` and a shell's completion do not load an engine.
     """
 
     def __init__(self, places: Mapping[str, str]) -> None:
-        """
+        """Note where commands are; nothing is imported.
+
         Args:
             places: name of a command -> the module beside this one where it is, and behind a colon
                 the function's name where that is another one.
@@ -24,6 +25,7 @@ class LazyCommands(MutableMapping[str, click.Command]):
         self._loaded: dict[str, click.Command] = {}
 
     def __getitem__(self, name: str) -> click.Command:
+        """Return a command; import its module the first time."""
         if name not in self._loaded:
             module, _, function = self._places[name].partition(":")
             self._loaded[name] = getattr(import_module(f"{__package__}.{module}"), function or name)

@@ -134,18 +134,21 @@ ROOM = 5
 
 
 class _Top:
-    """Hits by function, shown now and then; on a terminal always in the same place."""
+    """Counts hits by function, and prints the table now and then; on a terminal in the same
+    place.
+    """
 
     def __init__(
         self, interval: float, rows: int, as_json: bool, order: str, keys: Callable[[], str] | None
     ) -> None:
-        """
+        """Begin to count; nothing is printed yet.
+
         Args:
             interval: seconds between two tables.
-            rows: how many there are at most.
-            as_json: whether JSON takes the place of tables.
+            rows: how many rows a table has at most.
+            as_json: True: a line of JSON takes the place of a table.
             order: what rows are sorted by, one of ORDERS.
-            keys: gives what has been typed; None: there is no keyboard.
+            keys: returns the keys typed since its last call; None: there is no keyboard.
         """
         self._interval = interval
         self._rows = rows
@@ -162,10 +165,12 @@ class _Top:
         self._rates: dict[str, float] = {}
 
     def counter(self, function: str) -> Callable[[Any, int, Sequence[int]], None]:
-        """Return the function that counts a hit of a function, and now and then shows the table.
+        """Make the function that is called at each hit of a function: it counts it.
+
+        Now and then it shows the table as well.
 
         Args:
-            function: its name, as the table has it.
+            function: name of the guest's function, as the table has it.
 
         Returns:
             A function of (values, return address, stack), none of which it uses.
@@ -174,7 +179,7 @@ class _Top:
         counts[function] = 0
 
         def count(values: Any, return_address: int, stack: Sequence[int]) -> None:
-            """Count a hit. Every 64 hits look whether a table is due, or a key was typed."""
+            """Count a hit; at every 64th, look whether a table is due or a key was typed."""
             counts[function] += 1
             self._calls += 1
             if not self._calls % 64:
@@ -185,7 +190,11 @@ class _Top:
         return count
 
     def _typed(self, now: float) -> bool:
-        """Read the keys typed so far. Return True where they change the order."""
+        """Read the keys typed so far, and change the order by them.
+
+        Returns:
+            True: the order has changed.
+        """
         self._looked, was = now, (self._order, self._reversed)
         assert self._keys is not None
         for key in self._keys():
@@ -198,7 +207,7 @@ class _Top:
         return was != (self._order, self._reversed)
 
     def show_last(self, clear: bool) -> None:
-        """Show the table of the whole run: its rates are hits by the seconds since the beginning.
+        """Show the table of the whole run, whose rates are hits by the seconds since the beginning.
 
         Keys are not read any more.
 
@@ -211,7 +220,7 @@ class _Top:
         self.show(clear)
 
     def show(self, clear: bool = True) -> None:
-        """Show the table as it is now, and set the time of the next one.
+        """Print the table as it is now, and set the time of the next one.
 
         Args:
             clear: True: a terminal is cleared first; False: the table comes below what is there.
@@ -248,9 +257,9 @@ class _Top:
         sys.stdout.flush()
 
     def _sorted(self) -> list[tuple[str, int]]:
-        """Return (function, hits) of all functions in the order that was chosen.
+        """Return (function, hits) of all functions, in the order that was chosen.
 
-        Most hits come first, names from A on; reversed, the other way round.
+        Most hits come first, names from A on; or the other way round.
         """
         by: dict[str, Callable[[tuple[str, int]], Any]] = {
             "hits": lambda row: -row[1],

@@ -58,7 +58,7 @@ def demo(folder: Path, as_json: bool) -> None:
 
 
 def names(home: Path) -> list[str]:
-    """Return the files that FILES matches in a folder, as paths from that folder.
+    """Return the files of a folder that FILES matches, as paths from that folder.
 
     Args:
         home: the folder that has the demo guests: in the package where a wheel is installed, or

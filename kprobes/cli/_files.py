@@ -1,4 +1,4 @@
-"""FILE, which most commands take, and how it is loaded."""
+"""The argument FILE of commands that look at a file, and how the file is loaded."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class File:
     discover: bool = False
 
     def loaded(self) -> Any:
-        """Return a machine that has the file.
+        """Make a machine with the file.
 
         Under QEMU it is a process, of which nothing has run but the dynamic linker.
 
@@ -80,7 +80,9 @@ class File:
 
 
 def on_file(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the argument FILE, and options that say what it is; it gets a File first.
+    """Give a click command the argument FILE and options that describe it: a decorator.
+
+    The command is called with a File as its first argument, in the place of these options.
 
     Args:
         command: the function below the decorator.
@@ -111,7 +113,7 @@ def on_file(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def find_functions(machine: Any, file: str) -> None:
-    """Find the functions of a machine that have no names, and add symbols fn_ADDRESS for them.
+    """Find the functions of a machine that have no names; add symbols fn_ADDRESS for them.
 
     Args:
         machine: the guest.
@@ -126,7 +128,7 @@ def find_functions(machine: Any, file: str) -> None:
 def process(
     argv: Sequence[str], arch: str | None, sysroot: str | None, reads: bool = False
 ) -> QemuMachine:
-    """Start a Linux process under QEMU, and run it to its first own instruction.
+    """Start a Linux process under QEMU, and run it to its own first instruction.
 
     Args:
         argv: path of the program, and its arguments.

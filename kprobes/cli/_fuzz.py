@@ -35,12 +35,14 @@ GRACE = (
 
 
 class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions only
-    """Bytes of a map: a power of two."""
+    """An option's value that is the size of a map in bytes: a power of two."""
 
     name = "bytes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number of bytes. Fail where it is no power of two from 256 to 8388608."""
+        """Return the bytes; fail with a usage error where they are no power of two from 256 to
+        8388608.
+        """
         size = NumberOption().convert(value, param, ctx)
         if size < 1 << 8 or size > 1 << 23 or size & size - 1:
             self.fail(
@@ -295,7 +297,7 @@ def fuzz(
 def _target(
     target: str, call: str | None, options: dict[str, Any]
 ) -> tuple[PythonTarget | CallTarget, str | None]:
-    """Make the target of a command line.
+    """Make the target that a command line describes; nothing is loaded yet.
 
     Args:
         target: path of a file of Python, or of an image.
@@ -303,8 +305,7 @@ def _target(
         options: further fields of a CallTarget: name -> value, None, False or () where not given.
 
     Returns:
-        The target, and the path of AFL's input file where --call has one in place of `@@`, else
-        None.
+        (the target, path of AFL's input file where --call has one in place of `@@`, else None).
 
     Raises:
         click.UsageError: without a call, `target` is no file of Python, or an option is given.
@@ -337,7 +338,7 @@ def _target(
 
 @frozen
 class CountedCode:
-    """Code whose edges are counted; all of it where nothing is said.
+    """The code whose edges are counted; all code where nothing is given.
 
     Attributes:
         modules: names of images.
@@ -350,8 +351,7 @@ class CountedCode:
     ranges: tuple[tuple[int, int], ...]
 
     def spans(self, target: Target) -> list[tuple[int, int]]:
-        """Return the (start, end) of all code that was chosen in a target; none where all of it
-        counts.
+        """Return (start, end) of all code that was chosen in a target; [] where all of it counts.
 
         Raises:
             BadArgument: there is no such image, or no such function.
@@ -385,9 +385,11 @@ def _serve(
     map_size: int | None,
     new: bool,
 ) -> None:
-    """Run inputs for afl-fuzz, as its fork server where it asks for one, and end the process.
+    """Run the inputs that afl-fuzz sends, and end the process.
 
-    Without a server one input runs, and the process dies of the signal that stands for its end.
+    It is AFL's fork server where afl-fuzz asks for one. Without one a single input runs, and the
+    process
+    dies of the signal that stands for its end.
 
     Args:
         named: the target.
@@ -403,7 +405,7 @@ def _serve(
     size = server.wanted_size(map_size)
 
     def bench() -> InputRunner:
-        """Load the target, and make what runs inputs with AFL's map."""
+        """Load the target, and make the Bench that runs inputs with AFL's map."""
         target = named.load()
         return InputRunner(target, server.map_of_afl(size), counted.spans(target), comparisons)
 
@@ -423,7 +425,7 @@ def _run_one(
     max_input: int | None,
     as_json: bool,
 ) -> None:
-    """Run one input, and print what came of it: a crash, a hang, or that nothing went wrong.
+    """Run one input, and print what happened: a crash, a hang, or that nothing went wrong.
 
     The command's exit status is GUEST_FAILED after a crash or a hang.
 
@@ -457,7 +459,7 @@ def _run_one(
 
 
 def _words(named: PythonTarget | CallTarget, max_input: int | None) -> list[str]:
-    """Return the words of the command that runs an input, but for the input.
+    """Return the words of the command that runs an input when its path is appended.
 
     Args:
         named: the target.
@@ -469,11 +471,12 @@ def _words(named: PythonTarget | CallTarget, max_input: int | None) -> list[str]
 
 @contextlib.contextmanager
 def _apart(as_json: bool) -> Iterator[None]:
-    """Have what a target prints in stderr, its processes' included, where stdout is one JSON
-    object.
+    """Send all that is printed to stderr while the body runs, so that stdout is one JSON object.
+
+    That is what a target prints, and what its processes do.
 
     Args:
-        as_json: False: everything stays where it is.
+        as_json: False: nothing is changed.
     """
     if not as_json:
         yield
@@ -491,7 +494,7 @@ def _apart(as_json: bool) -> Iterator[None]:
 
 
 def _said(error: BaseException | None) -> str:
-    """Return an error's text for the command line."""
+    """Return an error's text as the command line shows it."""
     return str(getattr(error, "plain", error))
 
 
@@ -595,7 +598,11 @@ def _replay(
 
 
 def _stamp(named: PythonTarget | CallTarget) -> str:
-    """Return a stamp of the target's file as it is now. Raises OSError: it cannot be read."""
+    """Return a digest of the target's file, which tells whether it has changed since a journal.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     content = Path(named.words[0]).read_bytes()
     return hashlib.sha256(content).hexdigest()[:16]
 
@@ -603,10 +610,10 @@ def _stamp(named: PythonTarget | CallTarget) -> str:
 def _entries(
     journal: Journal | None, items: Sequence[Path], found: Findings, path: Path | None
 ) -> list[JournalEntry]:
-    """Return what a journal has of these inputs, and note its findings in `found`.
+    """Return what a journal has of these inputs already, and put its findings into `found`.
 
     Args:
-        journal: of the folder that is gone on with; None: there is none, and nothing is returned.
+        journal: of the output folder; None: there is none, and [] is returned.
         items: the inputs.
         found: gets the findings.
         path: the output folder, for the error.
@@ -646,7 +653,7 @@ def _sum_up(
     sarif: Path | None,
     stopped: bool,
 ) -> list[str]:
-    """Write reports, SARIF and the minimal corpus, and print what was found.
+    """Print what a replay has found; write reports, SARIF and the minimal corpus where asked for.
 
     Args:
         entries: what came of each input that was run.
@@ -712,7 +719,9 @@ def _sum_up(
 
 
 def _cover(job: Any, items: Sequence[str]) -> None:
-    """Write the coverage of a corpus, in a process of its own, since an input may end the process.
+    """Run a job that writes the coverage of a corpus, in a process of its own.
+
+    An input may end the process.
 
     Args:
         job: the Cover to be done.

@@ -1,4 +1,4 @@
-"""The common part of commands that run a guest: the file, how it is loaded, what is run of it."""
+"""Options of commands that run a guest: the file, how it is loaded, what of it is run."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ PROGRAM = "kprobes.arguments"  #: where the words behind `--` are, in click's co
 
 
 class GuestCommand(click.Command):
-    """A command whose words behind `--` are the guest's."""
+    """A click command whose words behind `--` are the guest's arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the words behind `--` aside, as ctx.meta[PROGRAM], and parse the others."""
+        """Parse the words in front of `--`; keep those behind it as ctx.meta[PROGRAM]. click calls
+        it.
+        """
         own, found, rest = args, "--" in args, list[str]()
         if found:
             at = args.index("--")
@@ -53,7 +55,7 @@ class GuestCommand(click.Command):
 
 @frozen(kw_only=True)
 class GuestOptions:
-    """A guest as the command line wants it.
+    """What the command line says of a guest; opened() loads it, start() runs it.
 
     Attributes:
         file: path of the image.
@@ -91,6 +93,7 @@ class GuestOptions:
 
     @wanted.default
     def _parsed(self) -> tuple[Call, ...]:
+        """Parse the calls of --call. Raises EventError."""
         return tuple(map(parse_call, self.call))
 
     @contextlib.contextmanager
@@ -135,7 +138,7 @@ class GuestOptions:
                     _show_output(machine.system_calls)
 
     def loaded(self) -> Any:
-        """Return a machine with the file and its libraries in it; nothing of it has run.
+        """Make a machine with the file and its libraries; nothing of the guest has run.
 
         Raises:
             UsageError: options contradict each other.
@@ -186,6 +189,9 @@ class GuestOptions:
         own = prints and sys.stdout.isatty()
 
         def running() -> contextlib.AbstractContextManager[None]:
+            """Return a context manager that shows a spinner, unless stdout is a terminal with other
+            output.
+            """
             return (
                 contextlib.nullcontext()
                 if own
@@ -205,7 +211,9 @@ class GuestOptions:
 
 
 def _show_output(calls: Any) -> None:
-    """Print on stderr what the guest has written, and its exit status: stdout is the command's.
+    """Print on stderr what the guest has written, and its exit status.
+
+    stdout has the command's own output.
 
     Args:
         calls: the machine's system calls.
@@ -235,7 +243,7 @@ def warnings_said() -> Iterator[None]:
             warnings.simplefilter("always", kind)
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            """Keep a warning of the library's; hand any other one on."""
+            """Keep a warning of the library; pass any other one on."""
             if (
                 issubclass(category, RuntimeWarning)
                 and category.__module__.partition(".")[0] == "kprobes"
@@ -254,7 +262,9 @@ def warnings_said() -> Iterator[None]:
 
 
 def on_guest(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command FILE and the options that run it; it gets a GuestOptions first.
+    """Give a click command FILE and the options that run it: a decorator.
+
+    The command is called with a GuestOptions as its first argument, in the place of these options.
 
     Args:
         command: the function below the decorator.
@@ -293,7 +303,7 @@ LIBRARY_OPTIONS = (
 
 
 def with_libraries(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command LIBRARY_OPTIONS."""
+    """Give a click command the options of LIBRARY_OPTIONS: a decorator."""
     for option in reversed(LIBRARY_OPTIONS):
         command = option(command)
     return command
@@ -344,10 +354,11 @@ NAMES = (
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments that name events: [EVENT]..., -e, -i, -x and --filter.
+    """Give a click command the arguments that name events: [EVENT]..., -e, -i, -x and --filter.
 
-    The command is called with `definitions` (events, at least one), `exclude` (globs of functions
-    to leave out) and `condition` (a filter in ftrace's language; "": none).
+    A decorator. The command is called with `definitions` (events, at least one), `exclude` (globs
+    of
+    functions to leave out) and `condition` (a filter in ftrace's language; "": none).
 
     Args:
         command: the function below the decorator.
@@ -411,7 +422,7 @@ def on_events(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def on_clock(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command the option --clock.
+    """Make a decorator that gives a click command the option --clock.
 
     Args:
         default: the clock without the option: "counter", "host" or "instructions".
@@ -427,7 +438,7 @@ def on_clock(default: str) -> Callable[[Callable[..., None]], Callable[..., None
 
 @contextlib.contextmanager
 def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
-    """Yield an open file that replaces `path` when the body ends; stdout for "-".
+    """Yield a file to write, which replaces `path` when the body ends; for "-" yield stdout.
 
     If the body fails, what it has written stays after a KprobeError or Ctrl-C. Otherwise, and if it
     has written nothing, the file that was there before stays.

@@ -1,4 +1,4 @@
-"""`kprobes heap`: a guest is run under a heap check."""
+"""`kprobes heap`: runs a guest under a heap check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ FOUND = 1  #: exit status where something was found
 
 
 def _place(text: str) -> str | int:
-    """Return a function of --function: its address where the text is a number, else its symbol."""
+    """Return the place of a --function: an address where the text is a number, else a symbol's
+    name.
+    """
     with contextlib.suppress(ValueError):
         return int(text, 0)
     return text
@@ -94,7 +96,7 @@ def heap(
 
 
 def _show(checking: HeapCheck, output: str | None, as_json: bool) -> None:
-    """Print what a heap check has found, and write it to a file.
+    """Print what a heap check has found, and write it to a file if one was given.
 
     Args:
         checking: the heap check.

@@ -1,4 +1,4 @@
-"""Keys that are typed while a command runs in a terminal."""
+"""Reads keys that are typed while a command runs in a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def typed() -> Iterator[Callable[[], str] | None]:
-    """Make a terminal give keys as they are typed, without a line's end and without showing them.
+    """Read keys as they are typed while the body runs: no line's end is needed, and none is shown.
 
     Yields a function that returns the keys typed since its last call, and does not wait; None where
     stdin or stdout is no terminal, or the command runs in the background. Ctrl-C and Ctrl-Z do what
@@ -40,7 +40,11 @@ def typed() -> Iterator[Callable[[], str] | None]:
 
 
 def _in_background(keyboard: int) -> bool:
-    """Return True where the terminal is another command's at the moment."""
+    """Whether another command has the terminal now.
+
+    Args:
+        keyboard: file descriptor of the terminal.
+    """
     try:
         return os.tcgetpgrp(keyboard) != os.getpgrp()
     except OSError:  # no terminal that controls this process

@@ -1,4 +1,4 @@
-"""`kprobes check`, `kprobes symbols` and `kprobes archs`: nothing runs."""
+"""`kprobes check`, `symbols`, `list` and `archs`: they look at a file, and run nothing."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def check(file: File, place: str | None, texts: tuple[str, ...], as_json: bool) 
 
 
 def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[dict[str, Any]]:
-    """Yield the objects that `check --json` prints, one for each instruction.
+    """Yield the JSON objects that `check --json` prints, one for each instruction.
 
     Args:
         machine: has the file.
@@ -107,7 +107,7 @@ def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterato
 def _event(k: Kprobes, text: str, as_json: bool) -> None:
     """Print for each place of an event what records a hit there: a program, or Python and why.
 
-    The event is armed for that, and removed.
+    The event is armed for that, and removed again.
 
     Args:
         k: the Kprobes.
@@ -127,7 +127,7 @@ def _event(k: Kprobes, text: str, as_json: bool) -> None:
 def _places(
     machine: UnicornMachine, k: Kprobes, place: str | None
 ) -> Iterator[tuple[Symbol, Iterator[int]]]:
-    """Yield each function, and the addresses of the instructions to show in it.
+    """Yield (function, addresses of its instructions to show) for what a command names.
 
     Args:
         machine: the guest.
@@ -168,7 +168,7 @@ def symbols(file: File, pattern: str, format_: str | None, as_json: bool) -> Non
 
 
 def _export(file: File, pattern: str, format_: str) -> None:
-    """Print the symbols that a glob names in a format of machine.symbols.export().
+    """Print the symbols that a glob names, in one of the formats of machine.symbols.export().
 
     Args:
         file: the file.
@@ -353,11 +353,11 @@ def _markers(file: File, pattern: str, as_json: bool) -> None:
 
 
 def _first_line(die: Any, lowest: int) -> int:
-    """Return the line that a function is declared in.
+    """Return the number of the line in which a function is declared.
 
     Args:
-        die: the function's debug information.
-        lowest: line that is returned where it does not tell.
+        die: the function's entry of debug information.
+        lowest: line that is returned where the entry does not tell.
     """
     declared = die.attributes.get("DW_AT_decl_line")
     return declared.value if declared is not None and isinstance(declared.value, int) else lowest

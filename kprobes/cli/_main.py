@@ -1,4 +1,6 @@
-"""The command group: what every command shares, and how failures leave."""
+"""The command group: what every command shares, and how failures become messages and exit
+statuses.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def open_closed_streams() -> None:
-    """Lead standard streams that are closed (`kprobes ... >&-`) to the null device.
+    """Open the null device for standard streams that are closed (`kprobes ... >&-`).
 
     Else the next file that is opened takes a closed one's number, and gets what a guest's library
     prints.
@@ -86,12 +88,12 @@ def open_closed_streams() -> None:
 
 
 class Commands(click.Group):
-    """Turns every failure that is not click's own into a message and an exit status."""
+    """The group of all commands: turns failures into messages and exit statuses."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Print a failure as one message, and exit with the failure's status.
+        """Run the command; print a failure as one message, and exit with the failure's status.
 
-        Statuses are in the package's docstring.
+        Statuses are in the package's docstring. click's own errors are left to click.
         """
         open_closed_streams()
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -142,7 +144,7 @@ def _leave(ctx: click.Context, message: str, status: int) -> NoReturn:
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the version and exit, if --version was given."""
+    """Print the version and exit, if --version was given: the option's callback."""
     if wanted:
         click.echo(f"kprobes {__version__}")
         ctx.exit()
@@ -164,7 +166,7 @@ def main() -> None:
 
 
 def command() -> None:
-    """The installed `kprobes`: main() in a process of its own.
+    """Run main(): the installed command `kprobes`, a process of its own.
 
     What a command imports are some 70,000 objects that stay. Python's cyclic collector would walk
     over them again and again, and twice more at the end, for a fifth of the time of a short

@@ -1,4 +1,4 @@
-"""Maps, variables and records of programs, as text and as JSON."""
+"""Shows maps, variables and records of eBPF programs as text and as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ MOST: Final = 4096
 
 
 def is_data(name: str) -> bool:
-    """Return True for a map that is a section of variables, or `.session`, which programs share."""
+    """Whether a map, by its name, is a section of variables, or `.session`, which programs
+    share.
+    """
     return name.startswith(".") and (name == ".session" or name.startswith(_DATA))
 
 
@@ -81,7 +83,7 @@ def _ordered(m: Any) -> list[tuple[Any, Any]]:
 
 
 def _is_zero(value: Any) -> bool:
-    """Return True for a value whose bytes are all 0; of a list, all values."""
+    """Whether all bytes of a value are 0; of a list, of all its values."""
     if isinstance(value, list):
         return all(_is_zero(one) for one in value)
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
@@ -90,9 +92,10 @@ def _is_zero(value: Any) -> bool:
 
 
 def _counts(m: Any) -> list[int] | None:
-    """Return the numbers of an array map, those of all CPUs added; None: it has other values.
+    """Return the numbers of an array map, those of all CPUs added up.
 
-    A map of one entry gives None, too.
+    Returns:
+        None: its values are no numbers, or it has a single entry.
     """
     values = [m[index] for index in range(len(m))]
     if m.percpu:
@@ -101,7 +104,7 @@ def _counts(m: Any) -> list[int] | None:
 
 
 def _slots(value: Any) -> list[int] | None:
-    """Return the counts of a structure with an array member `slots`; None: it has none."""
+    """Return the counts in a structure's array member `slots`; None: it has none."""
     slots = getattr(value, "slots", None) if isinstance(value, ctypes.Structure) else None
     return [int(one) for one in slots] if isinstance(slots, ctypes.Array) else None
 
@@ -128,14 +131,15 @@ def _drawn(name: str, counts: list[int]) -> Iterator[str]:
 
 
 def _power(exponent: int) -> Bound:
-    """Return the bound 2**exponent of a row, shown as in "4K"."""
+    """Return the bound 2**exponent of a histogram's row, whose text is such as "4K"."""
     decade, rest = divmod(exponent, 10)
     return Bound(1 << exponent, f"{1 << rest}{_SUFFIXES[min(decade, 6)]}", False)
 
 
 def text(value: Any) -> str:
-    """Return a key or value as text: structures by their members, bytes as text if they are
-    text.
+    """Return a key or value of a map as text.
+
+    Structures are shown by their members, bytes as text if they are text.
     """
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         members = ", ".join(f".{name} = {text(getattr(value, name))}" for name in _shown(value))
@@ -150,6 +154,7 @@ def text(value: Any) -> str:
 
 
 def _shown(value: Any) -> tuple[str, ...]:
+    """Return the names of a structure's members that are shown; () where its type does not tell."""
     return tuple(getattr(type(value), "_shown", ()))
 
 
@@ -162,7 +167,9 @@ def _bytes(raw: bytes) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a key or value for json.dumps(): structures as dicts, bytes as text."""
+    """Return a key or value of a map as json.dumps() takes it: structures as dicts, bytes
+    as text.
+    """
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         return {name: plain(getattr(value, name)) for name in _shown(value)}
     if isinstance(value, (list, ctypes.Array)):
@@ -171,12 +178,15 @@ def plain(value: Any) -> Any:
 
 
 def as_json(name: str, m: Any, describe: Describe) -> str | None:
-    """Return a map as a JSON object of one line; None: it is of a kind that has no entries.
+    """Return a map as a JSON object of one line.
 
     Args:
         name: the map's name.
         m: the map.
         describe: a guest address -> its name, for stack traces.
+
+    Returns:
+        None: it is of a kind that has no entries.
     """
     if isinstance(m, StackTraces):
         data: Any = {
@@ -190,9 +200,10 @@ def as_json(name: str, m: Any, describe: Describe) -> str | None:
 
 
 def record_type(types: Mapping[str, Any], size: int) -> Any:
-    """Return the structure that records of a size are: the only one of that size.
+    """Return the structure that a ring buffer's record is, by its size.
 
-    Of several, it is the only one whose name has "event", "data" or "record" in it.
+    It is the only one of that size; of several, the only one whose name has "event", "data" or
+    "record" in it.
 
     Args:
         types: name -> structure, of the object's debug information.

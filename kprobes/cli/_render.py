@@ -1,4 +1,4 @@
-"""Tables, verdicts in words, disassembly."""
+"""Prints what commands show: tables, JSON, spinners, names, disassembly."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ DEMANGLED = "kprobes.demangled"  #: whether names are, in click's context
 
 
 def _wanted(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Note in click's context whether names are demangled. Raises Unsupported: nothing can do
-    it.
+    """Note in click's context whether names are to be demangled: the callback of -C.
+
+    Raises:
+        Unsupported: nothing here can demangle.
     """
     if wanted and not can_demangle():
         raise Unsupported(
@@ -46,13 +48,13 @@ on_names = click.option(
 
 
 def named(text: str) -> str:
-    """Return a text with its C++ and Rust names demangled if -C was given, else the text."""
+    """Return a text with its C++ and Rust names demangled, if -C was given; else as it is."""
     ctx = click.get_current_context(silent=True)
     return readable(text) if ctx is not None and ctx.meta.get(DEMANGLED) else text
 
 
 class NamedFile:
-    """A file for text whose mangled names are written demangled.
+    """A file for text, to which mangled names are written demangled.
 
     Args:
         file: where the text goes.
@@ -63,6 +65,7 @@ class NamedFile:
         self._file, self._shown = file, _escaped if as_json else str
 
     def write(self, text: str) -> int:
+        """Demangle the names in a text, and write it; return the number of characters written."""
         return self._file.write(readable(text, self._shown))
 
     def flush(self) -> None:
@@ -70,7 +73,7 @@ class NamedFile:
 
 
 def naming(file: IO[str], as_json: bool = False) -> IO[str]:
-    """Return a file that demangles names if -C was given, else the file itself.
+    """Return a file to write to that demangles names if -C was given, else the file itself.
 
     Args:
         file: open for text.
@@ -81,7 +84,7 @@ def naming(file: IO[str], as_json: bool = False) -> IO[str]:
 
 
 def _escaped(name: str) -> str:
-    """Return a name with JSON's escapes, without quotes around it."""
+    """Return a name with the escapes that a JSON string needs, without quotes around it."""
     import json
 
     return json.dumps(name)[1:-1]
@@ -217,7 +220,8 @@ def stack_lines(machine: Any, stack: Sequence[int]) -> str:
 
 
 def describe(verdict: Verdict) -> str:
-    """Return what a probe at an instruction does: "boosted", "stepped", "refused: WHY" ...
+    """Return in a word what a probe at an instruction does: "boosted", "stepped", "refused: WHY"
+    ...
 
     Args:
         verdict: what Kprobes.check() says of the instruction.
@@ -230,7 +234,7 @@ def describe(verdict: Verdict) -> str:
 
 
 def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
-    """Return a function that disassembles one instruction by capstone.
+    """Make a function that disassembles one instruction with capstone.
 
     Args:
         arch: the guest's architecture.
@@ -261,8 +265,8 @@ def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
     ]
 
     def disassemble(raw: bytes, address: int, mode: int) -> str:
-        """Return the text of the instruction at the beginning of some bytes; "": it is not
-        known.
+        """Return the text of the instruction at the beginning of some bytes; "": capstone does not
+        know it.
         """
         return next(
             (

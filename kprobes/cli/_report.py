@@ -1,4 +1,4 @@
-"""`kprobes report` and `convert`: what a recording says. Nothing runs."""
+"""`kprobes report` and `convert`: they read a recording, and run nothing."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
 
 
 def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
-    """Return the text that a record is counted under.
+    """Return the text under which a record is counted.
 
     Args:
         trace: the recording.
@@ -121,7 +121,8 @@ def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
 
 
 def _stack(trace: Trace, stack: Sequence[int]) -> str:
-    """Return a stack as `insert (a.c:12) < main (b.c:3)`, innermost first; "" of an empty one.
+    """Return a stack as text: `insert (a.c:12) < main (b.c:3)`, innermost first; "" for an empty
+    one.
 
     Args:
         trace: names addresses, and knows their source lines.

@@ -140,7 +140,14 @@ def run(
 
 
 def _place(text: str) -> tuple[str, tuple[str, int]]:
-    """Return (program, (function, offset in bytes)) of an --attach. Raises UsageError."""
+    """Parse an --attach, NAME=FUNCTION[+OFFSET].
+
+    Returns:
+        (name of the program, (function, offset in bytes)).
+
+    Raises:
+        UsageError: it is something else.
+    """
     name, equals, place = text.partition("=")
     match = re.fullmatch(r"(.+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?", place)
     if not equals or not name or match is None:
@@ -149,10 +156,10 @@ def _place(text: str) -> tuple[str, tuple[str, int]]:
 
 
 def _set(program: Any, text: str) -> None:
-    """Set a global variable of a program's object before it is loaded, as --set says.
+    """Set the initial value of a global variable of a program's object, as --set says.
 
     Args:
-        program: has the object's variables.
+        program: has the object's variables; it is not loaded yet.
         text: NAME=NUMBER.
 
     Raises:
@@ -176,11 +183,11 @@ def _set(program: Any, text: str) -> None:
 def _attached(
     k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: Any
 ) -> Iterator[Any]:
-    """Attach the programs of an object. Yield one attachment of all programs whose section says
-    where they belong, then one for each of `by_hand`.
+    """Attach the programs of an object to the guest, and yield the attachments.
 
-    Print on stderr which programs are damaged, or say no place, and are not attached. A program
-    that attach() refuses ends this: what attach() raises goes through.
+    The first is of all programs whose section says where they belong; then comes one for each of
+    `by_hand`. Programs that are damaged, or say no place, are named on stderr and not attached. The
+    error of a program that attach() refuses ends this.
 
     Args:
         k: the Kprobes.
@@ -229,17 +236,20 @@ def _attached(
 
 
 class _ProgramOutput:
-    """Writes what programs print, their records, and at the end their maps and variables."""
+    """Writes what programs print, the records of their ring buffers, and at the end maps and
+    variables.
+    """
 
     def __init__(
         self, program: Any, out: Any, as_json: bool, describe: Callable[[int], str]
     ) -> None:
-        """
+        """Note where output goes; nothing is written yet.
+
         Args:
             program: all that the object has.
             out: the file.
-            as_json: whether each line is a JSON object.
-            describe: names an address of the guest.
+            as_json: True: each line is a JSON object.
+            describe: a guest address -> its name.
         """
         self._program = program
         self._out = out
@@ -248,19 +258,21 @@ class _ProgramOutput:
         self._lock = threading.RLock()
 
     def _write(self, line: str) -> None:
-        """Write a line at once."""
+        """Write a line, and flush the file."""
         self._out.write(f"{line}\n")
         self._out.flush()
 
     def printed(self, line: str) -> None:
-        """Write a line that a program has printed by bpf_printk(), behind the records so far."""
+        """Write a line that a program has printed by bpf_printk(), after the records that came
+        before it.
+        """
         with self._lock:
             self.records()
             line = line.removesuffix("\n")
             self._write(json.dumps({"type": "printk", "data": line}) if self._json else line)
 
     def records(self) -> None:
-        """Write the records that have come to ring buffers since the last call."""
+        """Take the records from all ring buffers, and write them."""
         from ..programs.maps import Ring
         from . import _maps
 
@@ -279,7 +291,7 @@ class _ProgramOutput:
 
     @contextlib.contextmanager
     def as_they_come(self) -> Iterator[None]:
-        """Write records from a thread every _EVERY seconds while the body runs.
+        """Write records while the body runs: every _EVERY seconds, from a thread.
 
         Raises:
             OSError, ValueError: the output could not be written.
@@ -310,19 +322,16 @@ class _ProgramOutput:
             raise failed[0]
 
     def _known(self) -> dict[str, Any]:
-        """Return the maps that are no variables, by name."""
+        """Return name -> map of the object's maps, without those that are sections of variables."""
         from . import _maps
 
         return {name: m for name, m in self._program.maps.items() if not _maps.is_data(name)}
 
     def refuse_unknown(self, wanted: tuple[str, ...]) -> None:
-        """Refuse names of maps and variables that there are not, before anything runs.
+        """Raise a UsageError for names of maps and variables that the object does not have.
 
         Args:
             wanted: the names.
-
-        Raises:
-            UsageError: there is no map or variable of such a name.
         """
         known = self._known()
         variables = self._program.variables

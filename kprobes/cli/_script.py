@@ -264,8 +264,9 @@ def _sorted_out(
         command: the guest and its arguments, of -c; None: a word names the guest.
 
     Returns:
-        (guest's file or None, script's name, script's text or pattern or None, words that are
-        left).
+        (guest's file or None, script's name, script's text (with `listed` the pattern) or None,
+        words
+        that are left: the script's parameters).
     """
     rest = list(names)
     file: str | None = None
@@ -293,7 +294,7 @@ def _sorted_out(
 
 
 def _is_elf(path: str) -> bool:
-    """Return True for an ELF file; False where it cannot be read."""
+    """Whether a path is that of an ELF file; False where it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(4) == _ELF
@@ -302,7 +303,7 @@ def _is_elf(path: str) -> bool:
 
 
 def _text_of(path: str) -> str:
-    """Return the text of a script's file, or of stdin for "-"; exit with 1 if there is none.
+    """Read a script's file, or stdin for "-"; print an error and exit with 1 if there is none.
 
     Bytes that are no UTF-8 stay, as surrogates.
     """
@@ -317,21 +318,29 @@ def _text_of(path: str) -> str:
 
 
 def _named(word: str) -> tuple[str, str | bool]:
-    """Return (name, value) of a script's parameter `--NAME=VALUE`; the value of `--NAME` is
-    True.
+    """Parse a script's parameter `--NAME=VALUE` or `--NAME`.
+
+    Returns:
+        (name, value); the value of `--NAME` is True.
     """
     name, equals, value = word.removeprefix("--").partition("=")
     return name, value if equals else True
 
 
 def _refuse_options(unknown: Sequence[str], parameters: Any) -> None:
-    """Say which named parameters the script does not ask for, and which it does."""
+    """Print which named parameters the script does not ask for, and which it does.
+
+    Args:
+        unknown: names that were given.
+        parameters: the script's Parameters.
+    """
     click.echo(f"ERROR: unexpected program command line options: {_dashed(unknown)}", err=True)
     if parameters.asked:
         click.echo(f"HINT: expected program options: {_dashed(parameters.asked)}", err=True)
 
 
 def _dashed(names: Iterable[str]) -> str:
+    """Return names as text, each as an option: "--a, --b"."""
     return ", ".join(f"--{name}" for name in names)
 
 
@@ -344,7 +353,7 @@ def _options_of(parameters: Any) -> None:
 
 
 def _writer(closing: contextlib.ExitStack, output: str) -> Callable[[str], object]:
-    """Open the output, and return a function that writes a text to it at once.
+    """Open the output; return a function that writes a text to it and flushes.
 
     Bytes of the guest's that are no UTF-8 come out unchanged.
 
@@ -363,7 +372,7 @@ def _writer(closing: contextlib.ExitStack, output: str) -> Callable[[str], objec
 
 
 def _output(form: str, write: Callable[[str], object], warnings: bool = True) -> ScriptOutput:
-    """Make what formats a script's output.
+    """Make the object that formats a script's output.
 
     Args:
         form: "text" or "json".
@@ -394,7 +403,7 @@ def _looked_at(guest: GuestOptions) -> Iterator[tuple[Any, Any]]:
 
 
 def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool) -> None:
-    """Print the probes that a pattern names, or the probes of a script's file.
+    """Print the probes that a pattern names, or those that a script's file uses.
 
     Args:
         guest: the guest whose functions can be named; None: there is none.
@@ -416,7 +425,7 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
     from ..script.source import ScriptSource
 
     def names(path: str) -> MachineNames:
-        """Return the names of functions in an ELF file that a pattern names by its path."""
+        """Load an ELF file that a pattern names by its path; return the names of its functions."""
         from ..machine.unicorn.machine import UnicornMachine
 
         return MachineNames(UnicornMachine.load(path))
@@ -442,7 +451,7 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
 
 
 def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
-    """Verify a script's programs, as --dry-run does; write their instructions if `dump`.
+    """Verify a script's programs; write their instructions if `dump`. Nothing runs.
 
     Args:
         made: the script.
@@ -464,7 +473,7 @@ def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
 
 
 def _start(made: Script, guest: GuestOptions, machine: Any) -> None:
-    """Run the guest. A guest that the script's exit() has stopped is no error.
+    """Run the guest of a script; that the script's exit() stops it is no error.
 
     Args:
         made: the script.
@@ -484,12 +493,15 @@ def _start(made: Script, guest: GuestOptions, machine: Any) -> None:
 
 
 def _run_tests(made: Script, output: ScriptOutput, caught: io.StringIO) -> int:
-    """Run a script's tests and say how each went. Returns the exit status: 1 where one failed.
+    """Run a script's tests, and print how each went.
 
     Args:
         made: the script.
         output: takes the results.
         caught: what the script itself prints, which is shown for tests that fail.
+
+    Returns:
+        The exit status: 1 where a test failed.
     """
     tests = made.named("test")
     names = [name for name, _ in tests]
@@ -506,7 +518,7 @@ def _run_tests(made: Script, output: ScriptOutput, caught: io.StringIO) -> int:
 
 
 def _run_benchmarks(made: Script, output: ScriptOutput) -> int:
-    """Run each of a script's benchmarks for _LONG ns or more, and write how long one run takes.
+    """Run each of a script's benchmarks for _LONG ns or more, and print how long one run takes.
 
     Args:
         made: the script.

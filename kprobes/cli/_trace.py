@@ -1,4 +1,6 @@
-"""`kprobes trace`, `record`, `stat` and `graph`: a guest runs, and what happened is printed."""
+"""`kprobes trace`, `record`, `stat` and `graph`: they run a guest, and print or keep what
+happened.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,7 @@ def _recording(
     stack: bool,
     clock: str = "counter",
 ) -> Any:
-    """Make the recording of a command's events.
+    """Make the Recording of a command's events; it probes nothing until it is entered.
 
     Args:
         k: the Kprobes.
@@ -129,14 +131,14 @@ def _recording(
 
 
 class _Flushed:
-    """A file whose lines are written at once, also into a pipe."""
+    """A file that is flushed after each write, so that lines come at once, also into a pipe."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
         self.flush = file.flush
 
     def write(self, text: str) -> int:
-        """Write a hit's lines."""
+        """Write a hit's lines, and flush the file."""
         written = self._file.write(text)
         self._file.flush()
         return written
@@ -146,11 +148,11 @@ class _Flushed:
 def _counting(recording: Any, verbose: bool, out: IO[str] | None = None) -> Any:
     """Record while the body runs; then print the table of hits and misses, and what was left out.
 
-    These are printed after errors, too, but not after a BrokenPipeError: nobody reads the output
-    then.
+    It is printed after errors, too, but not after a BrokenPipeError: nobody reads the output then.
+    Yields the recording's trace.
 
     Args:
-        recording: the Recording; yields its trace.
+        recording: the Recording.
         verbose: True: all functions that are not probed are named, not only the first ones.
         out: the file that hits were written to, which is flushed before; None: there is none.
     """
@@ -166,7 +168,7 @@ def _counting(recording: Any, verbose: bool, out: IO[str] | None = None) -> Any:
 
 
 def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) -> Emit:
-    """Return the function that prints a hit of an event.
+    """Make the function that is called at each hit of an event, and prints it.
 
     Args:
         k: the Kprobes.
@@ -208,7 +210,7 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
 
 
 def _stamper(machine: Any, now: Any) -> Callable[[], str]:
-    """Return a function that returns the beginning of a hit's line, `TIME: `; "" without a clock.
+    """Make a function that returns the beginning of a hit's line, `TIME: `; "" without a clock.
 
     Args:
         machine: the guest, which has a clock of instructions.
@@ -224,7 +226,7 @@ def _stamper(machine: Any, now: Any) -> Callable[[], str]:
 
 
 def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
-    """Return the function that prints a hit of an event that fetches only numbers.
+    """Make the function that prints each hit of an event that fetches only numbers.
 
     A line is one %-format, which is quicker than Event.format().
 
@@ -449,7 +451,7 @@ def _function(event: Event) -> str:
 
 
 def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
-    """Return the function that counts a hit of an event.
+    """Make the function that is called at each hit of an event, and counts it.
 
     Args:
         counts: (event, function) -> hits; is changed.
@@ -457,6 +459,7 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
     """
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
+        """Count a hit."""
         counts[key] += 1
 
     return emit
