@@ -35,6 +35,10 @@ def no_register(operand: str) -> bool:
 def same_name(name: str, bits: int) -> tuple[str, int]:
     """Return (name, 0): the default of `register`, where assemblers name registers as `Registers`
     does.
+
+    Args:
+        name: as in assembly.
+        bits: of a word; not used.
     """
     return name, 0
 

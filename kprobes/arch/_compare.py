@@ -33,7 +33,12 @@ def comparing(
     """
 
     def branch(holds: Callable[[int, int], bool], read: Read) -> Branch:
-        """Make the simulation of a branch that is taken where holds(value of s, value of t)."""
+        """Make the simulation of a branch.
+
+        Args:
+            holds: (value of register s, value of register t) -> whether the branch is taken.
+            read: (regs, number of a register) -> its value.
+        """
 
         def simulate(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
             return taken(insn) if holds(read(regs, s), read(regs, t)) else insn.next

@@ -81,7 +81,11 @@ class Row:
         put("fields", {name: tuple(parts) for name, parts in runs.items()})
 
     def extract(self, word: int) -> dict[str, int]:
-        """Return the fields of an encoding that this row matches: letter -> value."""
+        """Return the fields of an encoding that this row matches: letter -> value.
+
+        Args:
+            word: the encoding as a number.
+        """
         out = {}
         for name, parts in self.fields.items():
             value = 0

@@ -177,5 +177,5 @@ def numbered(names: str) -> dict[str, int]:
 
 
 def some(text: str) -> frozenset[str]:
-    """Split names into a set."""
+    """Split names, separated by blanks, into a set."""
     return frozenset(text.split())

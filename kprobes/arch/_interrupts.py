@@ -57,15 +57,26 @@ class InterruptController(Protocol):
     state: Any
 
     def line(self, name: int | str) -> int:
-        """Return the number of an interrupt. Raises BadArgument where the CPU has no such
-        interrupt.
+        """Return the number of an interrupt that is given by name or number.
+
+        Raises:
+            BadArgument: the CPU has no such interrupt.
         """
 
     def pend(self, line: int) -> None:
-        """Make an interrupt pending until the CPU takes it."""
+        """Make an interrupt pending until the CPU takes it.
+
+        Args:
+            line: number of the interrupt, from line().
+        """
 
     def set_level(self, line: int, on: bool) -> None:
-        """Note whether a device asks for an interrupt now, which is pending as long as it does."""
+        """Note whether a device asks for an interrupt now, which is pending as long as it does.
+
+        Args:
+            line: number of the interrupt, from line().
+            on: True: the device asks for it.
+        """
 
     @property
     def pending(self) -> bool:

@@ -101,5 +101,12 @@ def file_of(word: int, *groups: str) -> tuple[Slot, ...]:
 
 
 def row_of(prefix: str, first: int, last: int, step: int = 1) -> str:
-    """Name a row of registers: "r0 r1 r2" from ("r", 0, 2)."""
+    """Return the names of a row of registers as text: "r0 r1 r2" from ("r", 0, 2).
+
+    Args:
+        prefix: what names begin with.
+        first: number of the first.
+        last: number of the last.
+        step: from a number to the next.
+    """
     return " ".join(f"{prefix}{n}" for n in range(first, last + 1, step))

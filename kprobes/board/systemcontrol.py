@@ -126,7 +126,7 @@ class SystemControl(Device):
         return offset - 0x400 + FIRST if offset < 0xD00 else offset - 0xD18 + 4
 
     def _set_priority(self, offset: int, value: int) -> None:
-        """Write the priority of the exception whose byte is at `offset`."""
+        """Write the priority of the exception whose byte is at `offset`; `value`: eight bits."""
         self.nvic.set_priority(self._exception(offset), value)
 
     def _write(self, offset: int, value: int) -> None:
@@ -191,9 +191,10 @@ class SystemControl(Device):
     # --- SysTick
 
     def _read_timer(self, offset: int) -> int:
-        """Return a register of SysTick, at offsets 0x10 to 0x1F.
+        """Return a register of SysTick; reading the control register clears COUNTFLAG.
 
-        Reading the control register clears COUNTFLAG.
+        Args:
+            offset: of the register, 0x10 to 0x1F.
         """
         if offset == 0x10:
             value = self._control | (COUNTFLAG if self._counted else 0)
@@ -206,9 +207,11 @@ class SystemControl(Device):
         return 0
 
     def _write_timer(self, offset: int, value: int) -> None:
-        """Write a register of SysTick, at offsets 0x10 to 0x1F.
+        """Write a register of SysTick; any value written to the counter starts it again.
 
-        Any value written to the counter starts it again.
+        Args:
+            offset: of the register, 0x10 to 0x1F.
+            value: 32 bits.
         """
         if offset == 0x10:
             started = value & ~self._control & ENABLE

@@ -84,10 +84,14 @@ class TaskPointer:
         return task
 
     def _name(self, machine: UnicornMachine, block: int) -> str:
-        """Read a task's name from its control block at address `block`.
+        """Read a task's name from its control block.
+
+        Args:
+            machine: has the memory.
+            block: address of the control block.
 
         Returns:
-            "" where it has none or it cannot be read.
+            "" where it has no name or it cannot be read.
         """
         if self.name is None:
             return ""

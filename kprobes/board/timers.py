@@ -114,6 +114,10 @@ class _Counter:
     def _count_from(self, value: int, wires: Wires) -> None:
         """Begin to count down from a value now, where the timer is enabled; else only keep the
         value.
+
+        Args:
+            value: the count.
+            wires: give the time, and call when the count reaches 0.
         """
         self._cancel()
         self._base = value

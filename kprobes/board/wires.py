@@ -24,10 +24,19 @@ class InterruptInputs(Protocol):
         """
 
     def pend(self, line: int | str) -> None:
-        """Make an interrupt pending once."""
+        """Make an interrupt pending once.
+
+        Args:
+            line: its name or number.
+        """
 
     def set_level(self, line: int | str, on: bool) -> None:
-        """Set whether a device asks for an interrupt now; it is pending as long as it does."""
+        """Set whether a device asks for an interrupt now; it is pending as long as it does.
+
+        Args:
+            line: its name or number.
+            on: True: the device asks for it.
+        """
 
     def after(self, instructions: int, function: Callable[[], object]) -> Callable[[], None]:
         """Call a function when so many more instructions have been executed.

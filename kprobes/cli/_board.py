@@ -161,7 +161,7 @@ class BoardOptions:
 
     @property
     def raw(self) -> bool:
-        """Whether FILE is a raw image: --base was given."""
+        """Whether FILE is a raw image: the board has a base."""
         return self.board is not None and self.board.base is not None
 
     def load(self, file: str, arch: str | None) -> UnicornMachine:
@@ -337,6 +337,7 @@ def with_board(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(**options: Any) -> None:
+        """Make the BoardOptions of the options, and call the command."""
         said = {name: options.pop(name) for name in NAMES}
         others = {name: said.pop(name) for name in ("fed", "symbols", "debug_files", "debuginfod")}
         command(around=BoardOptions(board=_board(**said), **others), **options)

@@ -639,7 +639,11 @@ def _entries(
 
 
 def _how_to_go_on(output: Path | None) -> str:
-    """Return the end of a message about a stopped replay, which says how to go on."""
+    """Return the end of a message about a stopped replay, which says how to go on.
+
+    Args:
+        output: folder of -o, which has what was found; None: it was not given.
+    """
     if output is None:
         return "; with -o FOLDER they had been kept, and the same command had gone on"
     return f"; {output} has what was found: type the same command to go on"

@@ -275,6 +275,7 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(**options: Any) -> None:
+        """Make the GuestOptions of the options, and call the command."""
         words = click.get_current_context().meta.get(PROGRAM)
         guest = GuestOptions(arguments=words, **{name: options.pop(name) for name in NAMES})
         command(guest, **options)

@@ -67,6 +67,9 @@ def _ordered(m: Any) -> list[tuple[Any, Any]]:
 
     Arrays keep their order, without entries that are 0. Of other maps numbers are sorted by value,
     all else by key.
+
+    Args:
+        m: the map.
     """
     found = [(key, m[key]) for key in list(m)]
     if m.type in (MapType.ARRAY, MapType.PERCPU_ARRAY):

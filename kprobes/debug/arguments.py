@@ -30,6 +30,9 @@ class Arguments:
     values: Mapping[str, Any]
 
     def __getattr__(self, name: str) -> Any:
+        """Return a parameter by its name. Raises AttributeError, which lists the parameters: there
+        is none.
+        """
         try:
             return self.values[name]
         except KeyError:
@@ -37,7 +40,9 @@ class Arguments:
             raise AttributeError(f"there is no parameter {name!r}; there are: {there}") from None
 
     def __getitem__(self, key: str | int) -> Any:
-        """Return a parameter by its name, or by its index in the order of the parameters."""
+        """Return a parameter by its name, or by its index in the order of the parameters
+        (`key`).
+        """
         return self.values[key] if isinstance(key, str) else [*self.values.values()][key]
 
     def __iter__(self) -> Iterator[Any]:

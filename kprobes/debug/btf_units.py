@@ -512,6 +512,9 @@ def _encoding(each: BtfType) -> int:
     """Return the DW_ATE number (signed, unsigned, a character's ..) of a BTF integer.
 
     BTF's word on it has the encoding in bits 24 to 27, then the offset in bits, then the bits.
+
+    Args:
+        each: the BTF type, of kind INT.
     """
     encoding = each.items[0][0] >> 24 & 15
     if encoding & 4:

@@ -640,7 +640,11 @@ class _Machine:
         return made[name](self._signed(top)) & self._mask
 
     def _shuffle(self, name: str) -> None:
-        """Do DW_OP_drop, DW_OP_swap or DW_OP_rot: move the uppermost entries of the stack."""
+        """Do DW_OP_drop, DW_OP_swap or DW_OP_rot: move the uppermost entries of the stack.
+
+        Args:
+            name: "drop", "swap" or "rot".
+        """
         stack = self._stack
         if name == "drop":
             stack.pop()
@@ -651,8 +655,13 @@ class _Machine:
 
 
 def _known(found: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a function of Surroundings. Raises UnknownValue where it is None: it cannot be
-    asked.
+    """Return a function of Surroundings, if it can be asked.
+
+    Args:
+        found: one of its attributes; None: it cannot be asked.
+
+    Raises:
+        UnknownValue: `found` is None.
     """
     if found is None:
         raise UnknownValue

@@ -323,7 +323,9 @@ class UnpackedSection(mmap.mmap):
         return super().__getitem__(at)
 
     def read(self, count: int | None = None) -> bytes:
-        """Return the next bytes of the section, as a file's read() does."""
+        """Return the next `count` bytes of the section, or the rest (None), decompressed if need
+        be.
+        """
         self.reach(len(self) if count is None or count < 0 else self.tell() + count)
         return super().read(count)
 
@@ -400,8 +402,11 @@ def _new_section(path: Path, size: int) -> int:
 
 
 def _make_room(folder: Path) -> None:
-    """Remove files of the cache, those unused for the longest time first, until it has
-    _MOST bytes.
+    """Remove files of the cache until it has at most _MOST bytes, those unused for the longest
+    first.
+
+    Args:
+        folder: the cache's folder.
     """
     with suppress(OSError):
         known = [(entry, entry.stat()) for entry in os.scandir(folder)]

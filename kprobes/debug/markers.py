@@ -118,6 +118,9 @@ def _marker(desc: bytes, word: int, order: Any, base: int, file: LoadedFile) -> 
 
 
 def _operands(text: str) -> tuple[str, ...]:
-    """Split an argument list into its operands; one may have blanks in its brackets."""
+    """Split the text of a note's operands into single ones: `-4@%eax 8@16(%rsp)` gives two.
+
+    An operand may have blanks in its brackets.
+    """
     text = text.strip()
     return tuple(_OPERAND.split(text) if "@" in text else text.split())

@@ -196,8 +196,11 @@ def _text(arch: Arch) -> AssemblyText:
 
 
 def _is_register(body: str, arch: Arch) -> bool:
-    """Whether an operand that looks like a number names a register: `9` on PowerPC, `$9` on
-    MIPS.
+    """Whether an operand that looks like a number names a register: `9` on PowerPC, `$9` on MIPS.
+
+    Args:
+        body: the operand's text behind the @.
+        arch: the guest's architecture.
     """
     return _text(arch).is_register(body)
 

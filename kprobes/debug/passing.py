@@ -632,7 +632,8 @@ def result_of(function: Function, type_of: Callable[[Any], CType]) -> CType:
 
 
 def _aligned(type: CType) -> bool:
-    """Return True if all members of a structure are at multiples of their sizes.
+    """Whether all members of a structure are at multiples of their sizes, those of inner ones as
+    well.
 
     A structure that is not so (packed) is passed in memory.
     """
@@ -654,7 +655,7 @@ def _aligned(type: CType) -> bool:
 
 
 def _has_floats(type: CType) -> bool:
-    """Return True if a structure has a floating-point member, or one that is not known."""
+    """Whether a structure has a floating-point member, or members that are not known."""
     inner = [m.type.element if m.type.kind == "array" else m.type for m in type.members.values()]
     return (
         bool(type.hidden)

@@ -33,6 +33,7 @@ class SourceFrame:
     inlined: bool
 
     def __str__(self) -> str:
+        """Return `FUNCTION (inlined) PATH:LINE`, without the parts that do not apply."""
         return (
             self.function
             + " (inlined)" * self.inlined

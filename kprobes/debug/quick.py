@@ -44,7 +44,11 @@ def _address(data: Any) -> int:
 
 @cache
 def _function(name: str) -> Any:
-    """Return a C function of dwarf.c as a callable: (address of its words) -> 0 for success."""
+    """Return a C function of dwarf.c as a callable: (host address of its words) -> 0 for success.
+
+    Args:
+        name: of the C function.
+    """
     return native.function(name, ctypes.c_longlong, ctypes.c_void_p)
 
 
@@ -69,7 +73,12 @@ class _Words:
         return self._words[self._places[name]]
 
     def section(self, name: str, data: bytes) -> None:
-        """Set the words `name` and `name_size` to a section's host address and bytes."""
+        """Set the words `name` and `name_size` to a section's host address and bytes.
+
+        Args:
+            name: of the word.
+            data: the section, which is kept alive.
+        """
         self._kept[name] = data
         self[name] = _address(data)
         self[f"{name}_size"] = len(data)

@@ -40,7 +40,7 @@ def register(arch: Arch, number: int) -> str | None:
 
 
 def sp_at_call(arch: Arch, cfa: int) -> int:
-    """Return the caller's stack pointer at a call.
+    """Return the value of the caller's stack pointer register at a call.
 
     Args:
         arch: the architecture.

@@ -535,8 +535,12 @@ class _Walk:
         return name
 
     def _located(self, form: int, value: int) -> int:
-        """Return an address from a value: an index in the unit's table of addresses, or the address
-        itself.
+        """Return an address from an attribute's value.
+
+        Args:
+            form: DW_FORM of the value.
+            value: an index in the unit's table of addresses, or the address itself, as `form`
+                tells.
         """
         return self._address(value) if form in _ADDRX else value
 

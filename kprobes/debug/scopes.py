@@ -300,6 +300,7 @@ class Whereabouts:
             return int(unit.dwarfinfo.get_addr(unit, number))
 
         def procedure(offset: int) -> Any:
+            """Return the operations of the location of the entry at an offset in the unit."""
             return location(
                 unit.get_DIE_from_refaddr(unit.cu_offset + offset), self._function, self._pc
             )
@@ -430,8 +431,8 @@ class Whereabouts:
 
     @cached_property
     def _call(self) -> tuple[Whereabouts, Any]:
-        """(the caller's frame, entry of its call site); Raises UnknownValue: it may have called
-        another function.
+        """(the caller's frame, entry of its call site). UnknownValue: it may have called another
+        function.
         """
         caller = self._caller()
         site = call_site(caller._function, caller._at + 1 - caller._bias)

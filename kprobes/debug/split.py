@@ -153,7 +153,12 @@ def _dwo_file(unit: Any, path: str) -> _Contribution | None:
 
 
 def _path_in(die: Any, attribute: str) -> str:
-    """Return the path that an attribute of an entry gives; "" where it has none."""
+    """Return the path that an attribute of an entry gives; "" where it has none.
+
+    Args:
+        die: the entry.
+        attribute: its name, "DW_AT_dwo_name".
+    """
     found = die.attributes.get(attribute)
     return "" if found is None else os.fsdecode(found.value)
 
@@ -176,7 +181,11 @@ def _contents(path: str) -> bytes | None:
 
 
 def _dwo_sections(data: bytes) -> dict[str, bytes]:
-    """Return the sections of a .dwo or .dwp file: name without `.debug_` and `.dwo` -> contents."""
+    """Return the sections of a .dwo or .dwp file: name without `.debug_` and `.dwo` -> contents.
+
+    Args:
+        data: contents of the file.
+    """
     found: dict[str, bytes] = {}
     for section in ELFFile(io.BytesIO(data)).iter_sections():
         name = section.name.removeprefix(".debug_").removesuffix(".dwo")

@@ -159,7 +159,7 @@ class CType:
                 self._die = entry_by_signature(self._die)
 
     def _other(self, die: Any) -> CType:
-        """Return the type of another entry, one level deeper; void for None."""
+        """Make the type of another entry, nested one level deeper in this one; void for None."""
         return CType(die, self._word, self._order, self._find, self._depth + 1, self._budget)
 
     @property
@@ -575,7 +575,13 @@ def _text(die: Any, name: str) -> str:
 
 
 def _number(die: Any, name: str, default: int = 0) -> int:
-    """Return the integer of an attribute; `default` if it is not there, or no integer."""
+    """Return the integer of an entry's attribute.
+
+    Args:
+        die: the entry.
+        name: of the attribute.
+        default: returned where there is no such attribute, or it is no integer.
+    """
     found = die.attributes.get(name)
     return found.value if found is not None and isinstance(found.value, int) else default
 

@@ -254,6 +254,9 @@ class View:
         return hash(self._address)
 
     def __dir__(self) -> list[str]:
+        """Return the names of the members, those of virtual bases and of a Rust variant
+        included.
+        """
         active = self.variant
         shape = _struct(self._type)
         return [*shape.members, *shape.virtual, *([] if active is None else [active.name])]
@@ -292,6 +295,7 @@ class View:
         return out.partition(b"\0")[0]
 
     def __str__(self) -> str:
+        """Return the text of a char array or pointer; of anything else the repr."""
         target = self._type.target
         return (
             bytes(self).decode("utf-8", "backslashreplace")
@@ -329,7 +333,11 @@ class View:
             return " (not kept)"
 
     def _item(self, key: int | str) -> str:
-        """Return an element or member as a repr has it; "?": it cannot be read."""
+        """Return an element (int) or member (str) as a repr has it; "?": it cannot be read.
+
+        Raises:
+            GuestFault: memory cannot be read, and the member is not one of a virtual base.
+        """
         try:
             return _brief(self[key])
         except Unsupported:

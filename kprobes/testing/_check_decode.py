@@ -54,8 +54,10 @@ def _reachable(root: Any) -> Iterator[Any]:
 
 
 def _parts(thing: Any) -> list[Any]:
-    """Return the objects in an object's closure, arguments, items or fields, where a table
-    may be.
+    """Return the objects in an object's closure, arguments, items or fields, where a table may be.
+
+    Args:
+        thing: any object: a function, a partial, a list ..
     """
     if isinstance(thing, FunctionType):
         cells = [cell.cell_contents for cell in thing.__closure__ or ()]
@@ -94,7 +96,13 @@ def check_tables(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _found_at_all(table: DecodeTable, row: Row, rng: random.Random) -> bool:
-    """Whether a row whose condition rarely holds is found in one of 20,000 tries."""
+    """Whether a row whose condition rarely holds is found in one of 20,000 tries.
+
+    Args:
+        table: has the row.
+        row: the row.
+        rng: source of random encodings that the row matches.
+    """
     return any(
         table.find(row.value | rng.getrandbits(row.bits) & ~row.mask) is row for _ in range(20_000)
     )

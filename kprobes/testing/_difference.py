@@ -58,6 +58,9 @@ def ending(run: Callable[[], Any]) -> Ending:
 def facts(error: GuestFault) -> tuple[Any, ...]:
     """Return the parts of a fault that must be the same with and without probes.
 
+    Args:
+        error: the fault that a run has raised.
+
     Returns:
         (name of the exception's class, access, pc, address, number).
     """

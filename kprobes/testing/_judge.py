@@ -93,6 +93,10 @@ class Judge:
         That is so where only the probed run failed at a read or write, and one of the top 12 bits
         of its
         address is set: the engine finds memory where the CPU would find none.
+
+        Args:
+            plain: what the run without a probe left behind.
+            probed: what the run with a probe left behind.
         """
         fault = probed.end.fault
         return (
@@ -194,7 +198,11 @@ class Judge:
         )
 
     def _landed(self, shot: Shot) -> int | None:
-        """Return the address to which the instruction went; None where it failed."""
+        """Return the address to which the instruction went; None where it failed.
+
+        Args:
+            shot: what a run left behind.
+        """
         fault = shot.end.fault
         if fault is None or fault[0] == "GuestTimeout":
             return shot.registers[self._arch.regs.pc]

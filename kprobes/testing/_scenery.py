@@ -132,8 +132,11 @@ class Scenery:
     def _map_page(self, target: int) -> int | None:
         """Map the page of an address, full of landings.
 
+        Args:
+            target: the address, without mode bits.
+
         Returns:
-            Its address; None where there is no memory or the page is taken.
+            The page's address; None where there is no memory or the page is taken.
         """
         wanted = target & -self._machine.page_size
         try:

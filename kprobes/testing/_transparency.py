@@ -318,7 +318,12 @@ def functions(machine: Any) -> list[Symbol]:
 
 
 def _entry(kprobes: Kprobes, symbol: Symbol) -> Entry:
-    """Return the entry of a function."""
+    """Return the entry that calls of a function lead to, and its mode.
+
+    Args:
+        kprobes: knows the guest.
+        symbol: the function.
+    """
     return kprobes.machine.arch.pointers.code_address(
         symbol.address | symbol.mode, kprobes.original
     )

@@ -31,6 +31,9 @@ from .shared import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, n
 def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
     """Wrap a simulation so that it does nothing where the instruction's condition `c` does not
     hold.
+
+    Args:
+        simulate: (regs, insn, **fields) -> next target.
     """
 
     @wraps(simulate)
@@ -44,8 +47,13 @@ def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
 
 
 def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **rest: Any) -> Row:
-    """Make a row of the conditional space: `cccc` goes before the picture, the simulation is
-    wrapped.
+    """Make a decode row of the conditional space, whose simulation is wrapped by conditional().
+
+    Args:
+        picture: without the condition, which is put in front.
+        name: the manual's mnemonic.
+        simulate: (regs, insn, **fields) -> next target; None: it is not simulated.
+        rest: further attributes of Row.
     """
     return Row("cccc " + picture, name, simulate and conditional(simulate), **rest)
 

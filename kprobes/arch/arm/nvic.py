@@ -122,21 +122,34 @@ class Nvic:
 
     @property
     def pending(self) -> bool:
-        """True while one of the board's lines that are enabled is pending."""
+        """Whether any exception is pending and enabled, whatever its priority."""
         return any(self._takes(number) for number in self.ready)
 
     def _takes(self, number: int) -> bool:
-        """Whether an exception is enabled; those of the CPU itself always are."""
+        """Whether an exception is enabled; those of the CPU itself always are.
+
+        Args:
+            number: of the exception.
+        """
         return number < FIRST or number in self.enabled
 
     def set_priority(self, number: int, value: int) -> None:
-        """Write an exception's priority register."""
+        """Write an exception's priority register; only the bits that the CPU has are kept.
+
+        Args:
+            number: of the exception.
+            value: eight bits.
+        """
         self.priority[number] = value & self._kept
 
     # --- who comes first (B1.5.4)
 
     def _group(self, number: int) -> int:
-        """Return the part of an exception's priority that decides whether it preempts others."""
+        """Return the part of an exception's priority that decides whether it preempts others.
+
+        Args:
+            number: of the exception.
+        """
         if number in FIXED:
             return FIXED[number]
         return self._cut(self.priority.get(number, 0))

@@ -97,7 +97,7 @@ def it_state(flags: int) -> int:
 
 
 def with_it_state(flags: int, state: int) -> int:
-    """Return CPSR or XPSR with another ITSTATE."""
+    """Return CPSR or XPSR (`flags`) with another ITSTATE (`state`, eight bits)."""
     return flags & ~0x0600FC00 | (state & 0xFC) << 8 | (state & 3) << 25
 
 
@@ -283,8 +283,12 @@ def computed(insn: Insn, **fields: int) -> Insn:
 
 
 def reads(insn: Insn, address: int, size: int) -> Insn:
-    """Return the instruction with the pc-relative address and the bytes of data that it
-    accesses.
+    """Return the instruction with its pc-relative operand.
+
+    Args:
+        insn: the instruction.
+        address: of the operand.
+        size: bytes of data that are read or written there.
     """
     return evolve(insn, operand=address, data=size)
 

@@ -30,6 +30,9 @@ def in_block(simulate: Callable[..., int]) -> Callable[..., int]:
     on.
 
     Outside of a block it just happens (ITAdvance, A2.5.2).
+
+    Args:
+        simulate: (regs, insn, **fields) -> next target.
     """
 
     @wraps(simulate)
@@ -49,7 +52,14 @@ def in_block(simulate: Callable[..., int]) -> Callable[..., int]:
 
 
 def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **rest: Any) -> Row:
-    """Make a decode row whose simulation is wrapped by in_block()."""
+    """Make a decode row whose simulation is wrapped by in_block().
+
+    Args:
+        picture: bits of the halfword.
+        name: the manual's mnemonic.
+        simulate: (regs, insn, **fields) -> next target; None: it is not simulated.
+        rest: further attributes of Row.
+    """
     return Row(picture, name, simulate and in_block(simulate), **rest)
 
 

@@ -34,7 +34,7 @@ def sor(cfm: int) -> int:
 
 
 def rrb(cfm: int) -> tuple[int, int, int]:
-    """Return the rotation of general, floating-point and predicate registers, from a CFM."""
+    """Return (rotation of general, of floating-point, of predicate registers), from a CFM."""
     return cfm >> 18 & 127, cfm >> 25 & 127, cfm >> 32 & 63
 
 

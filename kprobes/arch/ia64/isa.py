@@ -36,13 +36,20 @@ REGISTERS = Registers(
 def _slots(units: str) -> tuple[int, ...]:
     """Return the slots of a bundle in which instructions begin: (0, 1, 2), or (0, 1) with a long
     one.
+
+    Args:
+        units: unit of each slot, a letter each.
     """
     return tuple(range(len(units)))
 
 
 def _span(units: str, slot: int) -> int:
-    """Return the addresses from a slot to the next instruction; from the last one to the next
+    """Return how many addresses it is from a slot to the next instruction, perhaps in the next
     bundle.
+
+    Args:
+        units: unit of each slot of the bundle, a letter each.
+        slot: number of the slot.
     """
     return 1 if slot < len(units) - 1 else SIZE - slot
 

@@ -109,7 +109,11 @@ class MipsElsewhere:
         return elsewhere
 
     def likely(self, flip: int) -> Callable[..., bytes]:
-        """Make the `displace` of a branch that annuls its delay slot where it is not taken."""
+        """Make the `displace` of a branch that annuls its delay slot where it is not taken.
+
+        Args:
+            flip: bits in which the opposite condition's encoding differs.
+        """
         return self.branch(flip, likely=True)
 
     def jalr(self, insn: Insn, to: int, s: int, d: int = 0) -> bytes:

@@ -6,7 +6,12 @@ from .._compiling import Compiling, Triple
 
 
 def _row(name: str, cpu: str) -> Compiling:
-    """Make the row of one architecture: LLVM's name of it, and the CPU that it compiles for."""
+    """Make the row of one architecture.
+
+    Args:
+        name: LLVM's name of the architecture.
+        cpu: LLVM's name of the CPU that programs are compiled for.
+    """
     # else jumps are to absolute addresses
     return Compiling(triple=Triple(f"{name}-unknown-elf", cpu, "", "pic"))
 

@@ -333,7 +333,14 @@ def reserved(order: Order, insn: Insn, before: bytes) -> str:
 
 
 def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
-    """Return BC from `frm` to `to`, which has no delay slot; raise OutOfReach beyond 128 MiB."""
+    """Return BC from `frm` to `to`, which has no delay slot; raise OutOfReach beyond 128 MiB.
+
+    Args:
+        order: byte order of code.
+        mask: the greatest address.
+        frm: address of the jump.
+        to: its target.
+    """
     return word(0b110010 << 26 | displacement(frm + 4, to, 26, 4, mask), order)
 
 

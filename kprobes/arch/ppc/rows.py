@@ -147,7 +147,14 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 
 
 def b_elsewhere(order: Order, mask: int, insn: Insn, to: int, **_: int) -> bytes:
-    """Return b from `to` to the original target: the `displace` of b."""
+    """Return b from `to` to the original target: the `displace` of b.
+
+    Args:
+        order: byte order of code.
+        mask: the greatest address.
+        insn: the instruction at its original address.
+        to: address of the code.
+    """
     assert insn.target is not None
     return jump(order, mask, to, insn.target)
 
@@ -158,6 +165,14 @@ def bc_elsewhere(order: Order, mask: int, insn: Insn, to: int, o: int, i: int, *
     Three branches: the original, which skips the second where it is taken; a b that skips the
     third;
     and a b to the original's target. BO has no opposite where CTR and CR both count.
+
+    Args:
+        order: byte order of code.
+        mask: the greatest address.
+        insn: the instruction at its original address.
+        to: address of the code.
+        o: BO.
+        i: BI.
     """
     skips = word(0b010000 << 26 | o << 21 | i << 16 | 8, order), word(0b010010 << 26 | 8, order)
     return b"".join(skips) + b_elsewhere(order, mask, insn, to + 8)

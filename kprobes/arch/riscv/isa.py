@@ -318,7 +318,7 @@ OPENS = re.compile(rb"\x13\x01[\x01-\xf1][\x80-\xff]|[\x01-\x7d]\x11|[\x01-\x7d]
 
 
 def riscv(bits: int) -> Arch:
-    """Make the architecture RV32 or RV64."""
+    """Make the architecture RV32 or RV64; `bits`: 32 or 64."""
     return Arch(
         package="kprobes.arch.riscv",
         name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,

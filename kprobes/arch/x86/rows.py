@@ -348,7 +348,11 @@ class Mode:
                     operand=self._relative(shape, raw, addr), data=width if shape.relative else 0)
 
     def _doubt(self, shape: EncodingShape) -> str:
-        """Return why a near branch cannot be simulated faithfully; "": it can."""
+        """Return why a near branch cannot be simulated faithfully; "": it can.
+
+        Args:
+            shape: where the instruction's parts are.
+        """
         # not even the length is sure; it is taken as AMD and QEMU have it
         if self.bits == 64 and shape.operand == 2:
             return "operand-size prefix on a near branch: Intel ignores it, AMD truncates the address to 16 bits"
