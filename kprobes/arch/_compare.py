@@ -41,6 +41,9 @@ def comparing(
         """
 
         def simulate(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
+            """Return the branch's target where the registers of fields `s` and `t` compare so, else
+            the next.
+            """
             return taken(insn) if holds(read(regs, s), read(regs, t)) else insn.next
 
         return simulate

@@ -25,6 +25,10 @@ class SystemControl(Device):
     """The registers of an Armv7-M CPU's interrupt controller and system timer, as a device.
 
     SysTick counts one for each instruction. The first access makes the machine look at interrupts.
+
+    Args:
+        start: its address.
+        settings: further arguments of Device.
     """
 
     def __init__(self, start: int = START, **settings: Any) -> None:

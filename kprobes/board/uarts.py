@@ -108,7 +108,12 @@ class SimpleUart(Uart):
 
 
 class Pl011(Uart):
-    """Arm's PL011 (DDI 0183). Its FIFOs are never full; baud rates may be set and mean nothing."""
+    """Arm's PL011 (DDI 0183). Its FIFOs are never full; baud rates may be set and mean nothing.
+
+    Args:
+        start: its address.
+        settings: further arguments of Uart.
+    """
 
     DR, FR, IMSC, RIS, MIS, ICR = 0x00, 0x18, 0x38, 0x3C, 0x40, 0x44
     KEPT = (0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x48)  #: ILPR, IBRD, FBRD, LCR_H, CR, IFLS, DMACR
@@ -251,6 +256,10 @@ class Stm32F4Usart(Uart):
     It sends and receives even where it is not enabled, but raises no interrupts then; a byte is
     sent
     at once; baud rates may be set and mean nothing.
+
+    Args:
+        start: its address.
+        settings: further arguments of Uart.
     """
 
     SIZE = 0x400

@@ -168,7 +168,7 @@ def _sysv(
     Args:
         types: of the parameters, in order.
         result: type of the result, whose address in memory may take the first register.
-        by_reference: True for a type that C++ copies by a function of its own.
+        by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
         NotKnown: a type is not understood.
@@ -189,7 +189,7 @@ def _sysv_parameter(
     Args:
         type: of the parameter.
         taken: what the parameters before it have taken; is changed.
-        by_reference: True for a type that C++ copies by a function of its own.
+        by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
         NotKnown: the type is not understood.
@@ -313,7 +313,7 @@ def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Pa
 
     Args:
         type: of the result.
-        by_reference: True for a type that C++ copies by a function of its own.
+        by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
         NotKnown: the result is in a place that is not understood.
@@ -516,7 +516,7 @@ def _aapcs64(
     Args:
         types: of the parameters, in order.
         result: not used: the address of a result in memory has a register of its own, x8.
-        by_reference: True for a type that C++ copies by a function of its own.
+        by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
         NotKnown: a type is not understood.
@@ -533,7 +533,7 @@ def _aapcs64_parameter(
     Args:
         type: of the parameter.
         taken: what the parameters before it have taken; is changed.
-        by_reference: True for a type that C++ copies by a function of its own.
+        by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
         NotKnown: the type is not understood.
@@ -567,7 +567,7 @@ def _aapcs64_result(
 
     Args:
         type: of the result.
-        by_reference: True for a type that C++ copies by a function of its own.
+        by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
         NotKnown: the type is not understood.

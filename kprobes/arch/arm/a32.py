@@ -117,6 +117,19 @@ def transfer_rules(
     """Return a load or store with its facts: its pc-relative operand; where it goes if it loads PC.
 
     What is UNPREDICTABLE is refused.
+
+    Args:
+        insn: LDR, STR, LDRB or STRB, or an unprivileged one.
+        c: condition.
+        p: 1: pre-indexed.
+        u: 1: the offset is added; 0: subtracted.
+        b: 1: a byte; 0: a word.
+        w: 1: the base is written back.
+        f: 1: a load; 0: a store.
+        n: number of the base register.
+        t: number of the register that is transferred.
+        i: an immediate offset, or the shift of register `m`.
+        m: number of the offset's register; None: the offset is `i`.
     """
     unprivileged = w and not p
     if m == PC or (n == PC and (w or not p)) or (t == PC and (b or unprivileged)):
@@ -129,10 +142,16 @@ def transfer_rules(
 
 
 def short(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, offset: int) -> int:
-    """Simulate LDRH, LDRSB, LDRSH, LDRD, STRH or STRD relative to PC, chosen by `f` and `o`.
+    """Simulate LDRH, LDRSB, LDRSH, LDRD, STRH or STRD relative to PC; return the next target.
 
     Args:
-        offset: bytes that are added to PC (`u` 1), or subtracted.
+        regs: the guest's registers.
+        insn: the instruction.
+        u: 1: the offset is added to PC; 0: subtracted.
+        f: 1: `o` 1 is LDRH, 2 LDRSB, 3 LDRSH; 0: `o` 1 is STRH, 2 LDRD, 3 STRD.
+        t: number of the (first) register that is transferred.
+        o: which instruction, 1 to 3.
+        offset: bytes.
     """
     address = here(insn) + (offset if u else -offset) & MASK
     if f:
@@ -152,12 +171,12 @@ def short(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, offset: int) -
 def short_immediate(
     regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, i: int, **_: int
 ) -> int:
-    """Simulate LDRH and its kin with an immediate offset."""
+    """Simulate LDRH and its kin (short()) whose offset is the immediate `i`."""
     return short(regs, insn, u, f, t, o, i)
 
 
 def short_register(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, m: int, **_: int) -> int:
-    """Simulate LDRH and its kin whose offset is register `m`."""
+    """Simulate LDRH and its kin (short()) whose offset is register `m`."""
     return short(regs, insn, u, f, t, o, regs[R[m]])
 
 
@@ -186,6 +205,14 @@ def short_rules(
     """Return LDRH or one of its kin with its pc-relative operand; refuse what is UNPREDICTABLE.
 
     Args:
+        insn: the instruction; `f` and `o` tell which, as in short().
+        p: 1: pre-indexed.
+        u: 1: the offset is added; 0: subtracted.
+        w: 1: the base is written back.
+        n: number of the base register.
+        t: number of the (first) register that is transferred.
+        i: an immediate offset.
+        m: number of the offset's register; None: the offset is `i`.
         j: reserved bits, which must be 0.
     """
     dual = o > 1 and not f
@@ -206,6 +233,12 @@ def stm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
     """Simulate STM with PC in the list: store the registers and PC, write the base back.
 
     Args:
+        regs: the guest's registers.
+        insn: the instruction.
+        p: 1: the base moves before each access; 0: after it.
+        u: 1: addresses go up; 0: down.
+        w: 1: the base is written back.
+        n: number of the base register.
         r: list of the registers, a bit each, without PC.
     """
     base, length = regs[R[n]], 4 * r.bit_count() + 4
@@ -218,15 +251,22 @@ def stm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
 
 
 def ldm_rules(insn: Insn, c: int, w: int, n: int, r: int, **_: int) -> Insn:
-    """Return LDM of PC with its facts; refuse it where the base is written back and loaded
-    as well.
+    """Return LDM of PC with its facts; refuse it where the base `n` is written back (`w`) and in
+    the list.
+
+    Args:
+        c: condition.
+        r: list of the registers, a bit each, without PC.
     """
     return refuse(insn, UNPREDICTABLE) if w and r >> n & 1 else arm.goes(insn, c)
 
 
 def stm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
-    """Return STM; refuse it where the base is written back and stored, and is not the lowest
-    register.
+    """Return STM; refuse it where the base `n` is written back (`w`) and in the list, but not the
+    lowest.
+
+    Args:
+        r: list of the registers, a bit each, without PC.
     """
     return refuse(insn, UNPREDICTABLE) if w and r >> n & 1 and r & (1 << n) - 1 else insn
 

@@ -47,7 +47,7 @@ def bx(insn: Insn, to: int, m: int, **_: int) -> bytes:
 
 
 def blx_register(insn: Insn, to: int, c: int, m: int, **_: int) -> bytes:
-    """Return code that sets LR, then BX; OutOfReach for LR."""
+    """Return code that sets LR, then BX to register `m`, under condition `c`; OutOfReach for LR."""
     if m == LR:
         raise stays(insn)
     return move(LR, insn.next, c) + a32(c << 28 | 0x012FFF10 | m)
@@ -72,6 +72,18 @@ def process(
     of
     PC to its own destination becomes additions of PC's parts.
 
+    Args:
+        insn: the instruction at its original address.
+        to: address of the code; not used.
+        c: condition.
+        o: opcode.
+        s: 1: it sets flags.
+        n: number of the first operand's register.
+        d: number of the destination.
+        m: number of the second operand's register; -1: it is an immediate.
+        i: amount by which register `m` is shifted, or the immediate.
+        y: kind of the shift.
+
     Raises:
         OutOfReach: the instruction would need another register.
     """
@@ -91,7 +103,7 @@ def process(
 
 
 def load(insn: Insn, to: int, f: int, n: int, **_: int) -> bytes:
-    """Return LDR to PC as it is; OutOfReach where PC is its base, or it stores."""
+    """Return LDR to PC as it is (`f` 1); OutOfReach where its base `n` is PC, or it is a store."""
     if n == PC or not f:
         raise stays(insn)
     return insn.raw

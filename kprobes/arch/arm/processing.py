@@ -85,14 +85,37 @@ def process(
 def process_register(
     regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, i: int, y: int, m: int
 ) -> int:
-    """Simulate data processing whose second operand is register `m`, shifted (kind `y`) by `i`."""
+    """Simulate data processing whose second operand is a shifted register.
+
+    Args:
+        regs: the guest's registers.
+        insn: the instruction.
+        o: its opcode.
+        s: 1: it sets flags.
+        n: number of the first operand's register.
+        d: number of the destination.
+        i: amount of the shift.
+        y: kind of the shift.
+        m: number of the second operand's register.
+    """
     return process(regs, insn, o, s, n, d, *shift(r(regs, insn, m), y, i, regs.flags >> 29 & 1))
 
 
 def process_immediate(
     regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, a: int, i: int
 ) -> int:
-    """Simulate data processing whose second operand is `i` rotated right by 2 * `a`."""
+    """Simulate data processing whose second operand is `i` rotated right by 2 * `a`.
+
+    Args:
+        regs: the guest's registers.
+        insn: the instruction.
+        o: its opcode.
+        s: 1: it sets flags.
+        n: number of the first operand's register.
+        d: number of the destination.
+        a: half of the rotation.
+        i: eight bits.
+    """
     value = (i << 32 | i) >> 2 * a & MASK  # ARMExpandImm_C (A5.2.4)
     return process(regs, insn, o, s, n, d, value, value >> 31 if a else regs.flags >> 29 & 1)
 
@@ -102,6 +125,14 @@ def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_:
 
     MOV and MVN have no first operand, compares no destination; compares that set no flags are other
     instructions.
+
+    Args:
+        o: opcode.
+        s: 1: it sets flags.
+        n: number of the first operand's register.
+        d: number of the destination.
+        m: number of the second operand's register.
+        e: number of the register that has the shift.
     """
     if o in COMPARES:
         return bool(s) and PC in (n, m, e)
@@ -109,9 +140,18 @@ def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_:
 
 
 def adr(insn: Insn, o: int, s: int, n: int, i: int, a: int | None = None, **_: int) -> Insn:
-    """Return the instruction with the address that it computes as its operand, if it is ADR.
+    """Return ADR (an ADD or SUB of a constant to PC) with the address that it computes as its
+    operand.
 
-    ADR is an ADD or SUB of a constant to PC.
+    Any other instruction is returned as it is.
+
+    Args:
+        insn: the instruction.
+        o: opcode.
+        s: 1: it sets flags.
+        n: number of the first operand's register.
+        i: eight bits of the constant.
+        a: half of the bits by which they are rotated; None: the second operand is a register.
     """
     if a is None or s or n != PC or o not in (SUB, ADD):
         return insn
@@ -125,6 +165,17 @@ def process_rules(
     """Return data processing with its facts: ADR's operand, or a jump where PC is the destination.
 
     Reserved forms and exception returns are refused.
+
+    Args:
+        insn: the instruction.
+        c: condition.
+        o: opcode.
+        s: 1: it sets flags.
+        n: number of the first operand's register.
+        d: number of the destination.
+        i: the immediate, or the amount of a shift.
+        m: number of the second operand's register; 0 for an immediate.
+        fields: other fields, for adr().
     """
     if (d and o in COMPARES) or (n and o in (MOV, MVN)):
         return refuse(insn, arm.RESERVED)

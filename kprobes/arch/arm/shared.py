@@ -163,7 +163,16 @@ def hint(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def ldm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
-    """Simulate LDM of the registers in `r`, and PC: the lowest register from the lowest address.
+    """Simulate LDM of registers and PC: the lowest register from the lowest address.
+
+    Args:
+        regs: the guest's registers.
+        insn: the instruction.
+        p: 1: the base moves before each access; 0: after it.
+        u: 1: addresses go up; 0: down.
+        w: 1: the base is written back.
+        n: number of the base register.
+        r: list of the registers, a bit each, without PC.
 
     Returns:
         The word loaded for PC, which is the next target.
@@ -194,7 +203,19 @@ def block_start(base: int, length: int, p: int, u: int) -> int:
 def vfp_literal(
     regs: Regs, insn: Insn, p: int, u: int, h: int, f: int, d: int, z: int, i: int
 ) -> int:
-    """Simulate VLDR and VSTR (`p` 1), or VLDM and VSTM (`p` 0), relative to PC; `f` 1 loads."""
+    """Simulate VLDR, VSTR, VLDM or VSTM relative to PC; return the next target.
+
+    Args:
+        regs: the guest's registers.
+        insn: the instruction.
+        p: 1: VLDR or VSTR; 0: VLDM or VSTM.
+        u: 1: the offset of VLDR and VSTR is added; 0: subtracted.
+        h: the bit of the first register that the manual calls D.
+        f: 1: a load; 0: a store.
+        d: the field Vd of the first register.
+        z: 1: double registers; 0: single ones.
+        i: the immediate, in words: the offset, or how much is transferred.
+    """
     base = here(insn) & ~3
     start = base
     if p:
@@ -328,7 +349,10 @@ def vfp_rules(doubles: int) -> Callable[..., Insn]:
     """
 
     def extra(insn: Insn, p: int, u: int, h: int, d: int, z: int, i: int, **_: int) -> Insn:
-        """Give a VFP load or store its pc-relative operand; refuse what is UNPREDICTABLE."""
+        """Return a VFP load or store with its pc-relative operand; refuse what is UNPREDICTABLE.
+
+        The fields are those of vfp_literal().
+        """
         first, count = vfp_registers(p, h, d, z, i)
         if not 0 < count <= (16 if z else 32) or first + count > (doubles if z else 32):
             return refuse(insn, UNPREDICTABLE)

@@ -50,7 +50,7 @@ def table_branch(regs: Regs, insn: Insn, n: int, h: int, m: int) -> int:
 
 
 def adr(regs: Regs, insn: Insn, d: int, i: int, u: int) -> int:
-    """Simulate ADR: put PC plus or (`u` 1) minus `i` into register `d`."""
+    """Simulate ADR: put PC plus (`u` 0) or minus `i` into register `d`."""
     return put(regs, insn, d, literal(insn, not u, i))
 
 
@@ -62,7 +62,18 @@ def ldr_literal(regs: Regs, insn: Insn, u: int, t: int, i: int) -> int:
 
 
 def ldrb_literal(regs: Regs, insn: Insn, q: int, u: int, h: int, t: int, i: int) -> int:
-    """Simulate LDRB, LDRH, LDRSB and LDRSH; into PC they are PLD, PLI and hints, which do nothing.
+    """Simulate LDRB, LDRH, LDRSB and LDRSH of a literal; return the next target.
+
+    Into PC they are PLD, PLI and hints, which do nothing.
+
+    Args:
+        regs: the guest's registers.
+        insn: the instruction.
+        q: 1: the value has a sign.
+        u: 1: the literal is behind PC; 0: before it.
+        h: 0: a byte; 1: a halfword.
+        t: number of the register.
+        i: bytes from PC.
     """
     if t == PC:
         return after(insn)
@@ -71,15 +82,25 @@ def ldrb_literal(regs: Regs, insn: Insn, q: int, u: int, h: int, t: int, i: int)
 
 
 def ldrd_literal(regs: Regs, insn: Insn, u: int, t: int, e: int, i: int, **_: int) -> int:
-    """Simulate LDRD of a literal into registers `t` and `e`."""
+    """Simulate LDRD of a literal, `i` words behind (`u` 1) or before PC, into registers `t` and
+    `e`.
+    """
     address = literal(insn, u, 4 * i)
     regs[R[t]], regs[R[e]] = regs.word(address), regs.word(address + 4 & MASK)
     return after(insn)
 
 
 def ldr_pc(regs: Regs, insn: Insn, n: int, i: int, p: int = 1, u: int = 1, w: int = 0) -> int:
-    """Simulate LDR of PC; return the target that it loads. Fields: p pre-indexed, u upwards, w
-    write back.
+    """Simulate LDR of PC; return the target that it loads.
+
+    Args:
+        regs: the guest's registers.
+        insn: the instruction.
+        n: number of the base register.
+        i: the offset in bytes.
+        p: 1: the offset counts before the load; 0: after it.
+        u: 1: it is added; 0: subtracted.
+        w: 1: the base is written back.
     """
     base = regs[R[n]]
     moved = base + (i if u else -i) & MASK
@@ -100,18 +121,30 @@ def ldr_pc_register(regs: Regs, insn: Insn, n: int, i: int, m: int) -> int:
 
 
 def ldm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
-    """Return LDM of PC as a jump; refuse what is UNPREDICTABLE."""
+    """Return LDM of PC as a jump; refuse what is UNPREDICTABLE.
+
+    Args:
+        w: 1: the base is written back.
+        n: number of the base register.
+        r: list of the registers, a bit each, without PC.
+    """
     wrong = not r or r >> LR & 1 or r >> SP & 1 or (w and r >> n & 1)
     return refuse(insn, UNPREDICTABLE) if wrong else evolve(insn, falls_through=False)
 
 
 def table_rules(insn: Insn, n: int, h: int, m: int) -> Insn:
-    """Return TBB or TBH with its facts: its table follows it where its base `n` is PC."""
+    """Return TBB or TBH (`h` 1) with its facts: its table follows it where its base `n` is PC.
+
+    It is refused where its index `m` is PC.
+    """
     return computed(not_pc(evolve(insn, table=1 << h if n == PC else 0, table_unit=2), m=m))
 
 
 def ldr_literal_rules(insn: Insn, u: int, t: int, i: int) -> Insn:
-    """Return LDR of a literal with its operand; into PC it is a jump."""
+    """Return LDR of a literal, `i` bytes behind (`u` 1) or before PC, with its operand.
+
+    Into PC (`t`) it is a jump.
+    """
     return evolve(arm.reads(insn, literal(insn, u, i), 4), indirect=t == PC, falls_through=t != PC)
 
 
@@ -123,7 +156,15 @@ def ldrb_literal_rules(insn: Insn, u: int, h: int, t: int, i: int, **_: int) -> 
 
 
 def ldrd_rules(insn: Insn, u: int, t: int, e: int, w: int, i: int, **_: int) -> Insn:
-    """Return LDRD of a literal with its operand; refuse what is UNPREDICTABLE."""
+    """Return LDRD of a literal with its operand; refuse what is UNPREDICTABLE.
+
+    Args:
+        u: 1: the literal is behind PC; 0: before it.
+        t: number of the first register.
+        e: number of the second one.
+        w: 1: the base, PC, would be written back.
+        i: words from PC.
+    """
     fine = not w and t != e and PC not in (t, e)
     return arm.reads(insn, literal(insn, u, 4 * i), 8) if fine else refuse(insn, UNPREDICTABLE)
 
@@ -140,23 +181,30 @@ def ldr_pc_rules(insn: Insn, n: int, m: int = 0, **_: int) -> Insn:
 
 
 def b_cond_label(s: int, j: int, k: int, i: int, **_: int) -> int:
-    """Return the bytes from PC to the target of B under a condition (T3): S:J2:J1:imm6:imm11."""
+    """Return the bytes from PC to the target of B under a condition (T3).
+
+    The displacement is S:J2:J1:imm6:imm11, from the fields `s`, `k`, `j` and `i`.
+    """
     return 2 * signed(s << 19 | k << 18 | j << 17 | i, 20)
 
 
 def bl_label(s: int, j: int, k: int, i: int, bits: int = 21) -> int:
-    """Return the bytes from PC to the target of B (T4) and BL: S:I1:I2:imm10:imm11.
+    """Return the bytes from PC to the target of B (T4) and BL.
 
-    I1 and I2 are J1 and J2, inverted if S is 0.
+    The displacement is S:I1:I2:imm10:imm11; I1 and I2 are J1 and J2, inverted if S is 0.
 
     Args:
-        bits: width of the field `i`, imm10:imm11.
+        s: S.
+        j: J1.
+        k: J2.
+        i: imm10:imm11.
+        bits: width of `i`.
     """
     return 2 * signed(s << bits + 2 | (j ^ s ^ 1) << bits + 1 | (k ^ s ^ 1) << bits | i, bits + 3)
 
 
 def blx_label(s: int, j: int, k: int, i: int) -> int:
-    """Return the bytes from PC to the target of BLX, whose `i` has one bit less."""
+    """Return the bytes from PC to the target of BLX: as bl_label(), but `i` has one bit less."""
     return 2 * bl_label(s, j, k, i, 20)
 
 
@@ -165,6 +213,13 @@ def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0) -> bool:
 
     An encoding with PC as destination may be TST, TEQ, CMN or CMP, and one with PC as first operand
     MOV or MVN: PC does not count there.
+
+    Args:
+        o: opcode.
+        s: 1: it sets flags.
+        n: number of the first operand's register.
+        d: number of the destination.
+        m: number of the second operand's register.
     """
     return m == PC or (d == PC and not (s and o in {0, 4, 8, 13})) or (n == PC and o not in {2, 3})
 
@@ -173,6 +228,11 @@ def plain_uses_pc(o: int, n: int, d: int) -> bool:
     """`when` of a row: PC takes part in data processing of a plain immediate.
 
     MOVW and MOVT have no first operand; BFC and ADR are written with PC, and do not count.
+
+    Args:
+        o: opcode.
+        n: number of the first operand's register.
+        d: number of the destination.
     """
     return d == PC or (n == PC and o not in {0, 4, 10, 12, 22})
 
@@ -190,8 +250,9 @@ def not_from_pc(n: int, **_: int) -> bool:
 
 
 def indexed(n: int, p: int, w: int, **_: int) -> bool:
-    """`when` of a row: it has an index or writes back (else it is undefined), and its base is not
-    PC.
+    """`when` of a row: it has an index (`p`) or writes back (`w`), and its base `n` is not PC.
+
+    Without either it is undefined.
     """
     return n != PC and bool(p or w)
 

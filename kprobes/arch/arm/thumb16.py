@@ -135,12 +135,12 @@ def it_rules(insn: Insn, c: int, k: int) -> Insn:
 
 
 def mov_rules(insn: Insn, d: int, m: int) -> Insn:
-    """Return MOV; into PC it is a jump, and from LR a return."""
+    """Return MOV; into PC (`d`) it is a jump, and from LR (`m`) a return."""
     return evolve(insn, indirect=d == PC and m != LR, falls_through=d != PC)
 
 
 def add_rules(insn: Insn, d: int, m: int) -> Insn:
-    """Return ADD; into PC it is a jump; of PC to PC it is refused."""
+    """Return ADD; into PC (`d`) it is a jump; of PC (`m`) to PC it is refused."""
     return refuse(insn, UNPREDICTABLE) if d == m == PC else mov_rules(insn, d, m)
 
 

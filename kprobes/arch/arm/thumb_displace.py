@@ -87,7 +87,10 @@ def adr(insn: Insn, to: int, d: int, i: int) -> bytes:
 
 
 def adr_wide(insn: Insn, to: int, d: int, i: int, u: int) -> bytes:
-    """Return code that puts the address into register `d`; OutOfReach for SP."""
+    """Return code that puts the original address into register `d`; OutOfReach for SP.
+
+    The address is `i` bytes behind (`u` 0) or before PC.
+    """
     if d == SP:
         raise stays(insn)
     return move_wide(d, literal(insn, not u, i))

@@ -154,13 +154,17 @@ def ret(regs: Regs, insn: Insn, n: int) -> int:
 
 
 def adr(regs: Regs, insn: Insn, i: int, j: int, d: int) -> int:
-    """Simulate ADR: put this instruction's address plus the immediate into register `d`."""
+    """Simulate ADR: put this instruction's address plus the immediate (`i`, `j`) into
+    register `d`.
+    """
     set_x(regs, d, insn.addr + signed(i << 2 | j, 21) & MASK)
     return insn.next
 
 
 def adrp(regs: Regs, insn: Insn, i: int, j: int, d: int) -> int:
-    """Simulate ADRP: put the address of a page, counted from this one, into register `d`."""
+    """Simulate ADRP: put the address of the page that is `i`, `j` pages from this one into register
+    `d`.
+    """
     set_x(regs, d, (insn.addr & ~0xFFF) + (signed(i << 2 | j, 21) << 12) & MASK)
     return insn.next
 

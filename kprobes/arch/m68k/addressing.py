@@ -56,10 +56,9 @@ def extension(e: int, code: bytes, at: int, immediate: int) -> int:
 
 
 def indexed(word: int) -> int:
-    """Return the bytes of an indexed mode's extension words, from its first word (2.2.7 to 2.2.10).
+    """Return how many bytes an indexed mode's extension words have, from its first word.
 
-    Returns:
-        2 in brief format, more in full format with displacements; -1: reserved.
+    2 in brief format, more in full format with displacements (2.2.7 to 2.2.10); -1: reserved.
     """
     if not word & 0x100:
         return 2
@@ -128,8 +127,14 @@ class OperandShape:
         return 2 + self.words + immediate, self.operand or word, self.ea
 
     def length(self, code: bytes, e: int = 0, z: int = 0, d: int = 0, **_: int) -> int:
-        """Return the bytes of the instruction at the start of `code`; -1 where it is undefined.
-        Other parameters are fields.
+        """Return how many bytes the instruction at the start of `code` has; -1 where it is
+        undefined.
+
+        Args:
+            code: its bytes and what follows.
+            e: field of the effective address.
+            z: field of the operand's size.
+            d: field of MOVE's destination.
         """
         at, operand, allowed = self.place(code, z)
         if self.predicate and half(code, 2) > 31:

@@ -193,6 +193,12 @@ def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
     """Return a compact branch that links, with its target.
 
     It is refused where it tests the link register that it writes.
+
+    Args:
+        to: sets the target.
+        insn: the branch.
+        i: the displacement.
+        s: number of the register that it tests.
     """
     reject = "tests the link register that it writes: unpredictable" if s == 31 else ""
     return evolve(to.i16(insn, i), reject=reject)

@@ -173,7 +173,9 @@ class Targets:
         return self._relative(insn, i, 16)
 
     def equal(self, insn: Insn, i: int, s: int, t: int) -> Insn:
-        """Return BEQ with its target; of a register with itself it never falls through."""
+        """Return BEQ of registers `s` and `t` with its target; of one with itself it never falls
+        through.
+        """
         return evolve(self.i16(insn, i), falls_through=s != t)
 
     def i21(self, insn: Insn, i: int, **_: int) -> Insn:

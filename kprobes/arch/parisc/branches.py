@@ -26,20 +26,27 @@ r, set_r = zero_first(R)
 
 
 def near(insn: Insn, i: int, w: int = 0, **_: int) -> Insn:
-    """Return a conditional branch with its target: twelve bits of words, from behind the delay
-    slot.
+    """Return a conditional branch with its target.
+
+    It is twelve bits of words, in the pieces `w` (the sign) and `i`, from behind the delay slot.
     """
     return evolve(insn, target=insn.addr + 8 + (signed(scattered(w, 0, i, 12), 12) << 2) & MASK)
 
 
 def far(insn: Insn, w: int, j: int, i: int, d: int = 0) -> Insn:
-    """Return B or B,L with its target, of 17 bits; it is a call where it links."""
+    """Return B or B,L with its target; it is a call where it links, into register `d`.
+
+    The displacement has 17 bits, in the pieces `w` (the sign), `j` and `i`.
+    """
     target = insn.addr + 8 + (signed(scattered(w, j, i, 17), 17) << 2) & MASK
     return evolve(insn, target=target, links=d != 0, falls_through=d != 0 and insn.delay_slot)
 
 
 def farthest(insn: Insn, w: int, k: int, j: int, i: int) -> Insn:
-    """Return B,L of 22 bits with its target; it links r2."""
+    """Return B,L of 22 bits with its target; it links r2.
+
+    The displacement is in the pieces `w` (the sign), `k`, `j` and `i`.
+    """
     target = insn.addr + 8 + (signed(scattered(w, k << 5 | j, i, 22), 22) << 2) & MASK
     return evolve(insn, target=target, links=True, falls_through=insn.delay_slot)
 
@@ -98,7 +105,9 @@ def bve_l(regs: Regs, insn: Insn, b: int) -> int:
 
 
 def be(regs: Regs, insn: Insn, b: int, w: int, j: int, i: int) -> int:
-    """Simulate BE: return register `b` plus the displacement, without privilege bits."""
+    """Simulate BE: return register `b` plus the displacement `w`, `j`, `i`, without
+    privilege bits.
+    """
     return r(regs, b) + (signed(scattered(w, j, i, 17), 17) << 2) & MASK & ~3
 
 

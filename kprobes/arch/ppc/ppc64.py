@@ -28,8 +28,9 @@ Read = Callable[[int, int], bytes]
 
 
 def addpcis(regs: Regs, insn: Insn, t: int, d: int, e: int, f: int) -> int:
-    """Simulate ADDPCIS: put the next address plus the displacement times 64 KiB into
-    register `t`.
+    """Simulate ADDPCIS: put the next address plus the displacement times 64 KiB into register `t`.
+
+    The displacement is in the pieces `d`, `e` and `f`.
     """
     regs[R[t]] = insn.next + (signed(d << 6 | e << 1 | f, 16) << 16) & MASK
     return insn.next

@@ -105,23 +105,26 @@ def b(regs: Regs, insn: Insn, k: int = 0, **_: int) -> int:
 
 
 def bc(regs: Regs, insn: Insn, o: int, i: int, k: int = 0, **_: int) -> int:
-    """Simulate bc and bcl: count CTR down where `o` says so; return the target or the next
-    address.
+    """Simulate bc and bcl (`k` 1: it sets LR): return the target or the next address.
+
+    BO (`o`) and the bit `i` of CR tell whether it is taken; CTR is counted down where BO says so.
     """
     assert insn.target is not None
     return go(regs, insn, insn.target if taken(regs, o, i) else insn.next, k)
 
 
 def bclr(regs: Regs, insn: Insn, o: int, i: int, k: int = 0) -> int:
-    """Simulate bclr and bclrl: return the address in LR if the branch is taken, else the
-    next one.
+    """Simulate bclr and bclrl (`k` 1: it sets LR): return the address that LR had, or the next one.
+
+    BO (`o`) and the bit `i` of CR tell whether it is taken; CTR is counted down where BO says so.
     """
     return go(regs, insn, regs["lr"] & ~3 if taken(regs, o, i) else insn.next, k)
 
 
 def bcctr(regs: Regs, insn: Insn, o: int, i: int, k: int = 0) -> int:
-    """Simulate bcctr and bcctrl: return the address in CTR if the branch is taken, else the next
-    one.
+    """Simulate bcctr and bcctrl (`k` 1: it sets LR): return the address in CTR, or the next one.
+
+    BO (`o`) and the bit `i` of CR tell whether it is taken.
     """
     return go(regs, insn, regs["ctr"] & ~3 if taken(regs, o, i) else insn.next, k)
 

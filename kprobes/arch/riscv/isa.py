@@ -64,7 +64,10 @@ def signed_x(regs: Regs, n: int) -> int:
 
 
 def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Insn:
-    """Return JAL with its target; it is a call where it links (`d` is not 0)."""
+    """Return JAL with its target; it is a call where it links (`d` is not 0).
+
+    `mask` is the greatest address; `i`, `j`, `k` and `m` are the pieces of the offset.
+    """
     return evolve(
         insn,
         target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask,
@@ -74,20 +77,22 @@ def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Ins
 
 
 def b_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
-    """Return a conditional branch with its target."""
+    """Return a conditional branch with its target; `i`, `j`, `k` and `m` are the pieces of the
+    offset.
+    """
     return evolve(insn, target=insn.addr + signed(i << 12 | m << 11 | j << 5 | k << 1, 13) & mask)
 
 
 def cj_type(
     mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, o: int, p: int, q: int
 ) -> Insn:
-    """Return C.J or C.JAL with its target."""
+    """Return C.J or C.JAL with its target; `i` to `q` are the pieces of the offset."""
     offset = i << 11 | m << 10 | k << 8 | o << 7 | n << 6 | q << 5 | j << 4 | p << 1
     return evolve(insn, target=insn.addr + signed(offset, 12) & mask)
 
 
 def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: int) -> Insn:
-    """Return C.BEQZ or C.BNEZ with its target."""
+    """Return C.BEQZ or C.BNEZ with its target; `i` to `n` are the pieces of the offset."""
     return evolve(
         insn, target=insn.addr + signed(i << 8 | k << 6 | n << 5 | j << 3 | m << 1, 9) & mask
     )

@@ -106,6 +106,14 @@ def basr(insn: Insn, to: int, r: int, s: int) -> bytes:
 def bas(insn: Insn, to: int, r: int, x: int, d: int, b: int) -> bytes:
     """Return code that puts the original return address into register `r`, then goes to an operand.
 
+    Args:
+        insn: BAS at its original address.
+        to: address of the code.
+        r: number of the register.
+        x: number of the operand's index register.
+        d: displacement of the operand.
+        b: number of the operand's base register.
+
     Raises:
         OutOfReach: register `r` is part of the operand's address.
     """

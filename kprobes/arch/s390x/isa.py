@@ -180,7 +180,15 @@ def taken(
     regs: Regs, insn: Insn, s: int | None = None, d: int = 0, b: int = 0, x: int = 0, **_: int
 ) -> int:
     """Return the target of a branch: relative, the contents of register `s`, or an operand's
-    address (`s` None).
+    address.
+
+    Args:
+        regs: the guest's registers.
+        insn: the branch; its own target is returned if it has one.
+        s: number of the register; None: the target is an operand's address.
+        d: displacement of the operand.
+        b: number of its base register.
+        x: number of its index register.
     """
     if insn.target is not None:
         return insn.target
@@ -397,8 +405,9 @@ S12, S20, RI16, RI32 = "bbbb dddddddddddd", "bbbb dddddddddddd hhhhhhhh", 16 * "
 
 
 def length(first: int) -> int:
-    """Return the bytes of the instruction that has this first byte (chapter 5, "Instruction
-    Formats").
+    """Return how many bytes the instruction has whose first byte is this one.
+
+    Chapter 5, "Instruction Formats".
     """
     return (2, 4, 4, 6)[first >> 6]
 

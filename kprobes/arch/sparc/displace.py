@@ -117,7 +117,7 @@ def jmpl(insn: Insn, to: int, d: int, s: int, t: int = 0, **_: int) -> bytes:
     """Return code that puts the original address into register `d`, then JMPL without link.
 
     Raises:
-        OutOfReach: the target depends on register `d`.
+        OutOfReach: register `d` is one of `s` and `t`, which tell the target.
     """
     if d in (s, t) and d:
         raise OutOfReach(

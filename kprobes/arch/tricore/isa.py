@@ -112,6 +112,11 @@ def compare(
 
     Args:
         test: (first value, second value) -> whether it jumps; both are signed.
+        regs: the guest's registers.
+        insn: the instruction.
+        s: number of the first data register.
+        t: number of the second one; None: the second value is `c`.
+        c: a constant of four bits.
     """
     return (
         taken(regs, insn)
@@ -127,6 +132,11 @@ def compare_unsigned(
 
     Args:
         test: (first value, second value) -> whether it jumps; both are unsigned.
+        regs: the guest's registers.
+        insn: the instruction.
+        s: number of the first data register.
+        t: number of the second one; None: the second value is `c`.
+        c: a constant of four bits, unsigned.
     """
     return taken(regs, insn) if test(regs[D[s]], c if t is None else regs[D[t]]) else insn.next
 
@@ -137,7 +147,11 @@ def compare_pointers(
     """Simulate JEQ.A, JNE.A, JZ.A and JNZ.A: return the target or the next address.
 
     Args:
-        test: (first address, second address or 0) -> whether it jumps.
+        test: (first address, second address) -> whether it jumps.
+        regs: the guest's registers.
+        insn: the instruction.
+        s: number of the first address register.
+        t: number of the second one; None: the second address is 0.
     """
     return taken(regs, insn) if test(regs[A[s]], 0 if t is None else regs[A[t]]) else insn.next
 
@@ -150,6 +164,11 @@ def step(
 
     Args:
         by: what is added to register `s`: 1 or -1.
+        regs: the guest's registers.
+        insn: the instruction.
+        s: number of a data register.
+        t: number of the second operand's register; None: it is `c`.
+        c: a constant of four bits.
     """
     first, second = regs[D[s]], operand(regs, t, c)
     regs[D[s]] = first + by & MASK
