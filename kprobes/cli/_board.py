@@ -165,8 +165,7 @@ class BoardOptions:
         return self.board is not None and self.board.base is not None
 
     def load(self, file: str, arch: str | None) -> UnicornMachine:
-        """Make a machine with an image, this board around it, and the names of --symbols and the
-        like.
+        """Make a machine with an image and this board around it; add the names of --symbols.
 
         Args:
             file: path of the image.

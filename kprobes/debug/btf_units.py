@@ -209,8 +209,10 @@ class _Writer:
         self._holes: list[tuple[int, int]] = []  # (offset of a reference, number of the type)
 
     def run(self) -> tuple[bytes, bytes]:
-        """Write everything; return (contents of .debug_info, contents of .debug_abbrev). Called
-        once.
+        """Write everything; called once.
+
+        Returns:
+            (contents of .debug_info, contents of .debug_abbrev).
         """
         out = self._out
         out += bytes(4) + self._number(4, 2) + bytes(4) + bytes([self._word])

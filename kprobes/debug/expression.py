@@ -109,8 +109,8 @@ class BaseType:
 
     @property
     def _format(self) -> str:
-        """struct's format of a floating-point number of this size, little-endian. Raises
-        UnknownValue: no such.
+        """struct's format of a floating-point number of this size. Raises UnknownValue: there is
+        none.
         """
         if self.size not in (4, 8):
             raise UnknownValue

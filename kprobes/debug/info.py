@@ -290,7 +290,7 @@ class DebugInfo:
         return None
 
     def parameters(self, address: int) -> list[Variable] | None:
-        """Return the parameters of the function at an address, in order; None: no function is known
+        """Return the parameters of the function at an address, in order; None: no function is
         there.
         """
         found = self.function(address)

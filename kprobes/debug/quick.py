@@ -108,8 +108,13 @@ class _Words:
         return memoryview(self._kept[name])[: self[f"{name}_count"] * size].cast("Q")
 
     def call(self, function: str) -> bool:
-        """Call a C function with these words. True: it is done; False: the caller must do it in
-        Python.
+        """Call a C function with these words.
+
+        Args:
+            function: its name.
+
+        Returns:
+            True: it has done its work; False: the caller must do it in Python.
         """
         return bool(_function(function)(self._words.buffer_info()[0]) == 0)
 

@@ -590,7 +590,7 @@ def _number(data: bytes, header: Header) -> bytes:
 
 
 def _number_in(attributes: Any, name: str) -> int:
-    """Return the value of a unit's attribute; 0 where there is none.
+    """Return the value of a unit's attribute, an integer; 0 where there is none.
 
     Args:
         attributes: name -> attribute, as pyelftools has them.

@@ -196,7 +196,7 @@ class CType:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is a reference of C++, whose target's members are written with a point."""
+        """Whether it is a reference of C++: members are accessed by `.`, not `->`."""
         return self._die is not None and _tag(self._die) in (
             "reference_type",
             "rvalue_reference_type",
@@ -332,9 +332,7 @@ class CType:
 
     @property
     def hidden(self) -> Mapping[str, str]:
-        """Name -> a clause why the type does not say where this member is; also those in
-        `virtual`.
-        """
+        """Name -> why the type alone does not say where this member is; also those in `virtual`."""
         return self._members[1]
 
     @property

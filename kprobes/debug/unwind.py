@@ -376,8 +376,13 @@ class Unwinder:
         return self._rows[pc]
 
     def _look_up(self, pc: int) -> UnwindRow | None:
-        """Search all files for the row of an instruction; None: no file has one. row() remembers
-        it.
+        """Search all files for the row of an instruction; row() remembers what this finds.
+
+        Args:
+            pc: guest address of the instruction.
+
+        Returns:
+            None: no file has one.
         """
         for file in self._known:
             try:

@@ -109,7 +109,12 @@ class Recorder:
 
 
 def _show(value: str | Callable[[Regs], Any], regs: Regs) -> str:
-    """Return one value as text, `name=0x1`; of a function what it returns, as a string."""
+    """Return a value of a hit as text, `name=0x1`; of a function its result's str().
+
+    Args:
+        value: "pc", "argN", "return_value", a register's name, or a function of regs.
+        regs: the registers at the hit.
+    """
     if not isinstance(value, str):
         return str(value(regs))
     if value.startswith("arg") and value[3:].isdigit():

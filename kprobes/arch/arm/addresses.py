@@ -27,8 +27,12 @@ def use(insn: Insn) -> Use:
 
 
 def _vector(word: int) -> Use | None:
-    """Return the effect of VLDR, VSTR, VLDM, VSTM (A7.6), whose bits 27:0 are the same in both
-    instruction sets; None for others.
+    """Return what VLDR, VSTR, VLDM or VSTM (A7.6) does with its base register; None for others.
+
+    Bits 27:0 of these are the same in both instruction sets.
+
+    Args:
+        word: the encoding as a number.
     """
     n, low = word >> 16 & 15, word & 0xFF
     if word & 0x0F200E00 == 0x0D000A00:  # VLDR, VSTR
@@ -39,16 +43,25 @@ def _vector(word: int) -> Use | None:
 
 
 def _elements(word: int) -> Use:
-    """Return the effect of VLD1 and VST1 (A7.7): the bytes at the base register that are accessed.
+    """Return what VLD1 or VST1 (A7.7) does with its base register: the bytes that it accesses
+    there.
 
     The base is written, by the size of the transfer or by Rm, unless Rm is PC.
+
+    Args:
+        word: the encoding as a number.
     """
     n = word >> 16 & 15
     return Use(n, 0, 8 * VECTORS.get(word >> 8 & 15, 1), () if word & 15 == 15 else (n,))
 
 
 def _a32(insn: Insn, word: int) -> Use:
-    """Return the effect of an A32 instruction on a base register."""
+    """Return what an A32 instruction does with a register that may hold an address.
+
+    Args:
+        insn: the instruction.
+        word: its encoding as a number.
+    """
     n, d, low = word >> 16 & 15, word >> 12 & 15, word & 0xFFF
     up = 1 if word >> 23 & 1 else -1
     if insn.operand is not None and not insn.data:
@@ -79,8 +92,11 @@ def _a32(insn: Insn, word: int) -> Use:
 
 
 def _sum(n: int, d: int, word: int) -> Use:
-    """Return the effect of ADD or SUB of a rotated constant (A5.2.4): register `n` and the constant
-    go to `d`.
+    """Return what ADD or SUB of a rotated constant (A5.2.4) does: register `n` and the constant go
+    to `d`.
+
+    Args:
+        word: the encoding as a number.
     """
     turn, low = 2 * (word >> 8 & 15), word & 0xFF
     value = (low << 32 | low) >> turn & 0xFFFFFFFF
@@ -88,7 +104,12 @@ def _sum(n: int, d: int, word: int) -> Use:
 
 
 def _t16(insn: Insn, word: int) -> Use:
-    """Return the effect of a 16-bit T32 instruction on a base register."""
+    """Return what a 16-bit T32 instruction does with a register that may hold an address.
+
+    Args:
+        insn: the instruction.
+        word: its encoding as a number.
+    """
     d, n, five = word & 7, word >> 3 & 7, word >> 6 & 31
     named = word >> 8 & 7
     if insn.operand is not None and not insn.data:
@@ -118,7 +139,12 @@ def _t16(insn: Insn, word: int) -> Use:
 
 
 def _t32(insn: Insn, word: int) -> Use:
-    """Return the effect of a 32-bit T32 instruction on a base register."""
+    """Return what a 32-bit T32 instruction does with a register that may hold an address.
+
+    Args:
+        insn: the instruction.
+        word: its encoding as a number, the first halfword the high one.
+    """
     n, t, d, low = word >> 16 & 15, word >> 12 & 15, word >> 8 & 15, word & 0xFFF
     up = 1 if word >> 23 & 1 else -1
     imm12 = word >> 15 & 0x800 | word >> 4 & 0x700 | word & 0xFF

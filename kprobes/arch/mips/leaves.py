@@ -29,9 +29,8 @@ def leaves(order: Order, jump: Insn, before: Sequence[Insn]) -> Insn | None:
     Args:
         order: byte order of code.
         jump: the computed jump.
-        before: instructions that always precede it, the nearest last; the first may be a branch
-            that
-            was not taken.
+        before: instructions that always precede it, the nearest last; the first may be a
+            branch that was not taken.
 
     Returns:
         None: the jump is another.

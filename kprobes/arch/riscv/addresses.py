@@ -26,7 +26,7 @@ def _written(register: int) -> tuple[int, ...]:
 
 
 def _full(word: int, addr: int) -> Use:
-    """Return the effect of a 32-bit instruction on a base register.
+    """Return what a 32-bit instruction does with a register that may hold an address.
 
     Args:
         word: its encoding.
@@ -51,8 +51,12 @@ def _full(word: int, addr: int) -> Use:
 
 
 def _short(word: int) -> Use:
-    """Return the effect of a 16-bit instruction on a base register ("RVC Instruction Set
-    Listings").
+    """Return what a 16-bit instruction does with a register that may hold an address.
+
+    "RVC Instruction Set Listings".
+
+    Args:
+        word: its encoding.
     """
     kind, low, high = word >> 13, 8 + (word >> 2 & 7), 8 + (word >> 7 & 7)
     d, imm = word >> 7 & 31, signed(word >> 7 & 0x20 | word >> 2 & 0x1F, 6)
