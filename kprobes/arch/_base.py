@@ -88,10 +88,8 @@ class Bundles:
     """Instructions that share their bytes (Itanium): several in one bundle.
 
     The address of an instruction is the bundle's plus the number of the instruction in it.
-    Arch.decode
-    gets the text from the bundle's start on. Branches lead to bundles' starts only. `Insn.span`
-    says
-    where the next instruction is.
+    Arch.decode gets the text from the bundle's start on. Branches lead to bundles' starts only.
+    `Insn.span` says where the next instruction is.
     """
 
     size: int  #: bytes of a bundle, a power of two: what bundles are aligned to
@@ -358,8 +356,7 @@ class Arch:
 
         Returns:
             (address of the first byte that changes, the breakpoint's bytes, a mask of the bits that
-            are
-            the instruction's own and change; b"": all bits).
+            are the instruction's own and change; b"": all bits).
         """
         if self.bundles is None:
             return insn.addr, self.traps.of(insn), b""

@@ -24,8 +24,7 @@ def comparing(
     """Make the simulations of BEQ, BNE, BLT, BGE, BLTU and BGEU, in this order.
 
     Each compares the registers of the fields `s` and `t`, and returns the branch's target or the
-    next
-    address.
+    next address.
 
     Args:
         unsigned: (regs, number of a register) -> its unsigned value.

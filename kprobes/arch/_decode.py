@@ -22,8 +22,7 @@ class Row:
     """An encoding and how it is probed.
 
     `mask`, `value` and `fields` are computed from the picture; attributes that are not listed are
-    those
-    of Insn.
+    those of Insn.
 
     Attributes:
         picture: its bits, as the manual prints them.

@@ -105,8 +105,7 @@ class Saving:
 
         Args:
             calls: (environment, address of the program, the program's code if it stands in the
-                detour
-                itself, else b"") of each, in order.
+                detour itself, else b"") of each, in order.
             also: names of registers to be saved besides, for programs that read them.
             lock: address of a word that is a lock, held while programs run; 0: there is none.
         """

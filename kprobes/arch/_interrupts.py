@@ -105,8 +105,7 @@ class InterruptController(Protocol):
 
         Returns:
             The handler's address, mode bits included; None: nothing is done, and the call is left
-            to
-            others.
+            to others.
         """
 
     def leave(self, value: int) -> int | None:
@@ -115,8 +114,7 @@ class InterruptController(Protocol):
 
         Returns:
             Where the guest goes on, mode bits included; None: that is no exception return, and
-            nothing
-            has changed.
+            nothing has changed.
         """
 
 

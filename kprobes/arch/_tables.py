@@ -25,8 +25,8 @@ class Table:
         """Read a jump table; return the addresses that its entries lead to.
 
         It ends before the first entry that leads out of the function or to an odd address, and
-        where code
-        begins that another entry leads to. Of a value the only "target" is its own address.
+        where code begins that another entry leads to. Of a value the only "target" is its own
+        address.
 
         Args:
             read: (address, bytes) -> these bytes, fewer where memory ends.

@@ -221,8 +221,7 @@ class Board:
         """Put the board around a machine that has its image already.
 
         Memory is mapped, devices are connected, symbols added, and pc and registers set as where
-        the CPU
-        starts.
+        the CPU starts.
 
         Args:
             machine: made by load_image(), or otherwise.

@@ -51,8 +51,7 @@ class TaskPointer:
         """Make the function for machine.cpu_task, which names the running task.
 
         A control block has the same name each time. A name that another task has already, or none,
-        is
-        followed by the block's address.
+        is followed by the block's address.
 
         Args:
             machine: has the operating system.

@@ -254,8 +254,7 @@ class Stm32F4Usart(Uart):
     """The USART of STM32F1, F2, F4 and L1 (RM0090, 30.6).
 
     It sends and receives even where it is not enabled, but raises no interrupts then; a byte is
-    sent
-    at once; baud rates may be set and mean nothing.
+    sent at once; baud rates may be set and mean nothing.
 
     Args:
         start: its address.

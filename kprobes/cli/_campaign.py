@@ -215,8 +215,7 @@ def _call_job(
 
     Returns:
         (job, which is called with the path of an input; the inputs; the command that repeats one
-        input
-        when its path is appended).
+        input when its path is appended).
 
     Raises:
         UsageError: --call or --inputs is missing.

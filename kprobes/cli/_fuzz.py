@@ -388,8 +388,7 @@ def _serve(
     """Run the inputs that afl-fuzz sends, and end the process.
 
     It is AFL's fork server where afl-fuzz asks for one. Without one a single input runs, and the
-    process
-    dies of the signal that stands for its end.
+    process dies of the signal that stands for its end.
 
     Args:
         named: the target.

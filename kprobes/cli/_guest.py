@@ -358,8 +358,7 @@ def on_events(command: Callable[..., None]) -> Callable[..., None]:
     """Give a click command the arguments that name events: [EVENT]..., -e, -i, -x and --filter.
 
     A decorator. The command is called with `definitions` (events, at least one), `exclude` (globs
-    of
-    functions to leave out) and `condition` (a filter in ftrace's language; "": none).
+    of functions to leave out) and `condition` (a filter in ftrace's language; "": none).
 
     Args:
         command: the function below the decorator.

@@ -252,8 +252,7 @@ def _symbols(file: File, pattern: str, as_json: bool) -> None:
 @on_json
 def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
     """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a
-    probe can be, with
-    FUNCTION:N its N-th line.
+    probe can be, with FUNCTION:N its N-th line.
 
     Lines need a FILE that was built with -g; N counts from the function's first line, as perf does.
     """

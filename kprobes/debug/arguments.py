@@ -63,8 +63,7 @@ def keep_arguments(ri: Any, regs: Regs) -> int:
     `ri.args.len`.
 
     Give it as the entry handler of a return probe, or call it from your own. The parameters are
-    those
-    that debug information names (m.debug); of a pointer the pointer is kept, not its target.
+    those that debug information names (m.debug); of a pointer the pointer is kept, not its target.
 
     Args:
         ri: the instance of the return probe; gets the attribute `args`.

@@ -258,8 +258,7 @@ class _Writer:
         Args:
             tag: DW_TAG.
             attributes: (DW_AT, DW_FORM, value) of each; the value of a reference is the BTF number
-                of
-                the type. One to void is left out: void has no entry.
+                of the type. One to void is left out: void has no entry.
             children: True where the caller writes entries within this one next, and a 0 behind
                 them.
 
@@ -303,8 +302,7 @@ class _Writer:
 
         Args:
             shape: (DW_TAG, whether entries within it follow, (DW_AT, DW_FORM) of each attribute),
-                whose
-                first two attributes are the name and the type.
+                whose first two attributes are the name and the type.
             name: the name.
             number: of the type.
             more: bytes of the other attributes' values.
@@ -350,8 +348,7 @@ class _Writer:
         Args:
             number: of the type.
             shared: True where it is the kernel's and a module refers to it: a named structure,
-                union or
-                enumeration is then only declared.
+                union or enumeration is then only declared.
         """
         each = self._btf.types[number]
         if each.kind == b.FUNC and not shared:

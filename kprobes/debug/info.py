@@ -98,8 +98,7 @@ class DebugInfo:
 
     Where something is not described, or damaged, a method returns None or raises an UnknownSymbol
     that says so. Addresses are the guest's unless a docstring says "link address", which is one in
-    the
-    file, without the bias by which it is loaded.
+    the file, without the bias by which it is loaded.
 
     Args:
         machine: whose files and memory are read.
@@ -499,8 +498,7 @@ class DebugInfo:
         """Yield (variable, value) of each variable in scope at a hit.
 
         At a function's entry its parameters are read where the caller puts them. The value is None
-        where
-        the compiler has not kept the variable, or it cannot be read.
+        where the compiler has not kept the variable, or it cannot be read.
 
         Args:
             regs: the registers, at an instruction of the function.
@@ -607,8 +605,7 @@ class DebugInfo:
             variable: the parameter.
             arrival: where the caller puts it.
             there: finds the parameter where `arrival` leaves that to its debug information
-                ("frame",
-                "place").
+                ("frame", "place").
             regs: the registers at the entry.
         """
         if arrival.kind == "refused":

@@ -2,11 +2,11 @@
 
 Three things are kept in the folder of directory(): names of types and variables with their offsets
 (`.names`: to find one in the file itself, all units have to be read), DWARF made of BTF
-(`.entries`),
-and decompressed sections, as far as they have been read. Files are mapped and searched in place.
-Each begins with a mark of its format and a checksum; one that is damaged, or that another user may
-have written, is made anew. Files are replaced as a whole, so that several processes may write at
-once; failing to write is no error. A decompressed section is filled in place: all write the same.
+(`.entries`), and decompressed sections, as far as they have been read. Files are mapped and
+searched in place. Each begins with a mark of its format and a checksum; one that is damaged, or
+that another user may have written, is made anew. Files are replaced as a whole, so that several
+processes may write at once; failing to write is no error. A decompressed section is filled in
+place: all write the same.
 """
 
 from __future__ import annotations
@@ -234,8 +234,7 @@ class UnpackedSection(mmap.mmap):
     """The contents of a compressed section, decompressed as far as they are read.
 
     What is decompressed is written into a file of the cache, if there is one. Callers that look at
-    the
-    memory other than by read(), find() and indices must call reach() first.
+    the memory other than by read(), find() and indices must call reach() first.
     """
 
     def __new__(cls, packed: memoryview, size: int, file: int, reached: int) -> UnpackedSection:

@@ -29,8 +29,7 @@ class Marker:
         address: guest address of the place.
         semaphore: guest address of a 16-bit counter of tracers; 0: it has none.
         arguments: operands as the compiler wrote them: `-4@%eax`, a signed number of 4 bytes that
-            is
-            in eax.
+            is in eax.
         module: of the file, as symbols have it.
     """
 

@@ -258,8 +258,7 @@ class _Entry:
         """Return where a parameter is, from the operations of its location.
 
         A location that holds for the whole function may be in the frame, which is not set up at the
-        entry;
-        then the calling convention says where the parameter is.
+        entry; then the calling convention says where the parameter is.
 
         Args:
             n: the parameter's number, from 0.

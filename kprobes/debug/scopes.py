@@ -149,8 +149,7 @@ def _parameters(die: Any) -> dict[int, int]:
     of.
 
     A copy (for some calls, or out of line) may lack some of them, so that the order of its own
-    entries
-    does not tell a parameter's index.
+    entries does not tell a parameter's index.
 
     Args:
         die: the function's entry.

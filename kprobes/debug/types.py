@@ -345,8 +345,7 @@ class CType:
         """The members of a structure or union, with those of base classes and anonymous members.
 
         (name -> member, name -> why the place of such a member is not known, name -> member of a
-        virtual
-        base).
+        virtual base).
         """
         own: dict[str, Member] = {}
         merged: dict[str, Member] = {}

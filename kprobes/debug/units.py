@@ -217,8 +217,7 @@ class Units:
 
         Returns:
             (start, end) link addresses of each range; [] for a unit without code; None: the entry
-            does
-            not say, or is damaged.
+            does not say, or is damaged.
         """
         try:
             if self._scanner.has_no_code(self.headers[n]):
@@ -232,9 +231,8 @@ class Units:
         """Yield the indices in `headers` of the units that may have code in a range.
 
         First come those that .debug_aranges names. Unless it names units for the whole range, those
-        that
-        it does not list follow, if their own entries name the range or do not say where their code
-        is.
+        that it does not list follow, if their own entries name the range or do not say where their
+        code is.
 
         Args:
             start: first link address.
@@ -529,8 +527,7 @@ class Units:
 
         Args:
             name: as spelling() gives it. Without scopes it stands for types with scopes, where
-                there
-                is no type without.
+                there is no type without.
 
         Raises:
             errors in DAMAGE: the debug information is damaged.

@@ -407,11 +407,9 @@ class Unwinder:
         Args:
             regs: registers of the CPU; regs.pc is in the innermost function.
             seen: return address in the guest -> the true one (a return probe replaces it, a
-                signature
-                changes it).
+                signature changes it).
             found: receives the return addresses, without mode bits; none where the code at pc has
-                no
-                unwind information.
+                no unwind information.
             limit: how many it may have in all.
             end: a return address at which the walk stops; 0: none.
             entered_from: the return address of a function of which pc is the entry: the walk begins

@@ -77,8 +77,7 @@ class View:
     Members are attributes, also of what a pointer points at; those whose names Python has use for
     are read by `view["name"]`. Assigning a member writes guest memory. Pointers and arrays take
     indices. Numbers and enumerations come as int, float and bool. int() is the address: of a
-    pointer,
-    what it points at.
+    pointer, what it points at.
 
     Args:
         machine: the machine, or a Held.

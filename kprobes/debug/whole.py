@@ -44,8 +44,7 @@ class _LimitedReader:
     """Reads one value completely, but at most MOST numbers and texts of it.
 
     In all methods `depth` is how many structures and arrays are around the value, and None as a
-    result
-    means that it cannot be read, or is beyond the limits.
+    result means that it cannot be read, or is beyond the limits.
     """
 
     def __init__(self) -> None:
@@ -131,8 +130,7 @@ class _LimitedReader:
 
         Returns:
             The variant's name; Members {name: the variant's members} where it has some; None: there
-            is
-            no such variant.
+            is no such variant.
         """
         member = value.variant
         if member is None:

@@ -201,8 +201,7 @@ class Bench:
         tally.
 
         Each is run twice by breakpoint or jump, without and with a post_handler, then as displaced
-        code at
-        two alignments.
+        code at two alignments.
 
         Args:
             plain: (number of the state, the state, how the run without a probe ended) of each
@@ -363,8 +362,7 @@ class Bench:
 
         Returns:
             (target, None where it is not simulated or fails; a Spy with the registers and memory
-            that
-            it has read).
+            that it has read).
         """
         spy = Spy(self.machine.regs)
         if insn.simulate is None:

@@ -53,8 +53,7 @@ def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
     them.
 
     Data may stand behind those; exclusive sequences are followed along the others. Only
-    instructions
-    shorter than a jump are reported as never going on.
+    instructions shorter than a jump are reported as never going on.
     """
     often, going_on = Counter[str](), set()
     for _ in range(2 * LINKING):

@@ -13,8 +13,7 @@ class ToldSink:
     """A machine's sink with a function for each address, which notes what it is told.
 
     At other addresses it answers that the event is not its own. Methods without docstring are those
-    of
-    Sink, and do nothing.
+    of Sink, and do nothing.
 
     Attributes:
         services: address in a call area -> function that is called there.

@@ -303,8 +303,7 @@ class States:
         """Draw a random value for a register.
 
         Of 16 draws seven are a pointer into the data, one an address to jump to, the others small,
-        large
-        or arbitrary numbers.
+        large or arbitrary numbers.
 
         Args:
             rng: source of random numbers.

@@ -69,8 +69,7 @@ def process(
     """Return code for data processing that reads PC.
 
     It puts PC's original value into the destination first, if the other operand is not that; an ADD
-    of
-    PC to its own destination becomes additions of PC's parts.
+    of PC to its own destination becomes additions of PC's parts.
 
     Args:
         insn: the instruction at its original address.

@@ -98,8 +98,7 @@ def _complete(insn: Insn, units: str) -> Insn:
     """Return an instruction with what may run out of line: a body, alone in a bundle, and `onward`.
 
     `onward` is for one that others follow in its bundle: they are executed with the boost. Where
-    they
-    cannot be, the instruction is not boostable.
+    they cannot be, the instruction is not boostable.
 
     Args:
         insn: the instruction as _alone() decodes it; one that is refused or simulated is returned

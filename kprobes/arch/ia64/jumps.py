@@ -58,8 +58,7 @@ def home(insn: Insn, to: int, places: Sequence[int]) -> bytes:
     """Return an instruction's bundle with a jump in its place (`Bundles.jump`).
 
     The jump is a BR, and so is each instruction that follows. If BR does not reach, it is a BRL,
-    which
-    takes slots 1 and 2.
+    which takes slots 1 and 2.
 
     Args:
         insn: the instruction.

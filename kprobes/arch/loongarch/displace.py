@@ -36,8 +36,7 @@ def set_address(to: int, d: int, value: int) -> bytes:
     """Return code that puts a value into a register.
 
     PCADDU12I and ADDI.D (whose twelve bits are signed) where they reach, 2 GiB either way; else the
-    64
-    bits in four pieces.
+    64 bits in four pieces.
 
     Args:
         to: address of the code.

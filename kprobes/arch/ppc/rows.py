@@ -166,8 +166,7 @@ def bc_elsewhere(order: Order, mask: int, insn: Insn, to: int, o: int, i: int, *
     """Return code for `to` of a conditional branch: its `displace`.
 
     Three branches: the original, which skips the second where it is taken; a b that skips the
-    third;
-    and a b to the original's target. BO has no opposite where CTR and CR both count.
+    third; and a b to the original's target. BO has no opposite where CTR and CR both count.
 
     Args:
         order: byte order of code.

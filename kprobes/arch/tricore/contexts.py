@@ -56,8 +56,7 @@ def ret(regs: Regs, insn: Insn) -> int:
     """Simulate RET: load the caller's upper context, and free its memory.
 
     Where RET would trap nothing is changed, and its own address is returned: its body, RET itself,
-    is
-    executed then and traps.
+    is executed then and traps.
 
     Args:
         regs: registers; they get the caller's values.
@@ -97,8 +96,7 @@ def restore(regs: Regs, sp: int, target: int) -> None:
     """Put a call's real return address into A11 where that still has the trampoline's.
 
     JI A11 leaves the trampoline's there. RET and FRET have put the caller's A11 back, which may be
-    the
-    trampoline's address, too: then it stays.
+    the trampoline's address, too: then it stays.
 
     Args:
         regs: registers after the return; pc is at the trampoline.
