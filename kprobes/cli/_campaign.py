@@ -340,7 +340,12 @@ def cluster(
 
 
 def _kept(journal: Journal | None, items: Sequence[Path]) -> list[JournalEntry]:
-    """Return the entries that a journal has of these items already; [] without a journal."""
+    """Return the entries that a journal has of these items already; [] without a journal.
+
+    Args:
+        journal: the campaign's; None: there is none.
+        items: inputs or files.
+    """
     return (
         [journal.entries[str(item)] for item in items if str(item) in journal.entries]
         if journal

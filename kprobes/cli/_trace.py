@@ -189,7 +189,13 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
         return _numbers(k, event, out)
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
-        """Print a hit: its values, and its stack if there is one."""
+        """Print a hit: its values, and its stack if there is one.
+
+        Args:
+            values: what the event has fetched.
+            return_address: where a return event's function returns to; not used for entry events.
+            stack: addresses, the innermost first; () without --stack.
+        """
         if as_json:
             facts = for_json(event.as_dict(values, return_address)) | (
                 {} if now is None else {"time": now()}
@@ -243,7 +249,13 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
     line = f"{head}){''.join(f' {arg.name}={forms[arg.type.style]}' for arg in event.args)}\n"
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
-        """Print a hit: its values, and its stack if there is one."""
+        """Print a hit: its values, and its stack if there is one.
+
+        Args:
+            values: the numbers that the event has fetched.
+            return_address: not used: only entry events are printed here.
+            stack: addresses, the innermost first; () without --stack.
+        """
         try:
             write(line % values)
         except TypeError:  # (fault)

@@ -778,7 +778,9 @@ class DebugInfo:
         )
 
     def names(self, address: int) -> list[str]:
-        """Return the names of the variables in scope at an address."""
+        """Return the names of the variables in scope at a guest address; [] where no function is
+        known.
+        """
         found = self.function(address)
         if found is None:
             return []
@@ -867,8 +869,8 @@ class DebugInfo:
         """Return the source lines with code in a range, by address, each where its code begins.
 
         Args:
-            start: first address of the guest.
-            end: address behind the range.
+            start: guest address of the range's first byte.
+            end: guest address behind the range.
         """
         out: list[SourceLine] = []
         for file, units in self._units():

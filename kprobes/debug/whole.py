@@ -207,7 +207,13 @@ def _library(type: CType) -> _Made | None:
 
 
 def _cpp_string(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a std::string as text."""
+    """Read a std::string as text.
+
+    Args:
+        reader: reads the text.
+        value: a View of the string.
+        depth: structures and arrays around it.
+    """
     return reader.text(
         value["_M_dataplus"]["_M_p"], int(value["_M_dataplus"]["_M_p"]), value["_M_string_length"]
     )
@@ -254,13 +260,31 @@ def _rust_slice(reader: _LimitedReader, value: View, depth: int) -> Any:
 
 
 def _rust_string(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a Rust String as text; None: its pointer is not found."""
+    """Read a Rust String as text.
+
+    Args:
+        reader: reads the text.
+        value: a View of the String.
+        depth: structures and arrays around it.
+
+    Returns:
+        None: its pointer is not found.
+    """
     first = _pointer_in(value["vec"]["buf"], 0)
     return None if first is None else reader.text(first, int(first), value["vec"]["len"])
 
 
 def _rust_vec(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a Rust Vec as a tuple; None: its pointer or the type of its elements is not found."""
+    """Read a Rust Vec as a tuple.
+
+    Args:
+        reader: reads the elements.
+        value: a View of the Vec.
+        depth: structures and arrays around it.
+
+    Returns:
+        None: its pointer or the type of its elements is not found.
+    """
     first, element = _pointer_in(value["buf"], 0), value._type.template("T")
     if first is None or element is None:
         return None

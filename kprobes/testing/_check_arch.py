@@ -287,7 +287,14 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
 
 
 def _that_jumps(arch: Arch, code: bytes, frm: int, mode: int) -> Insn:
-    """Return the instruction of `code` that jumps: the first at `frm`, or the last of a bundle."""
+    """Return the instruction of `code` that jumps: the first at `frm`, or the last of a bundle.
+
+    Args:
+        arch: the architecture.
+        code: an encoded jump and what follows.
+        frm: its address.
+        mode: mode bits of the code.
+    """
     insn = arch.decode(code, frm | mode)
     while arch.bundles is not None and insn.next < frm + arch.bundles.size:
         insn = arch.decode(code, insn.next | mode)

@@ -59,8 +59,8 @@ def set_address(to: int, a: int, value: int) -> bytes:
 
 
 def _link(insn: Insn, to: int, a: int) -> bytes:
-    """Return code that sets register `a` to the address behind `insn` at home; b"" where `a` is
-    zero.
+    """Return code that sets register `a` to the original return address; b"" where `a` is the zero
+    one.
     """
     return b"" if a == ZERO else set_address(to, a, insn.next & MASK)
 
