@@ -382,6 +382,9 @@ def _rust_parameter(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
         type: of the parameter.
         taken: what the parameters before it have taken; is changed.
 
+    Returns:
+        The parts, in the order of the value's bytes; none for a type without bytes.
+
     Raises:
         NotKnown: versions of rustc pass it differently.
     """
@@ -420,6 +423,9 @@ def _rust_piece(size: int, kind: str, taken: _Taken) -> ParameterPart:
 def _rust_in_memory(type: CType) -> bool:
     """Return True where Rust passes or returns the address of a value, False where the value.
 
+    Args:
+        type: of the value.
+
     Raises:
         NotKnown: versions of rustc differ.
     """
@@ -454,6 +460,9 @@ def _has_wide(type: CType, depth: int) -> bool:
 
 def _rust_pieces(type: CType) -> list[tuple[int, str]]:
     """Return the numbers that Rust passes a type of at most 16 bytes as.
+
+    Args:
+        type: of the parameter or result.
 
     Returns:
         (bytes, with those behind it that no number has; _WORD or _REAL) of each, in their order.

@@ -621,13 +621,16 @@ class DebugInfo:
         return self._value(variable, there)
 
     def _in_parts(self, type: CType, parts: Sequence[ParameterPart], regs: Regs) -> Any:
-        """Do the work of in_parts(): read a value that is in registers, or at one place in memory.
+        """Do the work of in_parts(): read a value in registers and on the stack, or at one place.
 
         Args:
             type: of the value.
-            parts: where the parts of it are: in registers and on the stack, or a single one
-                elsewhere.
+            parts: where the parts of it are: in registers or on the stack, or a single one at an
+                address that is passed.
             regs: the registers, at the function's entry or, for a result, at its return.
+
+        Returns:
+            A number, or a View.
         """
         first = parts[0]
         if first.kind == "stack" and len(parts) == 1:

@@ -155,7 +155,12 @@ def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
 
 
 def _knows_rust(arch: Arch, function: Function) -> bool:
-    """Return True if it is known how a Rust function is called: rustc's, on x86-64."""
+    """Return True if it is known how a Rust function is called: rustc's, on x86-64.
+
+    Args:
+        arch: the guest's CPU architecture.
+        function: a Rust function.
+    """
     producer = text(function.unit.get_top_DIE(), "DW_AT_producer")
     return facts(arch).convention == "sysv" and "rustc" in producer
 
@@ -500,6 +505,9 @@ class _Entry:
 
         rustc describes a function's own type, which has no bytes, in the same way; only a generic
         function can have a parameter of it.
+
+        Args:
+            variable: a parameter of the function.
         """
         target = variable.type.target if variable.type.kind == "pointer" else None
         generic = any(

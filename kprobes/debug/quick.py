@@ -211,7 +211,7 @@ class ScopeNames(dict[int, str]):
     """
 
     def __init__(self, rows: memoryview, held: Sequence[memoryview]) -> None:
-        """Take what the scan has found.
+        """Keep what the scan has found of scopes.
 
         Args:
             rows: words of dwarf.c's `struct scope`, of the scopes from number 1 on.
@@ -222,7 +222,11 @@ class ScopeNames(dict[int, str]):
         self._held = held
 
     def __missing__(self, number: int) -> str:
-        """Return the text of a scope that was not asked for before."""
+        """Return the text of a scope that was not asked for before, and keep it.
+
+        Args:
+            number: of the scope, as dwarf.c counts them, from 1.
+        """
         first = (number - 1) * _SCOPE_WORDS
         around, section, at, size = self._rows[first : first + 4]
         name = str(self._held[section][at : at + size], "utf-8", "backslashreplace")
