@@ -754,7 +754,11 @@ def _integers(
         if words == 2 and rules.even:
             taken += taken & 1
         left = max(len(abi.args) - taken, 0)
-        given = words if left >= words else left if rules.split else 0
+        given = 0  # words in registers
+        if left >= words:
+            given = words
+        elif rules.split:
+            given = left
         parts = [
             ParameterPart("register", min(type.size, 4), name)
             for name in abi.args[taken : taken + given]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import bisect
 import struct
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from attrs import frozen
 from elftools.dwarf.callframe import CFARule, RegisterRule
@@ -22,8 +22,24 @@ from ..image import LoadedFile
 from .file import DAMAGE, elf_of
 
 _MAGIC: Final = 0xDEE2
-#: SFRAME_ABI -> numbers of DWARF: stack pointer, frame pointer, return address
-_ABIS: Final = {1: (31, 29, 30), 2: (31, 29, 30), 3: (7, 6, 16)}
+
+
+class _Abi(NamedTuple):
+    """The numbers in DWARF of the registers that SFrame's rows mean without naming them.
+
+    Attributes:
+        sp: of the stack pointer.
+        fp: of the frame pointer.
+        link: of the return address.
+    """
+
+    sp: int
+    fp: int
+    link: int
+
+
+#: SFRAME_ABI -> its registers
+_ABIS: Final = {1: _Abi(31, 29, 30), 2: _Abi(31, 29, 30), 3: _Abi(7, 6, 16)}
 _PCREL: Final = (
     4  #: flag: functions' addresses count from the field that has them, not from the section
 )
@@ -162,7 +178,7 @@ class SFrame:
         )
         if magic != _MAGIC or version not in (1, 2) or abi not in _ABIS:
             raise ValueError(f"SFrame of version {version}, ABI {abi}")
-        self._sp, self._fp, self._link = _ABIS[abi]
+        self._abi = _ABIS[abi]
         self._fixed = ra  # from the caller's frame to the return address; 0: rows say it
         self._structs = DWARFStructs(order == "little", 32, 8)
         begin = 28 + more
@@ -223,13 +239,16 @@ class SFrame:
         by_sp, (cfa, *saved) = chosen
         rules: dict[int, Any] = {}
         if self._fixed:
-            rules[self._link] = RegisterRule("OFFSET", self._fixed)
+            rules[self._abi.link] = RegisterRule("OFFSET", self._fixed)
         elif saved:
-            rules[self._link] = RegisterRule("OFFSET", saved.pop(0))
+            rules[self._abi.link] = RegisterRule("OFFSET", saved.pop(0))
         if saved:
-            rules[self._fp] = RegisterRule("OFFSET", saved[0])
+            rules[self._abi.fp] = RegisterRule("OFFSET", saved[0])
         return TableRow(
-            CFARule(self._sp if by_sp else self._fp, cfa), rules, self._link, self._structs
+            CFARule(self._abi.sp if by_sp else self._abi.fp, cfa),
+            rules,
+            self._abi.link,
+            self._structs,
         )
 
 

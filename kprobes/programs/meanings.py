@@ -787,7 +787,11 @@ def dynptr_from_mem(call: ProgramRun, data: int, size: int, flags: int, to: int,
     """
     size &= _U32
     call.check(data, size)
-    wrong = E2BIG if size > DYNPTR_MOST else EINVAL if flags else 0
+    wrong = 0
+    if size > DYNPTR_MOST:
+        wrong = E2BIG
+    elif flags:
+        wrong = EINVAL
     _make_dynptr(call, to, *((0, 0) if wrong else (data, size)))
     return wrong
 
@@ -918,7 +922,11 @@ def ring_reserve_dynptr(
     size &= _U32
     m = call.maps[map_]
     assert isinstance(m, Ring)
-    wrong = EINVAL if flags else E2BIG if size > DYNPTR_MOST else 0
+    wrong = 0
+    if flags:
+        wrong = EINVAL
+    elif size > DYNPTR_MOST:
+        wrong = E2BIG
     record = 0 if wrong else m.reserve(size, call.place.cpu)
     if record:
         call.grant(record, size)

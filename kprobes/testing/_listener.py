@@ -128,7 +128,9 @@ class Scene:
             self.page, (self.trap * (machine.page_size // len(self.trap) + 1))[: machine.page_size]
         )
         step = max(16, 4 * len(self.trap))
-        self.a, self.b, self.c = (self.page + n * step for n in (1, 2, 3))
+        self.a = self.page + step
+        self.b = self.page + 2 * step
+        self.c = self.page + 3 * step
         for place in (self.a, self.b, self.c):
             machine.stop_at(place)
 

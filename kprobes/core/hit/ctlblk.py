@@ -9,7 +9,7 @@ ReentryError. A pair (state, event) that TABLE lacks raises and changes nothing.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ReentryError
 
@@ -71,6 +71,16 @@ TABLE: dict[tuple[HitState, HitEvent], HitState | Pop] = {
 IDLE, REENTER, POP, PROBEPOINT = HitState.IDLE, HitState.REENTER, Pop.POP, HitEvent.PROBEPOINT
 
 
+class OuterHit(NamedTuple):
+    """What a ControlBlock kept of a hit that another one has interrupted."""
+
+    state: HitState
+    point: Probepoint | None
+    resume: int
+    probes: tuple[Any, ...]
+    child: Any
+
+
 class ControlBlock:
     """State of one CPU's hit.
 
@@ -80,8 +90,7 @@ class ControlBlock:
         resume: address where the guest continues after the slot.
         probes: the probes whose pre-handlers ran in this hit.
         child: the probe whose handler runs now.
-        previous: (state, point, resume, probes, child) of the hit that this one has interrupted;
-            None: it has interrupted none.
+        previous: the hit that this one has interrupted; None: it has interrupted none.
     """
 
     __slots__ = ("child", "point", "previous", "probes", "resume", "state")
@@ -92,7 +101,7 @@ class ControlBlock:
         self.resume = 0
         self.probes: tuple[Any, ...] = ()
         self.child: Any = None
-        self.previous: tuple[HitState, Probepoint | None, int, tuple[Any, ...], Any] | None = None
+        self.previous: OuterHit | None = None
 
     def begin(self, point: Probepoint | None) -> None:
         """Begin a hit: the PROBEPOINT event. A hit that is under way is kept in `previous`.
@@ -108,7 +117,7 @@ class ControlBlock:
         state = self.state
         new = TABLE.get((state, PROBEPOINT))
         if new is REENTER:
-            self.previous = (state, self.point, self.resume, self.probes, self.child)
+            self.previous = OuterHit(state, self.point, self.resume, self.probes, self.child)
         elif new is None:
             raise self._illegal(PROBEPOINT, point)
         self.point = point
@@ -131,7 +140,12 @@ class ControlBlock:
                 self.state = IDLE
                 self.point = None
             else:
-                self.state, self.point, self.resume, self.probes, self.child = self.previous
+                outer = self.previous
+                self.state = outer.state
+                self.point = outer.point
+                self.resume = outer.resume
+                self.probes = outer.probes
+                self.child = outer.child
                 self.previous = None
         elif new is None:
             raise self._illegal(event, self.point)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Final
 
+from attrs import frozen
+
 from ...errors import ProgramError
 from ..code import Code
 from ..helpers import Helper
@@ -89,7 +91,18 @@ class Checkpoint:
         self.rounds = path.rounds
 
 
-_Pending = tuple[int, PathState, Checkpoint | None, int, int, frozenset[int], frozenset[int], int]
+@frozen
+class _PendingPath:
+    """A path that waits to be walked: the attributes of Path of the same names."""
+
+    pc: int
+    state: PathState
+    checkpoint: Checkpoint | None
+    reads: int
+    writes: int
+    assumed: frozenset[int]
+    untold: frozenset[int]
+    rounds: int
 
 
 class Path:
@@ -133,7 +146,7 @@ class Path:
         self.checkpoint: Checkpoint | None = None
         self.assumed: frozenset[int] = frozenset()
         self.untold: frozenset[int] = frozenset()
-        self.pending: list[_Pending] = []
+        self.pending: list[_PendingPath] = []
 
     def fork(self, pc: int, state: PathState) -> None:
         """Keep another path that begins here, to be walked later by resume().
@@ -153,7 +166,7 @@ class Path:
         if self.checkpoint is not None:
             self.checkpoint.open += 1
         self.pending.append(
-            (
+            _PendingPath(
                 pc,
                 state,
                 self.checkpoint,
@@ -169,16 +182,15 @@ class Path:
         """Take the path that fork() has kept last, and go on with it; False: there is none."""
         if not self.pending:
             return False
-        (
-            self.pc,
-            self.state,
-            self.checkpoint,
-            self.reads,
-            self.writes,
-            self.assumed,
-            self.untold,
-            self.rounds,
-        ) = self.pending.pop()
+        path = self.pending.pop()
+        self.pc = path.pc
+        self.state = path.state
+        self.checkpoint = path.checkpoint
+        self.reads = path.reads
+        self.writes = path.writes
+        self.assumed = path.assumed
+        self.untold = path.untold
+        self.rounds = path.rounds
         return True
 
     def assume(self) -> None:
