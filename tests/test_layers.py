@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -132,22 +132,32 @@ def sources() -> dict[str, ast.Module]:
     """Module name without `kprobes.` ("" prefix kept as __init__) -> its syntax tree."""
     out = {}
     for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-        out[name] = ast.parse(path.read_text(), str(path))
+        out[module_of(path)] = ast.parse(path.read_text(), str(path))
     return out
+
+
+def module_of(path: Path) -> str:
+    """The name of a source file's module, as sources() has it."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+@cache
+def nodes(module: str) -> list[ast.AST]:
+    """Every node of a module's syntax tree."""
+    return list(ast.walk(sources()[module]))
 
 
 @cache
 def imports(module: str) -> list[tuple[str, int]]:
     """(what a module imports, line): ours without `kprobes.`, foreign ones with a leading `/`."""
-    return list(imported(module, sources()[module]))
+    return list(imported(module, nodes(module)))
 
 
-def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The same, from its syntax tree."""
+def imported(module: str, tree: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+    """The same, from the nodes of its syntax tree."""
     package = module.split(".") if _is_package(module) and module != "__init__" else module.split(".")[:-1]
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield _foreign(alias.name), node.lineno
@@ -267,7 +277,7 @@ def starting(*prefixes: str) -> list[str]:
 @cache
 def declared(module: str) -> set[str]:
     """Fields that the classes of a module declare."""
-    return {n.target.id for node in ast.walk(sources()[module]) if isinstance(node, ast.ClassDef)
+    return {n.target.id for node in nodes(module) if isinstance(node, ast.ClassDef)
             for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
 
 
@@ -278,7 +288,7 @@ def test_foreign_names_are_left_alone() -> None:
     for module in starting("core.", "machine."):
         known = declared("core.probe") | declared(module) | ({"_name", "_uch", "_callbacks"}
                                                              if module.startswith("machine.unicorn.") else set())
-        wrong += [f"{module}, line {node.lineno}: {ast.unparse(node)}" for node in ast.walk(sources()[module])
+        wrong += [f"{module}, line {node.lineno}: {ast.unparse(node)}" for node in nodes(module)
                   if isinstance(node, ast.Attribute)
                   if node.attr.startswith("_") and not node.attr.startswith("__") and node.attr not in known
                   and not (isinstance(node.value, ast.Name)
@@ -289,7 +299,7 @@ def test_foreign_names_are_left_alone() -> None:
 def test_core_binds_nothing_late() -> None:
     """No room has a lambda that another one replaces."""
     late = [f"{module}, line {node.lineno}" for module in starting("core.")
-            for node in ast.walk(sources()[module]) if isinstance(node, ast.Assign | ast.AnnAssign)
+            for node in nodes(module) if isinstance(node, ast.Assign | ast.AnnAssign)
             and isinstance(node.value, ast.Lambda)
             and any(isinstance(t, ast.Attribute) for t in (node.targets if isinstance(node, ast.Assign)
                                                            else [node.target]))]
@@ -319,7 +329,7 @@ def written(path: Path) -> str:
     text = path.read_text()
     if path.suffix == ".md":
         return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    said = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text))
+    said = [ast.get_docstring(node) or "" for node in nodes(module_of(path))
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)]
     return "\n".join([*said, *re.findall(r"#:? .*", text)])
 
@@ -352,9 +362,8 @@ def test_core_knows_no_architecture_by_name() -> None:
              "blr"} - {"arm"}  # which is also what is done to a probe
     wrong = []
     for module in starting("core."):
-        tree = sources()[module]
-        documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
+        documents = {id(node.value) for node in nodes(module) if isinstance(node, ast.Expr)}
+        for node in nodes(module):
             found: object = None
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
                 found = names & set(re.findall(r"\w+", node.value.lower()))
@@ -397,8 +406,8 @@ def test_nothing_outside_its_folder_names_an_architecture() -> None:
 def named(module: str) -> list[str]:
     """Where a module names architectures in strings or variables."""
     found = []
-    documents = {id(node.value) for node in ast.walk(sources()[module]) if isinstance(node, ast.Expr)}
-    for node in ast.walk(sources()[module]):
+    documents = {id(node.value) for node in nodes(module) if isinstance(node, ast.Expr)}
+    for node in nodes(module):
         words: set[str] = set()
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
             words = {*re.findall(r"\w+", node.value.lower())}
@@ -412,7 +421,7 @@ def named(module: str) -> list[str]:
 def branches_on_names(module: str) -> list[str]:
     """Where a module asks how an architecture's name starts, or looks it up."""
     found = []
-    for node in ast.walk(sources()[module]):
+    for node in nodes(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("startswith", "get"):
             asked = [node.func.value] if node.func.attr == "startswith" else node.args
             if any("arch.name" in ast.unparse(part) for part in asked):
