@@ -7,6 +7,7 @@ Imports under TYPE_CHECKING count: readers follow them, too.
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -130,10 +131,11 @@ WINGS = ("settings", "probe", "patch", "hit", "register")
 @cache
 def sources() -> dict[str, ast.Module]:
     """Module name without `kprobes.` ("" prefix kept as __init__) -> its syntax tree."""
-    out = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        out[module_of(path)] = ast.parse(path.read_text(), str(path))
-    return out
+    gc.disable()  # it would walk over the million nodes again and again
+    try:
+        return {module_of(path): ast.parse(path.read_text(), str(path)) for path in sorted(ROOT.rglob("*.py"))}
+    finally:
+        gc.enable()
 
 
 def module_of(path: Path) -> str:
