@@ -1,4 +1,4 @@
-"""What stands behind a compact branch of MIPS release 6: a branch there is a reserved instruction where the compact branch
+"""What stands behind a compact branch of MIPS release 6: a branch or PAUSE there is a reserved instruction where the compact branch
 is not taken. Every pair of rows, probed at either, does what it does unprobed, or the probe is refused; and refused is
 nothing that runs."""
 
@@ -60,11 +60,12 @@ def outcome(m: UnicornMachine, state: list[int]) -> tuple[Any, ...]:
 def test_what_stands_there(arch: str, thorough: bool) -> None:
     m = UnicornMachine.from_code(bytes(64), arch=arch, base=BASE, symbols={"f": (BASE, 64)})
     m.map(0, 0x1000)  # where registers lead
-    refused, seconds = 0, rows(arch, compact=False)
+    pause = (5 << 6).to_bytes(4, m.arch.order.value)
+    refused, seconds = 0, [*rows(arch, compact=False), pause]
     for first in rows(arch, compact=True):
         m.write(BASE, first + bytes(20))
         falls = any(pc == BASE + 8 for _, pc, _ in (outcome(m, state) for state in STATES))
-        for second in portion(seconds, thorough, first.hex(), 4):
+        for second in [*portion(seconds, thorough, first.hex(), 4), pause]:
             code = first + second + bytes(16)
             m.write(BASE, code)
             plain = [outcome(m, state) for state in STATES]

@@ -119,6 +119,53 @@ def conditioned(insn: Insn, before: bytes) -> bool:
     return False
 
 
+#: bytes before an instruction that are looked at; where there are fewer the function begins there
+MOST_BEFORE = 16
+
+
+def reserved(insn: Insn, before: bytes) -> str:
+    """Return why a conditional branch of T32 in an IT block must not be probed; "" for any other
+    instruction, and where the code before it leaves open whether there is an IT
+    (`Walking.reserved`).
+
+    What it does is UNPREDICTABLE (A8.8.18); the engine takes it for an undefined instruction.
+
+    Args:
+        insn: the instruction.
+        before: up to 16 original bytes before it, of its function.
+    """
+    if not insn.mode or not _is_conditional_branch(insn.raw):
+        return ""
+    halfwords = [int.from_bytes(before[n : n + 2], "little") for n in range(0, len(before), 2)]
+    for n, halfword in enumerate(halfwords):
+        mask = halfword & 15
+        # behind what may be the first half of a wide instruction it may be the second half
+        begins = not _is_wide(halfwords[n - 1]) if n else len(before) < MOST_BEFORE
+        if halfword >> 8 == 0xBF and mask and begins:
+            left = 5 - (mask & -mask).bit_length()
+            at = n + 1
+            while at < len(halfwords) and left:
+                at += 2 if _is_wide(halfwords[at]) else 1
+                left -= 1
+            if at == len(halfwords) and left:
+                return "is UNPREDICTABLE in an IT block"
+    return ""
+
+
+def _is_wide(halfword: int) -> bool:
+    """Whether a halfword is the first of a T32 instruction of two, if it is the first of any."""
+    return halfword >> 11 >= 0b11101
+
+
+def _is_conditional_branch(raw: bytes) -> bool:
+    """Whether a T32 instruction is a branch with a condition of its own, of 16 or 32 bits."""
+    first = int.from_bytes(raw[:2], "little")
+    if len(raw) == 2:
+        return first >> 12 == 0b1101 and first >> 9 & 7 != 0b111
+    second = int.from_bytes(raw[2:4], "little")
+    return first >> 11 == 0b11110 and first >> 7 & 7 != 0b111 and second & 0xD000 == 0x8000
+
+
 def covers(insn: Insn) -> int:
     """Return how many instructions behind it an IT makes conditional, up to four; 0: it is
     no IT.
@@ -188,7 +235,8 @@ ARM = Arch(
     jump=Jump(size=4, encode=b, modes={1: WIDE}), out_of_line=OutOfLine(max_displaced=18),
     pointers=Pointers(mode_bits=1, mode="Thumb", same_mode=same_mode,
                       code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)),
-    walking=Walking(conditioned=conditioned, covers=covers, opens=OPENS, table=partial(table, Order.LITTLE),
+    walking=Walking(conditioned=conditioned, covers=covers, reserved=reserved, opens=OPENS,
+                    table=partial(table, Order.LITTLE),
                     entries=entries, follow=following(addresses.use, 32, addresses.begins)),
     files=Files(machines=((40, 32, "little"),), choose=of_profile),
     interrupts=interrupts.CONTROLLER,

@@ -49,6 +49,7 @@ from .rows import (
 EVEN, ZERO, FPR = 1 << 30, 1 << 29, 1 << 23
 ODD_PLAIN, TO_BNE, TO_BEQ = ODD | 1 << 30, 0b001101 << 26, 0b011100 << 26
 I16, I26 = "i" * 16, "i" * 26  #: displacements of branches, in a row's picture
+PAUSE = 5 << 6  # SLL zero, zero, 5
 RETURN = 0b110110_00000_11111 << 16  # JIC ra, 0: as a return does it, without a delay slot
 
 # --- conditions
@@ -317,7 +318,8 @@ def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
 
 
 def reserved(order: Order, insn: Insn, before: bytes) -> str:
-    """Return why a branch must not be probed: it is in a forbidden slot (`Walking.reserved`).
+    """Return why a branch or PAUSE must not be probed: it is in a forbidden slot
+    (`Walking.reserved`).
 
     Args:
         order: byte order of code.
@@ -333,6 +335,7 @@ def reserved(order: Order, insn: Insn, before: bytes) -> str:
         or insn.links
         or insn.indirect
         or not insn.falls_through
+        or int.from_bytes(insn.raw[:4], "big" if order is Order.BIG else "little") == PAUSE
     )
     behind = len(before) >= 4 and jumps and forbidden(order, insn, before)
     return "is a reserved instruction in the forbidden slot of a compact branch" if behind else ""

@@ -1,0 +1,52 @@
+"""A conditional branch in an IT block of Thumb is UNPREDICTABLE, and an undefined instruction in the engine: no probe may
+be there, which would let it branch. Blocks of every length, with narrow and wide instructions before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kprobes import GuestFault, Kprobe, Kprobes, UnicornMachine, Unprobeable
+
+BASE = 0x40000
+#: adds r0, r0, r1 as one halfword, or as two (add.w)
+NARROW, WIDE = bytes.fromhex("4018"), bytes.fromhex("00eb0100")
+#: bne .+8, of one halfword, and of two
+BRANCHES = (bytes.fromhex("02d1"), bytes.fromhex("40f00280"))
+#: IT's of one to four instructions, all of which are executed while Z is 0
+BLOCKS = (bytes.fromhex("18bf"), bytes.fromhex("1cbf"), bytes.fromhex("1ebf"), bytes.fromhex("1fbf"))
+
+
+def end(m: UnicornMachine) -> tuple[Any, ...]:
+    """How a run ends that begins without flags."""
+    m.regs["cpsr" if m.arch.name != "cortexm" else "xpsr"] = 0x30 if m.arch.name != "cortexm" else 1 << 24
+    m.regs["r0"], m.regs["r1"] = 1, 2
+    try:
+        m.run(BASE | 1, max_insns=12)
+    except GuestFault as error:
+        return error.access, error.pc, m.regs["r0"]
+    return ("bounded", m.regs["r0"])
+
+
+@pytest.mark.parametrize("arch", ["arm", "armeb", "cortexm"])
+@pytest.mark.parametrize("branch", BRANCHES, ids=["narrow", "wide"])
+@pytest.mark.parametrize("before", [NARROW, WIDE], ids=["after a narrow one", "after a wide one"])
+def test_conditional_branches(arch: str, branch: bytes, before: bytes) -> None:
+    refused = 0
+    for length, block in enumerate(BLOCKS, 1):
+        for place in range(5):  # of the branch, behind IT; from `length` on it is behind the block
+            code = NARROW + block + before * place + branch + NARROW * 6
+            m = UnicornMachine.from_code(code + bytes.fromhex("00de") * 8, arch=arch, base=BASE, symbols={"f": (BASE | 1, len(code))})
+            plain = end(m)
+            at = BASE + len(NARROW + block + before * place)
+            assert (plain[:2] == ("undefined", at)) is (place < length), (length, place, plain)
+            with Kprobes(m) as k:
+                if place < length:
+                    with pytest.raises(Unprobeable, match="IT block"):
+                        k.register(Kprobe(addr=at | 1))
+                    refused += 1
+                else:
+                    k.register(Kprobe(addr=at | 1, pre_handler=lambda p, regs: None))
+                assert end(m) == plain
+    assert refused == 10
