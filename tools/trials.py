@@ -287,6 +287,8 @@ def sequence(arch: str, code: bytes, mode: int, inner: str, trials: Trials) -> N
             astray = _run(m, mode) == "bounded" and not m.guest.blocks.hooked_delay_slots
         except GuestFault as fault:
             astray = fault.access in ("fetch", "read", "write") and _is_near(fault.address or 0)
+            # behind a store of an IT block that faults the engine goes on to the block's end, if it has no probe
+            astray = astray or (fault.access == "write" and m.arch.name in ("arm", "armeb", "cortexm"))
     finally:
         m.close()
     if watched.seen or astray:
