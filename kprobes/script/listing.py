@@ -40,6 +40,11 @@ class ProgramNames(Protocol):
     def parameters(self, address: int) -> Sequence[str]:
         """Return the parameters of the function at `address` as C declares them: `int* n`."""
 
+    def result(self, address: int) -> str:
+        """Return the type of the result of the function at `address`; "": it has none, or it is not
+        known.
+        """
+
 
 class MachineNames:
     """The names of a program that a machine has loaded."""
@@ -67,7 +72,19 @@ class MachineNames:
     def parameters(self, address: int) -> Sequence[str]:
         """Return the parameters of the function at an address as C declares them: `int* n`."""
         found = self._machine.debug.parameters(address) or []
-        return [f"{each.type.name.replace(' *', '*')} {each.name}" for each in found]
+        return [f"{_declared(each.type.name)} {each.name}" for each in found]
+
+    def result(self, address: int) -> str:
+        """Return the type of the result of the function at an address; "": it has none, or it is
+        not known.
+        """
+        found = self._machine.debug.result(address)
+        return "" if found is None or found.kind == "void" else _declared(found.name)
+
+
+def _declared(name: str) -> str:
+    """Return a type's name as it stands in front of a parameter's: `int*`."""
+    return name.replace(" *", "*")
 
 
 @attrs.frozen
@@ -89,7 +106,8 @@ class ListedProbe:
 
     Attributes:
         text: the probe, ready to be used in a script.
-        parameters: declarations of the function's parameters, which `-lv` shows.
+        parameters: declarations of what the probe has, which `-lv` shows: the function's
+            parameters, and `retval` at fexit.
     """
 
     text: str
@@ -305,5 +323,7 @@ def _matching(prefix: str, names: ProgramNames, pattern: str) -> Iterator[Listed
     found = {name: address for name, address in names.functions() if "@" not in name}
     for name in sorted(found):
         if fnmatch.fnmatchcase(name, pattern):
-            parameters = tuple(names.parameters(found[name]))
-            yield ListedProbe(f"{prefix}:{name}", parameters)
+            parameters = list(names.parameters(found[name]))
+            if prefix == "fexit" and (result := names.result(found[name])):
+                parameters.append(f"{result} retval")
+            yield ListedProbe(f"{prefix}:{name}", tuple(parameters))

@@ -31,6 +31,9 @@ class Names:
     def parameters(self, address: int) -> Sequence[str]:
         return {16: ["int argc", "char** argv"], 32: ["int a"]}[address]
 
+    def result(self, address: int) -> str:
+        return {16: "int", 32: ""}[address]
+
 
 def load(path: str) -> Names:
     """Take files that end in .so for programs."""
@@ -78,6 +81,21 @@ def test_verbose() -> None:
         "uprobe:./demo:add",
         "    int a",
         "uprobe:./demo:main",
+        "    int argc",
+        "    char** argv",
+    ]
+
+
+def test_verbose_shows_the_result_at_fexit_alone() -> None:
+    probes = Listing(GUEST, load).search("fexit:*,fentry:main")
+    assert list(lines(probes, True)) == [
+        "fexit:add",
+        "    int a",
+        "fexit:main",
+        "    int argc",
+        "    char** argv",
+        "    int retval",
+        "fentry:main",
         "    int argc",
         "    char** argv",
     ]
