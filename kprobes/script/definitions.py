@@ -428,7 +428,8 @@ class _Reader:
         Args:
             name: of the enumeration.
         """
-        members = dict[int, str]()
+        members = dict[int, str]()  # of names with the same number the first is printed
+        names = list[str]()
         value = 0
         while not self._take("}"):
             member = self._peek()
@@ -438,6 +439,7 @@ class _Reader:
                 value = parser.expression(0)
                 self._at += parser.at
             members.setdefault(value, member)
+            names.append(member)
             self._out.constants[member] = value
             value += 1
             if not self._take(","):
@@ -447,7 +449,7 @@ class _Reader:
         high = max(members, default=0)
         wide = high >= 1 << 32 or low < -(1 << 31)
         made = types.EnumType(name, 64 if wide else 32, low < 0, members)
-        self._out.enumerators |= dict.fromkeys(members.values(), made)
+        self._out.enumerators |= dict.fromkeys(names, made)
         return made
 
     def _structure(self, kind: str, label: str, packed: bool) -> ValueType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -89,11 +90,16 @@ class _Folder:
     found: Diagnostics
 
     def point(self, point: tree.AttachPoint) -> tree.AttachPoint:
-        """Return an attach point with its `$1` and the like replaced."""
-        text = point.text
-        for number in range(len(self.parameters.positional), 0, -1):
-            text = text.replace(f"${number}", self.parameters.positional[number - 1])
-        return evolve(point, text=text)
+        """Return an attach point with its `$1` and the like replaced; those that were not given
+        stay.
+        """
+
+        def given(found: re.Match[str]) -> str:
+            """Return a parameter's text, or as it stands what was not given."""
+            text = self.parameters.text(int(found[1]))
+            return found[0] if text is None else text
+
+        return evolve(point, text=re.sub(r"\$([1-9][0-9]*)", given, point.text))
 
     def fold(self, value: Any) -> Any:
         """Return a copy of a node in which all that is known at compile time is a literal.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kprobes import Program, ProgramError
+from kprobes import BadArgument, Program, ProgramError
 
 pytest.importorskip("ziglang")
 C = "#include <kprobes/bpf.h>\n"
@@ -179,6 +179,10 @@ def test_maps_of_maps() -> None:
         assert (dict(p.maps["a"]), dict(p.maps["b"])) == ({0: 101}, {2: 103}), engine
         assert (p.variables["found"], p.variables["missing"]) == (204, 1)
         assert p.maps["outer"][2] is p.maps["b"]
+        p.maps["outer"][(1).to_bytes(4, "little")] = p.maps["a"]
+        assert p.maps["outer"][1] is p.maps["a"]
+        with pytest.raises(BadArgument, match="index 3"):
+            p.maps["outer"][(3).to_bytes(4, "little")] = p.maps["a"]
 
 
 def test_a_map_that_may_be_missing_is_checked() -> None:

@@ -7,9 +7,12 @@ import pytest
 
 from kprobes.errors import ProgramError
 from kprobes.script import ScriptError
-from kprobes.script.folding import Parameters
+from kprobes.script.folding import Parameters, _Folder
 from kprobes.script.output import JsonOutput
 from kprobes.script.script import Script
+from kprobes.script.settings import Settings
+from kprobes.script.source import NOWHERE, Diagnostics, ScriptSource
+from kprobes.script.tree import AttachPoint
 
 ENGINES = ("interpreter", "host")
 
@@ -186,6 +189,19 @@ def test_parameters() -> None:
     made = run('begin { print(($1, str($2), $#)); print(getopt("n", 5)); print(getopt("b")); }',
                parameters=Parameters(["0x10", "word"], {"n": "7", "b": True}))
     assert made.output.splitlines()[:3] == ["(16, word, 2)", "7", "true"]
+
+
+def test_parameters_in_probes() -> None:
+    """A number is read whole, what was not given stays, and a parameter's own text is not read again."""
+    found = Diagnostics(ScriptSource("stdin", ""))
+    folder = _Folder(Parameters(["a$2", "b"]), Settings(), found)
+    point = AttachPoint(span=NOWHERE, text="uprobe:f_$1_$2_$12_$0")
+    assert folder.point(point).text == "uprobe:f_a$2_b_$12_$0" and not found.messages
+
+
+def test_enumerators_of_one_number() -> None:
+    made = run("enum e { A = 1, B = 1 }; begin { print(A); print(B); print((enum e)1); }")
+    assert made.output.splitlines()[:3] == ["A", "A", "A"]  # of two names the first, as in the definition
 
 
 def test_macros() -> None:

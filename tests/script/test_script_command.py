@@ -63,6 +63,15 @@ def test_a_time_series_by_the_scripts_own_time(monkeypatch: pytest.MonkeyPatch) 
         ("1970-01-01 00:00:01.000000000", 1), ("1970-01-01 00:00:01.100000000", 3)]
 
 
+@pytest.mark.parametrize("text", ["010", "\u00b2", "1e3", "-1"])
+def test_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Numbers are decimal; what is none is said."""
+    monkeypatch.setenv("BPFTRACE_MAX_STRLEN", text)
+    done = command("-e", "begin { print(1); }")
+    assert done.exit_code == (0 if text == "010" else 1), done.stderr
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+
+
 @pytest.mark.parametrize(("aggregation", "first"), [("", 0), (', "sum"', 5)])
 def test_a_last_value_of_time_zero_is_none(monkeypatch: pytest.MonkeyPatch, aggregation: str, first: int) -> None:
     """As in bpftrace, where each processor has one and the latest is taken, later than 0."""

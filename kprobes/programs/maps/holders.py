@@ -67,10 +67,12 @@ class Maps(Map, MutableMapping[Any, Map]):
             raise BadArgument(
                 f"map {self.name}: {value!r} is no map", hint="pass prog.maps['name']"
             )
-        if self.type is MapType.ARRAY_OF_MAPS and not 0 <= key < self.max_entries:
-            raise BadArgument(
-                f"map {self.name}: index {key}", hint=f"it has {self.max_entries} entries"
-            )
+        if self.type is MapType.ARRAY_OF_MAPS:
+            index = self.key_codec.load(raw)
+            if not 0 <= index < self.max_entries:
+                raise BadArgument(
+                    f"map {self.name}: index {index}", hint=f"it has {self.max_entries} entries"
+                )
         if raw not in self._held and len(self._held) >= self.max_entries:
             raise BadArgument(
                 f"map {self.name}: all {self.max_entries} entries are in use",
