@@ -15,7 +15,7 @@ HALF, WHOLE = -1, -2
 
 @frozen
 class Use:
-    """What one instruction does with a register that may hold an address.
+    """The effect of one instruction on a register that may hold an address.
 
     Attributes:
         base: number of the register that it adds to, or accesses memory through; HALF or WHOLE: it

@@ -110,7 +110,7 @@ class Bundles:
 
 @frozen(kw_only=True)
 class Entry:
-    """What a code address (a symbol's value, a function pointer) means: where the function is
+    """The meaning of a code address (a symbol's value, a function pointer): where the function is
     entered.
     """
 
@@ -190,7 +190,7 @@ class OutOfLine:
 
 @frozen(kw_only=True)
 class Pointers:
-    """What code addresses mean beyond the address of an instruction: mode bits, function
+    """The meaning of code addresses beyond the address of an instruction: mode bits, function
     descriptors.
     """
 

@@ -119,7 +119,7 @@ Skips = Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]]
 
 @frozen(kw_only=True)
 class Returning:
-    """What a return does besides going where Linkage.get() says."""
+    """Effects of a return besides going where Linkage.get() says."""
 
     #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA
     #: still shows the trampoline

@@ -1,4 +1,4 @@
-"""What a device may ask of the machine around it: registers, interrupts, time, and to stop."""
+"""Requests that a device may make of the machine around it: registers, interrupts, time, a stop."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SIGNS: Final = 0.25
 
 @frozen
 class Sign:
-    """What a dask worker needs to tell the campaign which item of a batch it works at.
+    """Lets a dask worker tell the campaign which item of a batch it works at.
 
     Attributes:
         topic: topic of dask's events, one for each campaign.

@@ -143,7 +143,7 @@ class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions o
 
 @frozen(kw_only=True)
 class BoardOptions:
-    """What the options say of a guest's surroundings.
+    """Values of the options for a guest's surroundings.
 
     Attributes:
         board: the board; None: none of its options was given.

@@ -55,7 +55,7 @@ class GuestCommand(click.Command):
 
 @frozen(kw_only=True)
 class GuestOptions:
-    """What the command line says of a guest; opened() loads it, start() runs it.
+    """Values of the options for a guest; opened() loads it, start() runs it.
 
     Attributes:
         file: path of the image.

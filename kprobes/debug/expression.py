@@ -137,7 +137,7 @@ class Typed:
 
 @frozen(kw_only=True)
 class Surroundings:
-    """What an expression may ask of the stopped guest and of its unit of debug information.
+    """Answers an expression's questions about the stopped guest and its unit of debug information.
 
     Attributes:
         register: DWARF number of a register -> its value.

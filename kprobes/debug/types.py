@@ -277,7 +277,8 @@ class CType:
 
     @cached_property
     def target(self) -> CType | None:
-        """What a pointer points at, or what an array consists of: of several dimensions, its rows.
+        """The type that a pointer points at, or that an array's elements have: of several
+        dimensions, its rows.
 
         None for other types.
         """

@@ -14,7 +14,7 @@ _DECIDING = 8  # bytes at most by which instructions are remembered
 
 @define
 class Sweep:
-    """What decoding has found out about code, by addresses.
+    """Findings of a decoding sweep through code, by addresses.
 
     Attributes:
         calls: target -> how many direct calls lead there. Targets have their mode bits.

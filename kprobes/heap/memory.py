@@ -85,7 +85,7 @@ class FreedBlock:
 
 @frozen
 class Shape:
-    """What the memory of a new small block and its red zones is filled with, for one size.
+    """The bytes that fill a new small block and its red zones, for one size.
 
     Attributes:
         room: bytes of the block and its red zones.

@@ -123,11 +123,15 @@ def _is_mark(e: SymbolEntry) -> bool:
 def _mode(elf: Elf, e: SymbolEntry, kind: str, marks: list[tuple[int, str]]) -> int:
     """Return the mode bits of the code at a symbol: 1 for Thumb, MIPS16 and microMIPS.
 
+    A function symbol of Arm or MIPS has the bit in its value. For other labels of Arm the last mark
+    before the address decides.
+
     Args:
         elf: the file.
         e: the symbol's entry.
         kind: "func" or "object".
-        marks: (address, "a", "t" or "d") as _arm_marks() returns them.
+        marks: (address, "a" for A32, "t" for Thumb or "d" for data), sorted, as _arm_marks()
+            returns them; empty: not an Arm file, or it has none.
     """
     if elf.machine in (ARM, MIPS) and e.type in FUNCTIONS:
         return e.value & 1

@@ -168,7 +168,7 @@ class Attachment:
 
     @property
     def compiled(self) -> str:
-        """What a program without a reason in `why_python` is: "guest code" or "host code"."""
+        """The kind of a program without a reason in `why_python`: "guest code" or "host code"."""
         return "host code" if self._owner.machine.guest_view is None else "guest code"
 
     @property

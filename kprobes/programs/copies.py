@@ -85,7 +85,7 @@ class Whole:
             m.drop()
 
 
-class Entries(Whole):
+class HashCopy(Whole):
     """A copy of a hash table: entries that were never used are not copied."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Hash) -> None:
@@ -212,7 +212,7 @@ class MapCopy:
         if isinstance(m, Ring):
             self._copy = Records(memory, self.at, m)
         elif isinstance(m, Hash):
-            self._copy = Entries(memory, self.at, m)
+            self._copy = HashCopy(memory, self.at, m)
         else:
             self._copy = Whole(memory, self.at, m)
         self.theirs = False

@@ -2,8 +2,8 @@
 
 Registers are unsigned 64-bit integers, pointers are host addresses, and every access is checked, so
 that even a program that no verifier has seen can do no harm: it ends in a ProgramError. Each slot
-becomes a function of the run that returns the next slot, or None for the one behind; they are made
-once.
+becomes a function of the run (a Step), made once: it returns the slot where the program goes on;
+None: at the slot that follows, pc + 1.
 """
 
 from __future__ import annotations
@@ -257,7 +257,8 @@ def _unary(code: Code, i: Instruction) -> Step:
 
 
 def _wide(code: Code, pc: int, i: Instruction) -> Step:
-    """Return the Step (a function of a run) that does LDDW.
+    """Return the Step (a function of a run) that does LDDW, which takes two slots: the step always
+    returns pc + 2.
 
     Where LDDW loads something that does not exist here, the step raises Invalid.
 

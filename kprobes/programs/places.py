@@ -30,7 +30,7 @@ class PlaceKind(enum.Enum):
 
 @frozen
 class PointedPlace:
-    """What is known of a register's value.
+    """Knowledge about a register's value.
 
     Attributes:
         kind: what it points at.

@@ -52,7 +52,10 @@ class _SpanWriter:
         self._count = 0
 
     def write(self) -> None:
-        """Write all spans. Calls that have not returned end with the last record."""
+        """Write all spans: one for each call, and one without length for each other hit.
+
+        Calls that have not returned end with the last record.
+        """
         spans = Spans(self._trace)
         calls: list[list[dict[str, Any]]] = [[] for _ in spans.tasks]
         for marks in spans:

@@ -1,4 +1,4 @@
-"""What ARM instructions do with addresses in registers, for `Walking.follow`.
+"""Effects of ARM instructions on registers that hold addresses, for `Walking.follow`.
 
 ADR, MOVW and MOVT, additions of constants and of PC, and loads and stores through what these set.
 Sections as in shared.py. _a32, _t16 and _t32 take an instruction and its encoding as a number (in

@@ -1,4 +1,4 @@
-"""What AArch64 instructions do with addresses in registers, for `Walking.follow`.
+"""Effects of AArch64 instructions on registers that hold addresses, for `Walking.follow`.
 
 ADR; ADRP and ADD; loads and stores through what these set. Sections as in isa.py.
 """

@@ -1,4 +1,4 @@
-"""What LoongArch instructions do with addresses in registers, for `Walking.follow`.
+"""Effects of LoongArch instructions on registers that hold addresses, for `Walking.follow`.
 
 PCALAU12I, PCADDU12I or LU12I.W, ADDI or ORI, and loads and stores through what these set. Titles as
 in isa.py.

@@ -70,7 +70,7 @@ def indexed(word: int) -> int:
 
 @frozen(kw_only=True)
 class OperandShape:
-    """What follows an opcode word: a row's `extra`, which measures the instruction and makes its
+    """The words that follow an opcode word: a row's `extra`, which measures the instruction and makes its
     Insn.
 
     Methods take fields of the row's picture by their letters: `e` the effective address (mode and

@@ -48,12 +48,15 @@ def _value(e: int, code: bytes, at: int, bits: int, addr: int) -> Value | None:
 
 
 def find(code: bytes, addr: int) -> OperandComparison | None:
-    """Return what an instruction compares: CMP, CMPA of long words, CMPM, CMPI, TST; None for
-    others.
+    """Return what an instruction compares: CMP, CMPA of long words, CMPM, CMPI, TST.
 
     Args:
         code: its bytes and what follows.
         addr: its address.
+
+    Returns:
+        None: another instruction, or an operand whose address no Value can say, as one with an
+        index.
     """
     word = half(code, 0)
     line, e = word >> 12, word & 63

@@ -1,4 +1,4 @@
-"""What MIPS instructions do with addresses in registers, for `Walking.follow`.
+"""Effects of MIPS instructions on registers that hold addresses, for `Walking.follow`.
 
 LUI (release 6: AUIPC, ALUIPC, ADDIUPC), ADDIU or ORI, and loads and stores through what these set.
 """

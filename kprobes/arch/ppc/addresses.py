@@ -1,4 +1,4 @@
-"""What PowerPC instructions do with addresses in registers, for `Walking.follow`.
+"""Effects of PowerPC instructions on registers that hold addresses, for `Walking.follow`.
 
 ADDIS, ADDI or ORI, BCL to the next instruction and MFLR, and loads and stores through what these
 set.

@@ -1,4 +1,4 @@
-"""What RISC-V instructions do with addresses in registers, for `Walking.follow`.
+"""Effects of RISC-V instructions on registers that hold addresses, for `Walking.follow`.
 
 AUIPC or LUI, ADDI, and loads and stores through what these set. Titles as in isa.py.
 """

@@ -1,4 +1,4 @@
-"""What SPARC instructions do with addresses in registers, for `Walking.follow`.
+"""Effects of SPARC instructions on registers that hold addresses, for `Walking.follow`.
 
 SETHI, OR or ADD, CALL of what follows its delay slot, RDPC, and loads and stores through what these
 set.

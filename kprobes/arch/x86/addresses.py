@@ -1,4 +1,4 @@
-"""What i386 instructions do with addresses in registers, for `Walking.follow`.
+"""Effects of i386 instructions on registers that hold addresses, for `Walking.follow`.
 
 CALL of the next instruction, POP, LEA and ADD, and loads and stores through what these set. (An
 address relative to RIP is in the instruction's `operand`.)

@@ -72,7 +72,7 @@ IDLE, REENTER, POP, PROBEPOINT = HitState.IDLE, HitState.REENTER, Pop.POP, HitEv
 
 
 class OuterHit(NamedTuple):
-    """What a ControlBlock kept of a hit that another one has interrupted."""
+    """State of a hit that another one has interrupted, kept by a ControlBlock."""
 
     state: HitState
     point: Probepoint | None

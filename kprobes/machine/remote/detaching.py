@@ -43,8 +43,8 @@ class Detaching:
         self._returns = ReturnAddresses(arch, target.read)
 
     def detach(self) -> None:
-        """Undo what hits and followed calls have left in the guest, let go of it, and close the
-        connection.
+        """Take back what hits and followed calls have left in the guest, let go of it, and close
+        the connection.
 
         Called when all probes are unregistered. The guest may run for a moment (hits are finished,
         interrupts arrive). Where the stub is gone, only the connection is closed.

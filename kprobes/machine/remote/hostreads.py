@@ -1,4 +1,4 @@
-"""What programs in a guest ask the host for: reads of memory that may not be mapped, and calls of
+"""Requests of programs in a guest to the host: reads of memory that may not be mapped, and calls of
 Python.
 
 Such a program calls a function of the library's with the address of four u64: where to read, where

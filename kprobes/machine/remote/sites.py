@@ -28,7 +28,7 @@ STACK = 4 << 20  #: bytes below a process's first stack frame that certainly bel
 
 @frozen
 class DetourHooks:
-    """What a run asks and tells about detours, the code that leads to programs in the guest.
+    """Calls by which a run learns of detours, the code that leads to programs in the guest.
 
     Attributes:
         inside: (address) -> True in code of the library's that detours lead through.

@@ -397,7 +397,7 @@ class ThreadLock:
         self._insert(addr)
 
     def end_at_no_more(self, addr: int) -> None:
-        """Undo end_at(addr): the run has ended."""
+        """Take out the breakpoint of end_at(addr), as the run has ended."""
         self._run_ends.remove(addr)
         self._remove(addr)
 
@@ -425,7 +425,7 @@ class ThreadLock:
             )
 
     def _remove(self, addr: int) -> None:
-        """Undo _insert(addr)."""
+        """Take out what _insert(addr) has put in."""
         if not self.several:
             self._target.stops.remove(addr)
         elif addr in self._slot_ends:

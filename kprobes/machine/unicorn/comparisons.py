@@ -87,10 +87,14 @@ class InstructionComparisons:
     # --- instructions that are new
 
     def _found(self, address: int) -> OperandComparison | None:
-        """Return what an instruction compares; None: it compares nothing, or what cannot be read.
+        """Return what an instruction compares, where host code can look at it.
 
         Args:
             address: of the instruction.
+
+        Returns:
+            None: the instruction is no comparison, or one of fewer than 16 bits, or with a register
+            that has no cell; or its bytes cannot be read.
         """
         for size in (self._arch.max_insn, self._arch.insn_align):
             try:

@@ -455,7 +455,7 @@ class UnicornMachine(Described):
 
     @property
     def host_view(self) -> HostView | None:
-        """What a compiler of programs for the host has to know of the guest: where its registers,
+        """Facts about the guest for a compiler of programs for the host: where its registers,
         memory and clock are; None: no programs run in place.
         """
         return self.parts.host_view

@@ -34,7 +34,7 @@ SIZES = 8, 4, 2, 1
 
 
 class DeviceRun(Protocol):
-    """What a device needs of the run in which the guest accesses it.
+    """Requests of a device to the run in which the guest accesses it.
 
     Attributes:
         parked: the exception that a hook has raised, for the run to raise; None: there is none.

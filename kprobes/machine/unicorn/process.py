@@ -93,14 +93,14 @@ class LinuxProcess:
 
     @cached_property
     def _linux(self) -> Linux | None:
-        """What is known of Linux's processes on this architecture; None: nothing."""
+        """Facts about Linux's processes on this architecture; None: nothing."""
         from ...arch._linux import Linux
 
         return row(self._cpu.arch, Linux)
 
     @property
     def _threads(self) -> ThreadStorage | None:
-        """What the architecture's ABI says of thread-local storage and the initial stack; None:
+        """The architecture's ABI for thread-local storage and the initial stack; None:
         nothing is known.
         """
         return self._linux.storage if self._linux is not None else None

@@ -39,7 +39,7 @@ class ProgramPlace:
 
 
 class HostView:
-    """What a compiler of programs for the host has to know of the guest.
+    """Facts about the guest for a compiler of programs for the host.
 
     Attributes:
         base: an address in the engine's CPU structure.

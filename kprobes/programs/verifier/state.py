@@ -136,7 +136,7 @@ EMPTY: Final = (0, 0)
 
 
 class ProgramFrame:
-    """What is known of the registers and the stack of one active function.
+    """Knowledge about the registers and the stack of one active function.
 
     Attributes:
         start: the function's first slot.
@@ -170,7 +170,7 @@ class ProgramFrame:
 
 
 class PathState:
-    """What is known at a point of a path: registers, stacks, and records that are held.
+    """Knowledge at a point of a path: registers, stacks, and records that are held.
 
     Attributes:
         frames: frames of the active functions, callers first.
