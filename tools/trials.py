@@ -74,12 +74,8 @@ class EngineDefect(NamedTuple):
         return bytes(a & b for a, b in zip(raw, self.mask, strict=False)) == self.value
 
 
-#: the engine goes on behind a fault of DC ZVA, to the end of the block
-_DC_ZVA = EngineDefect(bytes.fromhex("20740bd5"), bytes.fromhex("e0ffffff"), alone=False)
 #: architecture -> the defect that its trials leave out
 DEFECTS = {
-    "arm64": _DC_ZVA,
-    "arm64be": _DC_ZVA,
     # flags behind CAS2 are not those of CAS2
     "m68k": EngineDefect(bytes.fromhex("0cfc"), bytes.fromhex("fdff"), alone=False),
     # STDF at an address that is no multiple of 8 writes a part of the number before it faults, or does not fault
@@ -287,8 +283,6 @@ def sequence(arch: str, code: bytes, mode: int, inner: str, trials: Trials) -> N
             astray = _run(m, mode) == "bounded" and not m.guest.blocks.hooked_delay_slots
         except GuestFault as fault:
             astray = fault.access in ("fetch", "read", "write") and _is_near(fault.address or 0)
-            # behind a store of an IT block that faults the engine goes on to the block's end, if it has no probe
-            astray = astray or (fault.access == "write" and m.arch.name in ("arm", "armeb", "cortexm"))
     finally:
         m.close()
     if watched.seen or astray:

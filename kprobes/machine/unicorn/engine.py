@@ -260,6 +260,13 @@ class Engine:
         finally:
             _held.uc_free(found)
 
+    def may_write(self, addr: int) -> bool:
+        """Tell whether a store to an address, as hooks of accesses report it, would succeed."""
+        return any(
+            start <= addr <= end and perms & const.UC_PROT_WRITE
+            for start, end, perms in self.regions()
+        )
+
     def retranslate(self) -> None:
         """Have the engine forget all translated code, so that it is translated with the hooks that
         there are now.

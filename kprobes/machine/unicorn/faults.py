@@ -29,6 +29,11 @@ _WRITES = (const.UC_MEM_WRITE_UNMAPPED, const.UC_MEM_WRITE_PROT)
 _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 
 
+def _is_of_a_store(error: int) -> bool:
+    """Tell whether an error of the engine's is that of a store."""
+    return ERRORS.get(error, ("", 0))[0] == "write"
+
+
 class FaultReports:
     """Finds out what a fault was, and reports it to the core."""
 
@@ -304,14 +309,20 @@ class FaultReports:
         text = f"interrupt {number} (no operating system)"
         return Fault(access="interrupt", trapnr=5, number=number, text=text)
 
-    def where(self) -> int:
+    def where(self, error: int) -> int:
         """Return the address of the instruction whose error has ended the run, and set pc to it.
 
-        In a delay slot its branch is pending again afterwards.
+        In a delay slot its branch is pending again afterwards. Behind a store that the engine has
+        noticed late (Faults.late_stores) the registers are set back to what they were there.
+
+        Args:
+            error: the engine's error number, not 0.
         """
         m, failed = self._cpu, self._state.failed
         if failed is None:
             return m.read_pc()
+        if m.guest.faults.late_stores:
+            return self._behind_late_store(error, failed[0])
         at, pc = m.read_pc(), failed[0]
         m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
         # a store failed, and its branch was taken all the same, or not
@@ -322,6 +333,48 @@ class FaultReports:
                 self._delay_slots.wait(pc, at)
             self._state.failed = failed
         return pc
+
+    def of_late_store(self, error: int) -> int:
+        """Return the error of a store that was noted (Faults.late_stores), of which the engine may
+        have forgotten it: something behind the store has failed, or was served.
+
+        Args:
+            error: the engine's error number; 0: none.
+
+        Returns:
+            `error`, where another hook has had the store done.
+        """
+        m, state = self._cpu, self._state
+        if _is_of_a_store(error):
+            return error
+        if state.failed is not None and not m.engine.may_write(state.failed[1]):
+            unmapped = m.engine.read(state.failed[1], 1) is None
+            return int(const.UC_ERR_WRITE_UNMAPPED if unmapped else const.UC_ERR_WRITE_PROT)
+        m.engine.discard(state.failed_registers)
+        state.failed_registers = None
+        return error
+
+    def _behind_late_store(self, error: int, pc: int) -> int:
+        """Set registers back to those at the store that was noted, if it has ended the run.
+
+        Args:
+            error: the engine's error number.
+            pc: address of the store, without mode bits.
+
+        Returns:
+            The address of the instruction that has ended the run.
+        """
+        m, state = self._cpu, self._state
+        kept = state.failed_registers
+        state.failed_registers = None
+        if kept is None:
+            return m.read_pc()
+        stores = _is_of_a_store(error)
+        if stores:
+            m.engine.restore(kept)
+            m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
+        m.engine.discard(kept)
+        return pc if stores else m.read_pc()
 
     def error(self, error: int, pc: int) -> Fault:
         """Return the fault that an error of the engine stands for.
@@ -349,16 +402,18 @@ class FaultReports:
         """Find out the address whose access has failed, and return it; None: it is not known.
 
         The engine does not say it: the instruction is executed once more under a hook that does.
-        With delay slots nothing may be executed again, and the address was noted when the access
-        failed.
+        With delay slots nothing may be executed again, nor may a store that the engine would notice
+        late: the address was noted when the access failed.
 
         Args:
             pc: address of the instruction.
             access: what has failed: "read", "write" or "fetch".
         """
         m = self._cpu
-        if m.guest.runs.settle:
-            failed = self._state.failed
+        failed = self._state.failed
+        if m.guest.runs.settle or (
+            m.guest.faults.late_stores and access == "write" and failed is not None
+        ):
             return (
                 None
                 if failed is None or access == "fetch"

@@ -424,6 +424,8 @@ class Runner:
         cpu = self._cpu
         state = self._state
         end = until & ~self._mode_bits
+        if state.failed_registers is not None:
+            error = self.faults.of_late_store(error)
         if not (
             error
             or state.why_stopped
@@ -498,7 +500,7 @@ class Runner:
                 return self.faults.report(pc, self.faults.interrupt(number, pc))
         if not error:
             return None
-        pc = self.faults.where()
+        pc = self.faults.where(error)
         return self.faults.report(pc, self.faults.error(error, pc))
 
     def displaced_or_raise(self) -> int:

@@ -153,7 +153,9 @@ class RunState:
         interrupt: (number, pc) of the guest's own interrupt that ended the last start of the
             engine; None: none did.
         failed: (pc, address) of the first access that the engine has refused in this run
-            (Runs.settle); None: it has refused none.
+            (Runs.settle), or store (Faults.late_stores); None: it has refused none.
+        failed_registers: Engine.save() at the store of `failed` (Faults.late_stores); None: it is
+            not kept.
         mended: an unaligned access was served; the engine reports an error nevertheless.
         trial: the engine executes something that is no part of the run: to see why an instruction
             failed, or to get rid of a pending branch.
@@ -198,6 +200,7 @@ class RunState:
         # what the last start of the engine has come to
         self.interrupt: tuple[int, int] | None = None
         self.failed: tuple[int, int] | None = None
+        self.failed_registers: Any = None
         self.mended = False
         # instructions that are executed, and are no hit
         self.trial = False

@@ -155,7 +155,10 @@ def _arm(mode: int) -> Guest:
             leave=8 if profile_m else None,
         ),
         faults=Faults(
-            undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})
+            undefined=frozenset({1, 17, 18}),
+            breakpoints=frozenset({7}),
+            fetches=frozenset({3, 8}),
+            late_stores=True,  # of IT blocks
         ),
         calls=SystemCalls(skip={2: 0, 13: 0}),
         blocks=Blocks(compares=Compares.COMPARISONS),
@@ -179,7 +182,11 @@ def _arm64(mode: int) -> Guest:
         pc=Pc(plain=True),
         blocks=Blocks(served_in_place=True),
         interrupts=Interrupts(bias={2: 4, 13: 4}),
-        faults=Faults(undefined=frozenset({1}), breakpoints=frozenset({7})),
+        faults=Faults(
+            undefined=frozenset({1}),
+            breakpoints=frozenset({7}),
+            late_stores=True,  # DC ZVA
+        ),
         calls=SystemCalls(skip={2: 0, 13: 0}),
         memory=Mapped(devices_swapped=bool(mode)),
     )

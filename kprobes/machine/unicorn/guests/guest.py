@@ -245,6 +245,8 @@ class Faults:
     ambiguous: frozenset[int] = frozenset()  #: maybe failed accesses: the virtual TLB would tell
     #: the flags are wrong behind a failed instruction with a CODE hook on it
     hooked_flags: HookedFlags | None = None
+    #: behind some stores that fail the engine executes the rest of the block before it says so
+    late_stores: bool = False
 
 
 @frozen
