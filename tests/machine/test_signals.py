@@ -457,6 +457,30 @@ def exchange(host: bool) -> Any:
     return signals.HostExchange() if host else signals.PlainExchange()
 
 
+def there() -> tuple[Any, ...]:
+    """The handlers of all signals."""
+    return (*map(signals._getsignal, signals.NUMBERS),)
+
+
+@pytest.mark.parametrize("at", ["forget", "note"])
+def test_a_handler_that_raises_while_handlers_are_looked_at(scene: Scene, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    """Handlers were noted, but not which of them are held: the next run would hold none, and no signal ended it."""
+    held = scene.m.parts.runner.signals  # type: ignore[attr-defined]
+    plain = getattr(type(held._exchange), at)
+
+    def raise_behind(self: Any, *handlers: Any) -> None:
+        plain(self, *handlers)
+        monkeypatch.undo()
+        signal.raise_signal(signal.SIGALRM)
+    monkeypatch.setattr(type(held._exchange), at, raise_behind)
+    with handling(raising, signal.SIGALRM):
+        with pytest.raises(Alarm):
+            scene.m.call("deep", 1)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(Alarm):
+            scene.m.call("spin", timeout=20)
+
+
 HOSTS = pytest.mark.parametrize("host", [pytest.param(True, marks=pytest.mark.host_code), False], ids=["host", "plain"])
 
 
@@ -466,12 +490,15 @@ def test_each_change_of_handlers_is_noticed(number: int, host: bool) -> None:
     held: list[int] = []
     one = exchange(host)
     assert not one.hold((), held, raising), "before the first look nothing was seen"
-    assert one.look() == (*map(signals._getsignal, signals.NUMBERS),)
+    one.note(there())
     assert one.hold((), held, raising)
+    one.forget()
+    assert not one.hold((), held, raising)
+    one.note(there())
     with handling(lambda number, frame: None, number):
         assert not one.hold((int(signal.SIGUSR1),), held, raising)
         assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL and not held
-        one.look()
+        one.note(there())
         assert one.hold((), held, raising)
     assert not one.hold((), held, raising)
 
@@ -493,7 +520,7 @@ def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
     held: list[int] = []
     usual = dict.fromkeys(numbers, mine)
     with handling(mine, numbers[0]), handling(mine, numbers[1]), handling(mine, numbers[2]):
-        one.look()
+        one.note(there())
         assert hold(numbers, held, handler) and held == [*numbers]
         assert [signal.getsignal(number) for number in numbers] == [handler] * 3
         signal.raise_signal(numbers[1])
@@ -502,7 +529,7 @@ def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
         assert [signal.getsignal(number) for number in numbers] == [mine, mine, raising]
         signal.signal(numbers[2], mine)
         assert calls == [numbers[1]]
-        one.look()
+        one.note(there())
         assert hold(numbers, held, handler)
         del usual[numbers[1]]
         with pytest.raises(KeyError):
@@ -516,11 +543,12 @@ def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
 @pytest.mark.host_code
 def test_host_code_is_told_what_it_cannot_use() -> None:
     one = exchange(True)
-    before = one.look()
+    before = there()
+    one.note(before)
     for wrong in ((), ((), []), ([2], [], raising), ((2,), (), raising)):
         with pytest.raises((TypeError, SystemError)):
             one.hold(*wrong)
     for wrong in ((), ((), raising, {})):
         with pytest.raises((TypeError, SystemError)):
             one.let_go(*wrong)
-    assert one.look() == before
+    assert there() == before

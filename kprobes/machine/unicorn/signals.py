@@ -120,18 +120,23 @@ class PlainExchange:
     """Exchanges the handlers of signals for that of a run, and back."""
 
     def __init__(self) -> None:
-        """Prepare; look() comes first."""
-        self._seen: tuple[Any, ...] = ()  # the handlers of all signals at the last look
+        """Prepare; note() comes first."""
+        self._seen: tuple[Any, ...] = ()  # the handlers of all signals that were noted last
 
-    def look(self) -> tuple[Any, ...]:
-        """Return the handlers of all signals as they are now, in the order of NUMBERS, and note
-        them for hold().
+    def forget(self) -> None:
+        """Forget the handlers that were noted: hold() does nothing until note() is called."""
+        self._seen = ()
+
+    def note(self, handlers: tuple[Any, ...]) -> None:
+        """Note the handlers of all signals for hold().
+
+        Args:
+            handlers: of all signals, in the order of NUMBERS.
         """
-        self._seen = (*map(_getsignal, NUMBERS),)
-        return self._seen
+        self._seen = handlers
 
     def hold(self, numbers: tuple[int, ...], held: list[int], handler: Handler) -> bool | None:
-        """Set one handler for some signals, if all signals have the handlers that look() saw last.
+        """Set one handler for some signals, if all signals have the handlers that were noted last.
 
         Args:
             numbers: of the signals that get `handler`.
@@ -139,7 +144,7 @@ class PlainExchange:
             handler: what is set.
 
         Returns:
-            True; None: a signal has another handler, or nothing has looked yet; nothing has
+            True; None: a signal has another handler, or none were noted; nothing has
             changed.
         """
         if (*map(_getsignal, NUMBERS),) != self._seen:
@@ -174,7 +179,7 @@ class HostExchange:
     """
 
     def __init__(self) -> None:
-        """Make the words of host code; look() comes first."""
+        """Make the words of host code; note() comes first."""
         names = native.words("hold")
         self._numbers = _pointers(NUMBERS)
         self._handlers: tuple[Any, ...] = ()
@@ -193,14 +198,14 @@ class HostExchange:
         self.hold: Callable[..., bool | None] = _made("signal_holder", address)
         self.let_go: Callable[..., None] = _made("signal_releaser", address)
 
-    def look(self) -> tuple[Any, ...]:
-        """Return the handlers of all signals as they are now, in the order of NUMBERS, and note
-        them for hold().
-        """
-        handlers = (*map(_getsignal, NUMBERS),)
-        self._seen[:] = [*map(id, handlers)]
+    def forget(self) -> None:
+        """Do what PlainExchange.forget() does."""
+        self._seen[:] = [0] * len(NUMBERS)
+
+    def note(self, handlers: tuple[Any, ...]) -> None:
+        """Do what PlainExchange.note() does."""
         self._handlers = handlers  # keeps them as long as their addresses are compared
-        return handlers
+        self._seen[:] = [*map(id, handlers)]
 
 
 def _made(maker: str, address: int) -> Any:
@@ -274,12 +279,20 @@ class HeldSignals:
             raise
 
     def _look(self) -> None:
-        """Note the handlers of all signals as they are now."""
+        """Note the handlers of all signals as they are now.
+
+        Hazard: a handler may raise anywhere in here. Until all of it is done, no handlers are
+        noted, and the next run looks again.
+        """
+        exchange = self._exchange
+        exchange.forget()
         hold = self._hold
-        there = zip(NUMBERS, self._exchange.look(), strict=True)
+        handlers = (*map(_getsignal, NUMBERS),)
+        there = zip(NUMBERS, handlers, strict=True)
         found = {number: each for number, each in there if callable(each) and each != hold}
         self._to_hold = (*found,)
         self._usual |= found
+        exchange.note(handlers)
 
     def end(self) -> None:
         """Put the handlers back after begin(), and call those of signals that came.
