@@ -491,7 +491,9 @@ class Kprobes(Uncopied):
 
     @cached_property
     def events(self) -> Events:
-        """All events, by name."""
+        """The events that are defined: a mapping of names to TraceEvents. Those of trace() are not
+        among them.
+        """
         from .events._table import Events
 
         return Events(self)

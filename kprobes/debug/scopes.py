@@ -187,7 +187,9 @@ def enclosing(function: Function) -> Any | None:
 
 
 def hosts_of(function: Function) -> Iterator[Any]:
-    """Yield the entries of all functions in which a nested function stands, innermost first."""
+    """Yield the entries of the functions around a nested function, innermost first: none where it
+    does not know their frames (it has no DW_AT_static_link).
+    """
     die = enclosing(function)
     while die is not None:
         yield die

@@ -115,7 +115,10 @@ class FrameContext:
         return w.emit(f"and i64 {w.emit(f'add i64 %a1, {self._frame.above}')}, {self._arch.mask}")
 
     def linkage(self, w: IrWriter, index: int) -> str:
-        """Emit IR for a read of the return address, and return the name of the value, an i64.
+        """Emit IR for a read of the return address at a function's entry, and return the name of
+        the value, an i64.
+
+        Called where a program reads the context's word that stands for the return address.
 
         Args:
             w: writer of the IR of the current function.

@@ -940,7 +940,11 @@ def _numbers(
 def _predicate(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of a builtin that asks about a type (PREDICATES), a boolean.
 
-    It takes one argument. Errors in the call `node` are noted in `inference`.
+    It takes one argument, of any type, which may not be known yet. Errors in the call `node` are
+    noted in `inference`.
+
+    Returns:
+        None: the number of arguments is wrong.
     """
     if not _counted(inference, node, 1, 1):
         return None

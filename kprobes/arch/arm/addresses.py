@@ -27,7 +27,8 @@ def use(insn: Insn) -> Use:
 
 
 def _vector(word: int) -> Use | None:
-    """Return what VLDR, VSTR, VLDM or VSTM (A7.6) does with its base register; None for others.
+    """Return the bytes that VLDR, VSTR, VLDMIA or VSTMIA (A7.6) accesses from its base register on,
+    and whether it changes the base; None for others, among them VLDMDB and VSTMDB.
 
     Bits 27:0 of these are the same in both instruction sets.
 

@@ -113,6 +113,10 @@ class RemoteMemory:
     def forget(self, addr: int, size: int) -> None:
         """Show no patches in [addr, addr + size) any more: the guest has unmapped that memory.
         Nothing is written.
+
+        Args:
+            addr: address of the first byte, at the beginning of a page.
+            size: bytes, whole pages.
         """
         for place, _ in list(self._near(addr, size)):
             del self._shown[place & -BLOCK][place]

@@ -158,13 +158,16 @@ class Connection:
         self._send_whole(frames, len(before) + 1, frame(then))
 
     def _send_whole(self, frames: bytes, answers: int, then: bytes = b"") -> None:
-        """Send frames so that they are read at once, and acknowledge their answers before they
-        come.
+        """Send frames so that the stub reads all of them at once, and acknowledge their answers
+        before they come.
+
+        The frames are filled up with acknowledgements to the `reads` bytes of one of its reads.
 
         Args:
-            frames: of packets.
+            frames: of packets; at most `reads` bytes.
             answers: number of answers to these.
-            then: a frame that is read apart from them.
+            then: the frame of a request that the stub reads later, on its own, as when the guest
+                has stopped again.
         """
         due = self._due
         self._due = b""

@@ -181,10 +181,11 @@ class StubRegisterFile:
         """Read registers back that were written, and write those once more that the stub shows
         otherwise.
 
-        They are then written in the other form that such a stub takes (StubFacts.taken).
+        Their bytes are then converted by the function that StubFacts.taken has for the register:
+        such a stub shows it in one form and takes it in another.
 
         Args:
-            names: of registers that were written.
+            names: of registers that were written, all of them in StubFacts.taken.
         """
         numbers = {name: self._slots[name].number for name in names}
         shown = dict(zip(numbers, self._target.registers([*numbers.values()]), strict=True))

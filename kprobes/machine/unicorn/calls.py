@@ -353,8 +353,14 @@ class FunctionCalls:
         """Run the function at `target` with the registers as they are until it returns, and put all
         registers back.
 
+        For probes whose handler is a function of the guest: called within a hit.
+
         Args:
             target: address, as pointers have it.
+
+        Raises:
+            GuestStopped: stop() has ended it.
+            GuestFault, GuestTimeout: as of any run.
         """
         outermost = self._runner.begin()
         try:

@@ -379,9 +379,12 @@ class FaultReports:
     def error(self, error: int, pc: int) -> Fault:
         """Return the fault that an error of the engine stands for.
 
+        To find the address of a failed access, the instruction may be executed once more.
+
         Args:
             error: the engine's error number, not 0.
-            pc: address of the instruction.
+            pc: address of the instruction that has failed, as where() returns it: in a slot where
+                it is a displaced one, without mode bits.
         """
         m = self._cpu
         access, signal = ERRORS.get(error, ("engine", 11))

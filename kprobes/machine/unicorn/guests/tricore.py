@@ -68,16 +68,17 @@ def area(link: int) -> int:
 
 
 def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
-    """Make the list of free context save areas in guest memory, and set FCX to it
-    (Contexts.furnish).
+    """Make the list of free context save areas in guest memory, and set FCX to it.
+
+    Called once for each machine, when its memory for saved contexts is mapped (Contexts.furnish).
 
     A link holds a segment and 16 bits of an area's number in it.
 
     Args:
         _engine: not used.
         regs: the CPU's registers; guest memory is written through them.
-        start: address of the memory for the areas.
-        size: its bytes; an area has 64.
+        start: address of the memory for the areas, a multiple of 64.
+        size: its bytes, a multiple of 64: an area has 64.
 
     Raises:
         NoMemory: the memory is not in the first 4 MiB of a segment.
