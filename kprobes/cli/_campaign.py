@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import glob
 import json
 import shlex
@@ -292,6 +293,22 @@ def _check_job(
     return Checks(arch), items, "kprobes check"
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the collector off inside a with block.
+
+    Hazard: a Client of distributed that could not connect is garbage in a circle. If the collector
+    found it while another Client starts, its __del__ would wait for the lock that the start holds.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def cluster(
     address: str, jobs: int | None
 ) -> contextlib.AbstractContextManager[tuple[Executor, int]]:
@@ -324,7 +341,8 @@ def cluster(
         """
         client: Any = Client
         try:
-            connection = client(address, timeout=CONNECT)
+            with _uncollected():
+                connection = client(address, timeout=CONNECT)
         except (
             Exception
         ) as error:  # nobody there; no certificates; no address; seldom an assertion of its own
