@@ -131,6 +131,7 @@ def test_where_the_number_of_items_is_known_all_workers_end_together(workers: in
 @pytest.mark.long
 def test_a_worker_of_dask_that_dies_costs_one_item() -> None:
     """With the settings that the page shows. A busy machine takes its time to start another worker."""
+    pytest.importorskip("distributed")  # first: config.set() would take away again what its import sets within
     config = pytest.importorskip("dask.config")
     settings = pytest.importorskip("yaml").safe_load((Path(DEMO).parent / "dask.yaml").read_text())
     failures = settings["distributed"]["scheduler"]["allowed-failures"]
