@@ -366,8 +366,8 @@ def rust_result(type: CType) -> tuple[ParameterPart, ...]:
     Raises:
         NotKnown: versions of rustc return it differently.
     """
-    if _rust_in_memory(type):
-        return (ParameterPart("behind", type.size, name="rax"),)
+    if _rust_in_memory(type):  # optimized code need not leave its address in rax
+        raise NotKnown("how this language returns it is not known")
     names = {_WORD: ["rax", "rdx"], _REAL: ["xmm0", "xmm1"]}
     return tuple(
         ParameterPart("register", size, name=names[kind].pop(0))

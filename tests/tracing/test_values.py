@@ -63,15 +63,17 @@ def test_parameters_of_rust_at_entries(tmp_path: Path) -> None:
         # a function's own type has no bytes, and looks like a pointer to a function
         with pytest.raises(EventError, match="no bytes"):
             k.event(f"p {names['_ZN5rust04once']} g")
-        words = "floats", "nine", "pairs", "wide", "three", "texts"
+        words = "floats", "nine", "pairs", "wide"
         events = [k.event(f"r {names[f'_ZN5rust0{len(word)}{word}']} got=$retval") for word in words]
         with pytest.raises(EventError, match="result is not known"):
             k.event(f"r {names['_ZN5rust03res']} $retval")
+        for word in ("three", "texts"):  # in memory, of which optimized code need not return the address
+            with pytest.raises(EventError, match="how this language returns it"):
+                k.event(f"r {names[f'_ZN5rust0{len(word)}{word}']} got=$retval")
         m.run(m.symbols["_start"].address, m.symbols["finished"].address)
         got = [next(iter(event)).args["got"] for event in events]
     assert got[:2] == [1.5 + 2 + 2.25 + 9.5 + 1, 10.0]
     assert got[2] == {"__0": 97, "__1": 5} and got[3] == (1 << 100) ^ ((-7 << 70) & (1 << 128) - 1) ^ ((1 << 128) - 4)
-    assert len(got[4]) == 3 and len({*got[4]}) == 1 and got[5]["A"]["__0"]["rows"] == (8,) * 6
 
 
 def test_types_of_cpp(tmp_path: Path) -> None:
