@@ -113,8 +113,7 @@ def conditioned(insn: Insn, before: bytes) -> bool:
     """
     for distance in range(1, min(len(before) // 2, 7) + 1) if insn.mode else ():
         halfword = int.from_bytes(before[len(before) - 2 * distance :][:2], "little")
-        mask = halfword & 15
-        if halfword >> 8 == 0xBF and mask and distance // 2 < 5 - (mask & -mask).bit_length():
+        if distance // 2 < _covered(halfword):
             return True
     return False
 
@@ -138,11 +137,10 @@ def reserved(insn: Insn, before: bytes) -> str:
         return ""
     halfwords = [int.from_bytes(before[n : n + 2], "little") for n in range(0, len(before), 2)]
     for n, halfword in enumerate(halfwords):
-        mask = halfword & 15
+        left = _covered(halfword)
         # behind what may be the first half of a wide instruction it may be the second half
         begins = not _is_wide(halfwords[n - 1]) if n else len(before) < MOST_BEFORE
-        if halfword >> 8 == 0xBF and mask and begins:
-            left = 5 - (mask & -mask).bit_length()
+        if left and begins:
             at = n + 1
             while at < len(halfwords) and left:
                 at += 2 if _is_wide(halfwords[at]) else 1
@@ -170,11 +168,17 @@ def covers(insn: Insn) -> int:
     """Return how many instructions behind it an IT makes conditional, up to four; 0: it is
     no IT.
     """
-    halfword = int.from_bytes(insn.raw[:2], "little")
-    mask = halfword & 15
-    if not insn.mode or insn.size != 2 or halfword >> 8 != 0xBF or not mask:
+    if not insn.mode or insn.size != 2:
         return 0
-    return 5 - (mask & -mask).bit_length()
+    return _covered(int.from_bytes(insn.raw, "little"))
+
+
+def _covered(halfword: int) -> int:
+    """Return how many instructions a T32 halfword makes conditional, if it is an IT; 0: it is
+    none.
+    """
+    mask = halfword & 15
+    return 5 - (mask & -mask).bit_length() if halfword >> 8 == 0xBF and mask else 0
 
 
 def of_profile(_: int, profile: str) -> Arch:
