@@ -54,7 +54,8 @@ class Part:
     """A device of a board, as described; make() makes it.
 
     Attributes:
-        kind: name of a model (devices.KINDS), or a function (start, **settings) -> Device.
+        kind: name of a model (devices.KINDS), or a function that is called as
+            ``kind(start, **settings)`` and returns the Device.
         start: its address.
         settings: what else the model takes: size, line (the CPU's interrupt), name, received ...
     """
