@@ -491,8 +491,13 @@ class Symbols:
         """
         if not self._sorted:
             self._addresses = sorted(self._at)
-            ends = (max(self._reach(s) for s in self._at[address]) for address in self._addresses)
-            self._ends = list(itertools.accumulate(ends, max))
+            self._ends = []
+            end = 0
+            for address in self._addresses:
+                for symbol in self._at[address]:
+                    size = symbol.size
+                    end = max(end, address + size if size else self._reach(symbol))
+                self._ends.append(end)
             self._sorted = True
         try:
             i = bisect.bisect_right(self._addresses, addr) - 1

@@ -6,6 +6,7 @@ Source: DWARF 5, section 7.5.3.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from elftools.construct import Container
@@ -31,17 +32,19 @@ _TAGS: Final = _names(ENUM_DW_TAG)
 _ATTRIBUTES: Final = _names(ENUM_DW_AT)
 _FORMS: Final = _names(ENUM_DW_FORM)
 _IMPLICIT_CONST: Final = 0x21  #: DW_FORM whose value stands in the abbreviation
-_LONG: Final = 0x80  #: first byte of a LEB128 number of more than one
 _CHILDREN: Final = {0: "DW_CHILDREN_no", 1: "DW_CHILDREN_yes"}
+_LEB: Final = rb"[\x80-\xff]*[\0-\x7f]"  #: a LEB128 number
+#: tag, children, pairs of a name and a form (one form has its value behind it), and two zeros
+_BEHIND_CODE: Final = re.compile(
+    rb"%b[\0\1](?:(?!\0\0)%b(?:\x21%b|(?!\x21)%b))*\0\0" % (_LEB, _LEB, _LEB, _LEB)
+)
 
 
 class AbbreviationTable:
-    """One table of abbreviations in .debug_abbrev, decoded no further than get_abbrev() has asked
-    for.
-    """
+    """A table of abbreviations in .debug_abbrev, each decoded when get_abbrev() asks for it."""
 
     def __init__(self, data: bytes, offset: int) -> None:
-        """Remember where the table begins; nothing is decoded yet.
+        """Remember where the table begins; nothing is read yet.
 
         Args:
             data: contents of .debug_abbrev.
@@ -49,10 +52,11 @@ class AbbreviationTable:
         """
         self._data = data
         self._at = offset  # of the next abbreviation; -1: there is none
+        self._places: dict[int, int] = {}  # code -> offset behind the code
         self._known: dict[int, AbbrevDecl] = {}
 
     def get_abbrev(self, code: int) -> AbbrevDecl:
-        """Return the abbreviation that has a code; decode the table as far as that, if it is not
+        """Return the abbreviation that has a code; search the table as far as that, if it is not
         yet.
 
         Args:
@@ -62,37 +66,43 @@ class AbbreviationTable:
             KeyError: the table has no such code.
             IndexError: the table is damaged.
         """
-        try:
-            while code not in self._known and self._at >= 0:
-                self._read()
-        except LookupError:
-            self._at = -1
-            raise
+        if code not in self._known:
+            while code not in self._places and self._at >= 0:
+                self._pass_one()
+            self._known[code] = self._decoded(code, self._places[code])
         return self._known[code]
 
-    def _read(self) -> None:
-        """Decode the next abbreviation into `_known`, and move `_at` behind it; -1 at the table's
-        end.
+    def _pass_one(self) -> None:
+        """Note the place of the next abbreviation, and move `_at` behind it; -1 at the table's end.
 
         Raises:
-            IndexError, KeyError: the abbreviation is damaged.
+            IndexError: the abbreviation is damaged. Then the table ends there.
+        """
+        at = self._at
+        self._at = -1
+        code, behind = leb(self._data, at)
+        if code:
+            found = _BEHIND_CODE.match(self._data, behind)
+            if found is None:
+                raise IndexError("an abbreviation without an end")
+            self._places[code] = behind
+            self._at = found.end()
+
+    def _decoded(self, code: int, at: int) -> AbbrevDecl:
+        """Return the abbreviation of a code.
+
+        Args:
+            code: its number.
+            at: offset of its tag.
         """
         data = self._data
-        code, at = leb(data, self._at)
-        if not code:
-            self._at = -1
-            return
         tag, at = leb(data, at)
         children = _CHILDREN[data[at]]
         at += 1
         attributes: list[Container] = []
         while True:
-            name = data[at]
-            form = data[at + 1]
-            at += 2
-            if name >= _LONG or form >= _LONG:
-                name, at = leb(data, at - 2)
-                form, at = leb(data, at)
+            name, at = leb(data, at)
+            form, at = leb(data, at)
             if not name and not form:
                 break
             value = None
@@ -104,8 +114,7 @@ class AbbreviationTable:
                 )
             )
         fields = Container(tag=_TAGS.get(tag, tag), children_flag=children, attr_spec=attributes)
-        self._known[code] = AbbrevDecl(code, fields)
-        self._at = at
+        return AbbrevDecl(code, fields)
 
 
 def _signed(data: bytes, at: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct.core import ConstructError
 from elftools.dwarf.dwarfinfo import DwarfConfig, DWARFInfo
+from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.sections import Section
 
 from ..btf import byte_order
@@ -238,6 +239,30 @@ class FileDwarf(DWARFInfo):  # type: ignore[misc]
             data = contents(self.debug_abbrev_sec)
             self._abbrevtable_cache[offset] = AbbreviationTable(data, offset)
         return self._abbrevtable_cache[offset]
+
+    def line_program_for_CU(self, unit: Any) -> Any:  # noqa: N802
+        """Return a unit's line program, decoded once; None: it has none.
+
+        The program's own format counts: gcc -gdwarf64 makes units of the 64-bit format, whose line
+        programs have the 32-bit one.
+
+        Args:
+            unit: pyelftools' view of the unit.
+
+        Raises:
+            errors in DAMAGE: the program is damaged.
+        """
+        start = unit.get_top_DIE().attributes.get("DW_AT_stmt_list")
+        if start is None:
+            return None
+        structs = unit.structs
+        length = contents(self.debug_line_sec)[start.value : start.value + 4]
+        word = 64 if length == b"\xff\xff\xff\xff" else 32
+        if structs.dwarf_format != word:
+            structs = DWARFStructs(
+                self.config.little_endian, word, structs.address_size, structs.dwarf_version
+            )
+        return self._parse_line_program_at_offset(start.value, structs)
 
 
 def _dwarf_in(elf: SectionedElf, identity: bytes) -> DWARFInfo:

@@ -27,7 +27,7 @@ from .places import SourceFrame, frames, told
 from .registers import register
 from .scopes import Variable, Whereabouts, enclosing, entries, hosts_of, variables_of
 from .signatures import type_entry
-from .sources import SourcePlace, copies, first_line, labels, line_places, lines_near
+from .sources import SourcePlace, copies, first_line, has_lines, labels, line_places, lines_near
 from .types import CType, Derived
 from .units import (
     Function,
@@ -929,7 +929,7 @@ class DebugInfo:
         Args:
             path: the source file's name, or the end of its path.
         """
-        return any(lines_near(units, path, 0) is not None for _, units in self._units())
+        return any(has_lines(units, path) for _, units in self._units())
 
     def at_function_line(self, address: int, number: int) -> list[SourcePlace]:
         """Return where the code of a function's line is.
@@ -996,9 +996,8 @@ class DebugInfo:
         found: dict[str, None] = {}
         name = path.rpartition("/")[2].encode(errors="surrogateescape")
         for _, units in self._units():
-            for n in range(len(units.headers)):
-                if units.names_file(n, name):
-                    found[text(units.unit(n).get_top_DIE(), "DW_AT_comp_dir")] = None
+            for n in units.units_naming(name):
+                found[text(units.unit(n).get_top_DIE(), "DW_AT_comp_dir")] = None
         return [*found]
 
     def labels(self, address: int) -> dict[str, int]:

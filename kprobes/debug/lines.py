@@ -5,13 +5,16 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from attrs import frozen
 
 from .file import contents
 from .quick import rows_of
+from .scan import leb
 
+_STRING, _LINE_STRP = 0x08, 0x1F  #: DW_FORM of names in the header, and in .debug_line_str
+_LONG: Final = 0xFFFF_FFFF  #: length of a table in the 64-bit format
 _WORDS: Final = 5  #: of a row: start, end, file, line, is_stmt
 
 
@@ -155,6 +158,99 @@ def line_table(info: Any, unit: Any) -> LineTable:
         if rows is not None:
             return LineTable([], rows, program)
     return LineTable([*_lines(program)])
+
+
+class FileNameSearch:
+    """Looks for a source file's name in headers of line tables, without decoding their entries.
+
+    A unit of C++ names hundreds of files, and pyelftools takes 20 microseconds for each.
+    Source: DWARF 5, section 6.2.4.
+    """
+
+    def __init__(self, info: Any, name: bytes) -> None:
+        """Find where .debug_line_str has the name.
+
+        Args:
+            info: pyelftools' DWARFInfo of the file that has the tables.
+            name: the source file's, without its folder.
+
+        Raises:
+            errors in DAMAGE: a section is damaged.
+        """
+        self._info = info
+        self._order: Literal["little", "big"] = "little" if info.config.little_endian else "big"
+        section = info.debug_line_sec
+        self._data = b"" if section is None else contents(section)
+        self._name = name
+        self._text = name + b"\0"
+        #: what refers to the name in a header: the lower 32 bits of its offset in .debug_line_str
+        self._references: list[bytes] = []
+        strings = info.debug_line_str_sec
+        if strings is not None:
+            texts = contents(strings)
+            at = texts.find(self._text)
+            while at >= 0:
+                # an offset may be anywhere in the text: names of one end are kept as one
+                start = texts.rfind(b"\0", 0, at) + 1
+                self._references += [n.to_bytes(4, self._order) for n in range(start, at + 1)]
+                at = texts.find(self._text, at + 1)
+
+    def is_in(self, unit: Any) -> bool:
+        """Whether a unit's line table names the file.
+
+        Args:
+            unit: pyelftools' view of the unit.
+
+        Raises:
+            errors in DAMAGE: the table is damaged.
+        """
+        if not self._may_be_in(unit):
+            return False
+        program = self._info.line_program_for_CU(unit)
+        names = [entry.name for entry in program["file_entry"]]
+        return any(
+            not isinstance(each, bytes) or each.rpartition(b"/")[2] == self._name for each in names
+        )
+
+    def _may_be_in(self, unit: Any) -> bool:
+        """Whether the name's bytes are in the header of a unit's line table.
+
+        Args:
+            unit: pyelftools' view of the unit.
+
+        Raises:
+            errors in DAMAGE: the table is damaged.
+        """
+        begin = unit.get_top_DIE().attributes.get("DW_AT_stmt_list")
+        if begin is None:
+            return False
+        data, at, word = self._data, begin.value + 4, 4
+        if self._number(begin.value, 4) == _LONG:
+            at += 8
+            word = 8
+        version = self._number(at, 2)
+        at += 2 if version < 5 else 4
+        end = at + word + self._number(at, word)
+        if version < 5:
+            return data.find(self._text, at, end) >= 0
+        # behind five numbers of one byte: how many opcodes there are, their lengths, and the
+        # directories' format. Compilers give names of directories and of files one form
+        count = at + word + 5
+        form = leb(data, count + data[count] + 2)[0]
+        if form == _STRING:
+            return data.find(self._text, at, end) >= 0
+        if form != _LINE_STRP:
+            return True
+        return any(data.find(each, at, end) >= 0 for each in self._references)
+
+    def _number(self, at: int, size: int) -> int:
+        """Return a number of the section.
+
+        Args:
+            at: its offset.
+            size: its bytes.
+        """
+        return int.from_bytes(self._data[at : at + size], self._order)
 
 
 def _base(program: Any) -> int:

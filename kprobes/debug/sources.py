@@ -51,6 +51,16 @@ def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
     return _first_of_each(units, (line for line in _lines_of(units, wanted) if line.line == number))
 
 
+def has_lines(units: Units, wanted: str) -> bool:
+    """Return True where a source file has lines with code.
+
+    Args:
+        units: of one file.
+        wanted: the source file, or the end of its path.
+    """
+    return any(True for _ in _lines_of(units, wanted))
+
+
 def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
     """Return the numbers of the nearest lines with code before and behind a line.
 
@@ -77,11 +87,8 @@ def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
         wanted: the source file, or the end of its path.
     """
     name = wanted.rpartition("/")[2].encode()
-    for n in range(len(units.headers)):
-        if units.names_file(n, name):
-            yield from (
-                line for line in units.lines_of(n, partial(is_of, wanted=wanted)) if line.line
-            )
+    for n in units.units_naming(name):
+        yield from (line for line in units.lines_of(n, partial(is_of, wanted=wanted)) if line.line)
 
 
 def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:

@@ -35,7 +35,7 @@ from .kept import (
     kept_names,
     made,
 )
-from .lines import Line, LineTable, line_table
+from .lines import FileNameSearch, Line, LineTable, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
 from .quick import QuickScanner, quick_ranges, quick_scanner
 from .scan import (
@@ -612,23 +612,23 @@ class Units:
         """
         return self._table(n).of_file(wanted)
 
-    def names_file(self, n: int, name: bytes) -> bool:
-        """Whether a unit's table of source files may have a file of a name.
+    def units_naming(self, name: bytes) -> Iterator[int]:
+        """Yield the indices in `headers` of the units whose line tables have a source file.
 
         Args:
-            n: index of the unit in `headers`.
-            name: the file's name, without its folder.
+            name: the file's, without its folder.
         """
         try:
-            program = self.info.line_program_for_CU(self.unit(n))
-            if program is None:
-                return False
-            names = [entry.name for entry in program["file_entry"]]
+            search = FileNameSearch(self.info, name)
         except DAMAGE:
-            return False
-        return any(
-            not isinstance(each, bytes) or each.rpartition(b"/")[2] == name for each in names
-        )
+            return
+        for n in range(len(self.headers)):
+            try:
+                found = search.is_in(self.unit(n))
+            except DAMAGE:
+                continue
+            if found:
+                yield n
 
     def line_at(self, address: int) -> Line | None:
         """Return the line whose code a link address is in; None: it is not known."""

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from kprobes import Coverage, EventError, Kprobes, UnicornMachine
 from kprobes.cli import main
+from kprobes.debug.file import FileDwarf
+from kprobes.debug.units import Units
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 with tarfile.open(DATA / "debug.tar.xz") as archive:
@@ -55,6 +57,39 @@ def test_lines(name: str) -> None:
                 k.event(f"p debug.c:{first - 1}")
             with pytest.raises(EventError, match="no code at its line"):
                 k.event("p table_insert:900")
+
+
+def names(units: Units, n: int) -> set[bytes]:
+    """The names of the source files that a unit's table of lines has."""
+    program = units.info.line_program_for_CU(units.unit(n))
+    return set() if program is None else {entry.name.rpartition(b"/")[2] for entry in program["file_entry"]}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_units_that_name_a_file(name: str) -> None:
+    """Files are found in units without decoding their tables, wherever DWARF keeps their names."""
+    with UnicornMachine.load(FILES[name], name=name, arch="cortexm" if name.startswith("cortexm") else None) as m:
+        units = Units(m.symbols.files[0])
+        for wanted in {each for n in range(len(units.headers)) for each in names(units, n)} | {b"c", b"ebug.c", b""}:
+            found = [n for n in range(len(units.headers)) if wanted in names(units, n)]
+            assert [*units.units_naming(wanted)] == found
+
+
+@pytest.mark.parametrize("dwarf", ["-gdwarf-4", "-gdwarf-5", "-gdwarf64"])
+def test_only_tables_that_have_the_name_are_decoded(dwarf: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 5 units, the one that a source file is in has its header of lines decoded: 20 us for each file of it."""
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no compiler of C")
+    for n in range(5):
+        (tmp_path / f"a{n}.c").write_text(f"int f{n}(int a) {{\n  return a + {n};\n}}\n")
+    command = ["gcc", "-g", dwarf, "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-Wl,-e,f0", "-o", "a"]
+    subprocess.run([*command, *(f"a{n}.c" for n in range(5))], cwd=tmp_path, check=True)
+    asked = []
+    read = FileDwarf.line_program_for_CU
+    monkeypatch.setattr(FileDwarf, "line_program_for_CU", lambda self, unit: asked.append(unit.cu_offset) or read(self, unit))
+    with UnicornMachine.load(tmp_path / "a") as m:
+        assert [place.function for place in m.debug.at_line("a3.c", 2)] == ["f3"]
+    assert len(set(asked)) == 1
 
 
 @pytest.fixture(scope="module")
