@@ -16,6 +16,7 @@ import os
 import platform
 import sysconfig
 import warnings
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -119,10 +120,17 @@ def function(name: str, result: Any, *arguments: Any) -> Any:
         result: the ctypes type of its result.
         arguments: the ctypes types of its arguments.
     """
-    return ctypes.PYFUNCTYPE(result, *arguments)(address(name))
+    return _prototype(result, *arguments)(address(name))
 
 
-def words(name: str) -> dict[str, int]:
+@cache
+def _prototype(result: Any, *arguments: Any) -> Any:
+    """Return the type of the functions of these arguments: ctypes makes a new class each time."""
+    return ctypes.PYFUNCTYPE(result, *arguments)
+
+
+@cache
+def words(name: str) -> Mapping[str, int]:
     """Return the layout of one of the library's structures: member -> its index in 64-bit words.
 
     To be called only where available().
