@@ -16,6 +16,83 @@
 enum { STAMP_16(NUMBER, _) };
 #undef NUMBER
 
+/* --- in place of the functions by which translators read instructions
+ *
+ * Some reserved instructions end the process when they are translated. The translator reads others
+ * instead, which raise the exception that the manuals name for the reserved ones. */
+
+#define INSTRUCTION_SPARC64 0 /* ILLTRAP */
+#define INSTRUCTION_M68K 0xFE00 /* of a coprocessor that is not there: line F */
+
+EXPORT u32 (*sparc64_instruction)(void *environment, u64 address);
+
+/* BPr, MOVr and FMOVr have a condition on a register, of three bits. 000 and 100 are reserved (The
+ * SPARC Architecture Manual, Version 9, A.3, A.33, A.35), and are not in the translator's table. */
+static int is_deadly_sparc64(u32 instruction)
+{
+    u32 op = instruction >> 30, op2 = instruction >> 22 & 7, op3 = instruction >> 19 & 0x3F;
+    if (op == 0)
+        return op2 == 3 && !(instruction >> 25 & 3); /* BPr */
+    if (op != 2 || instruction >> 10 & 3)
+        return 0;
+    return op3 == 0x2F || (op3 == 0x35 && (instruction >> 5 & 31) - 5 < 3); /* MOVr, FMOVr */
+}
+
+EXPORT u32 read_sparc64(void *environment, u64 address)
+{
+    u32 instruction = sparc64_instruction(environment, address);
+    return is_deadly_sparc64(instruction) ? INSTRUCTION_SPARC64 : instruction;
+}
+
+EXPORT u32 (*m68k_word)(void *environment, u32 address);
+
+/* The translator of m68k reads all words of an instruction by one function; it is called for first
+ * words from one place only, `m68k_first`: where it is called from for the word that a block
+ * begins with. `m68k_block` is the last block that began before that was known. */
+EXPORT void *m68k_first;
+static struct { char *cpu; u32 address; } m68k_block;
+
+/* A CPU's registers are at this distance from the CPU or nearer. */
+#define CPU_SIZE 0x40000
+
+static void note_m68k_block(void *cpu, const void *block)
+{
+    m68k_block.cpu = cpu;
+    m68k_block.address = *(const u32 *)block; /* its first member */
+}
+
+/* FBcc and FScc have a condition of six bits, of which the highest is reserved; and a data register
+ * holds no extended, double or packed number (M68000 Family Programmer's Reference Manual, 5). */
+static int is_deadly_m68k(void *environment, u32 address, u32 word)
+{
+    u32 second, format;
+    if ((word & 0xFFA0) == 0xF2A0) /* FBcc.W, FBcc.L */
+        return 1;
+    if ((word & 0xFFC0) != 0xF240 && (word & 0xFFF8) != 0xF200)
+        return 0;
+    second = m68k_word(environment, address + 2);
+    if (word & 0x40) /* FScc, FDBcc, FTRAPcc */
+        return second >> 5 & 1;
+    format = second >> 10 & 7;
+    switch (second >> 13) {
+    case 2: return format == 2 || format == 3 || format == 5; /* from a data register */
+    case 3: return format == 2 || format == 3 || format == 5 || format == 7; /* to one */
+    default: return 0;
+    }
+}
+
+EXPORT u32 read_m68k(void *environment, u32 address)
+{
+    void *caller = __builtin_return_address(0);
+    u32 word = m68k_word(environment, address);
+    if (!m68k_first && address == m68k_block.address &&
+        (u64)((char *)environment - m68k_block.cpu) < CPU_SIZE)
+        m68k_first = caller;
+    if (caller != m68k_first || !is_deadly_m68k(environment, address, word & 0xFFFF))
+        return word;
+    return INSTRUCTION_M68K;
+}
+
 /* --- in place of a guest's translator: it makes blocks of at most `most` instructions */
 
 EXPORT struct {
@@ -23,10 +100,14 @@ EXPORT struct {
     u64 most;
 } translators[GUESTS];
 
+#define M68K GUEST_03
+
 #define TRANSLATE(n)                                                                               \
     static void translate##n(void *cpu, void *block, int instructions)                             \
     {                                                                                              \
         int most = (int)translators[GUEST##n].most;                                                \
+        if (GUEST##n == M68K && !m68k_first)                                                       \
+            note_m68k_block(cpu, block);                                                           \
         translators[GUEST##n].theirs(cpu, block, instructions < most ? instructions : most);       \
     }
 STAMP_16(TRANSLATE, _)

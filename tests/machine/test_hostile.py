@@ -4,6 +4,8 @@ counted miss."""
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +26,7 @@ from kprobes import (
     Unsupported,
 )
 from kprobes.core.hit.ctlblk import HitState
+from kprobes.machine.unicorn.host import hostcode
 from kprobes.testing import instructions
 
 # a guest that calls for ever reaches any ceiling
@@ -192,3 +195,37 @@ def test_machines_that_cannot_count_say_so() -> None:
     path = next(p for p in programs_of("sparc") if p.stem.endswith("-O2"))
     with pytest.raises(Unsupported, match="timeout"):
         UnicornMachine.load(path).call("sum_of_12", max_insns=100)
+
+
+#: Reserved instructions at which the engine's translators end the process.
+DEADLY = {
+    # BPr, MOVr and FMOVr with the conditions 000 and 100
+    "sparc64": "00c80004 08c80004 10c80004 8d780002 8d7a113e 99a800a2 99a810c2 99a800e2",
+    # FBcc.W, FBcc.L and FScc with the condition 1xxxxx; extended, double and packed numbers in data registers
+    "m68k": "f2a30110 f2fa0001 f240003b f20248bc f20054a2 f2034ca9 f2006880 f2047480 f2006c00 f2017c00",
+}
+RUN_DEADLY = """
+import sys
+from kprobes import GuestFault, UnicornMachine
+for word in sys.argv[2].split():
+    m = UnicornMachine.from_code(bytes.fromhex(word), arch=sys.argv[1], base=0x10000)
+    try:
+        m.run(0x10000, timeout=5)
+    except GuestFault as fault:
+        print(fault.access, fault.pc == m.regs.pc == 0x10000)
+"""
+
+
+@pytest.mark.skipif(not hostcode.available(), reason="host code gives the translators other instructions")
+@pytest.mark.parametrize("arch", DEADLY)
+def test_reserved_instructions_do_not_end_the_process(arch: str) -> None:
+    """They are illegal instructions (docs/unicorn-defects.md)."""
+    done = subprocess.run([sys.executable, "-c", RUN_DEADLY, arch, DEADLY[arch]], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["undefined True"] * len(DEADLY[arch].split())
+
+
+def test_operands_that_look_like_reserved_instructions_are_what_they_are() -> None:
+    m = UnicornMachine.from_code(bytes.fromhex("203c f2a3 f2fa 4e75"), arch="m68k", base=0x10000, symbols={"f": 0x10000})
+    assert m.call("f") == 0xF2A3F2FA  # move.l #, d0; rts

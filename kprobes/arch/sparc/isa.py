@@ -270,7 +270,9 @@ def rows9(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
         Row("00 - 0-00 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 - 1--- 011 ----------------------", "reserved", reject=RESERVED),
         Row("10 ddddd 101000 00101 --------------", "RDPC", rdpc, displace=away.rdpc),
-        Row("10 ----- 101111 ----- - -00 ----------", "reserved", reject=RESERVED),  # MOVr; the engine dies of it
+        Row("10 ----- 101111 ----- - -00 ----------", "reserved", reject=RESERVED),  # MOVr
+        *(Row(f"10 ----- 110101 ----- - -00 {opf} -----", "reserved", reject=RESERVED)  # FMOVr
+          for opf in ("00101", "00110", "00111")),
         Delayed("10 ----- 111001 -------------------", "RETURN", reject=WINDOW),
         Row("10 ----- 111110 -------------------", "DONE, RETRY", reject=TRAP_RETURN),
         Row("10 01111 110000 -------------------", "SIR", reject=PRIVILEGED),

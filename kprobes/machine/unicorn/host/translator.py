@@ -20,13 +20,18 @@ from . import hostcode
 from .library import GUESTS, called
 
 MOST = 64  # instructions of a block; see docs/engine.md for what they take
+#: functions by which translators read instructions -> ours, and ours for the place of theirs
+READING = {
+    "cpu_ldl_code_sparc64": ("read_sparc64", "sparc64_instruction"),
+    "cpu_lduw_code_m68k": ("read_m68k", "m68k_word"),
+}
 NAMES = [f"gen_intermediate_code{'' if guest == 's390x' else f'_{guest}'}" for guest in GUESTS]
 
 
 @cache
 def bounded(most: int = MOST) -> bool:
-    """Bound the length of translated blocks for every engine of this process, if that has not been
-    done.
+    """Bound the length of translated blocks for every engine of this process, and keep reserved
+    instructions from the translators that they would end the process in, if that has not been done.
 
     Args:
         most: instructions of a block.
@@ -39,6 +44,7 @@ def bounded(most: int = MOST) -> bool:
     try:
         functions = called()
         places = functions.places(NAMES)
+        reading = functions.places([*READING])
     except (AttributeError, ValueError, OSError):
         return False
     words = (ctypes.c_uint64 * (2 * len(NAMES))).from_address(hostcode.address("translators"))
@@ -47,4 +53,7 @@ def bounded(most: int = MOST) -> bool:
         words[2 * n] = functions.there[place]
         words[2 * n + 1] = most
         functions.put(place, ours[n])
+    for place, (read, theirs) in zip(reading, READING.values(), strict=True):
+        ctypes.c_uint64.from_address(hostcode.address(theirs)).value = functions.there[place]
+        functions.put(place, hostcode.address(read))
     return True
