@@ -54,6 +54,31 @@ def test_it_ends_there(arch: str, before: str, access: str, kind: str, behind: s
                 k.unregister(probe)
 
 
+@pytest.mark.parametrize("optimize", [False, True])
+@pytest.mark.parametrize(("arch", "before", "access", "kind", "behind"), [case for case in CASES if not case[1]])
+def test_no_post_handler_runs(arch: str, before: str, access: str, kind: str, behind: str, optimize: bool) -> None:
+    """Also where host code has served hits before, of stores that did not fail."""
+    code = bytes.fromhex(access + behind)
+    mode, letter = (0, "x") if arch.startswith("arm64") else (1, "r")
+    names = tuple(f"{letter}{n}" for n in (4, 5, 6, 7))
+    with UnicornMachine.from_code(code + bytes(64), arch=arch, base=BASE, symbols={"f": (BASE | mode, len(code))}) as m:
+        plain = end(m, mode, names)
+        post, data = [], m.alloc(64)
+        with Kprobes(m) as k:
+            probe = Kprobe(addr=BASE | mode, pre_handler=lambda p, regs: None, optimize=optimize)
+            k.register(probe)
+            k.flush_optimizer()
+            for turn in range(3):
+                probe.post_handler = (lambda p, regs, flags: post.append(regs.pc)) if turn == 1 else None
+                for _ in range(3):
+                    m.regs[names[2]] = data
+                    m.run(BASE | mode, until=BASE + len(access) // 2 | mode)
+                assert len(post) == (3 if turn else 0)
+                for _ in range(3):
+                    assert end(m, mode, names) == plain
+            assert probe.nhit == 18 and len(post) == 3
+
+
 @pytest.mark.parametrize("arch", ["arm", "cortexm"])
 def test_a_system_call_behind_it(arch: str) -> None:
     """svc 0; udf 0: the engine forgets the store there."""

@@ -350,8 +350,7 @@ class FaultReports:
         if state.failed is not None and not m.engine.may_write(state.failed[1]):
             unmapped = m.engine.read(state.failed[1], 1) is None
             return int(const.UC_ERR_WRITE_UNMAPPED if unmapped else const.UC_ERR_WRITE_PROT)
-        m.engine.discard(state.failed_registers)
-        state.failed_registers = None
+        state.forget_store()
         return error
 
     def _behind_late_store(self, error: int, pc: int) -> int:
@@ -366,14 +365,13 @@ class FaultReports:
         """
         m, state = self._cpu, self._state
         kept = state.failed_registers
-        state.failed_registers = None
         if kept is None:
             return m.read_pc()
         stores = _is_of_a_store(error)
         if stores:
             m.engine.restore(kept)
             m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
-        m.engine.discard(kept)
+        state.forget_store()
         return pc if stores else m.read_pc()
 
     def error(self, error: int, pc: int) -> Fault:

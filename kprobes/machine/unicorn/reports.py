@@ -238,12 +238,10 @@ class Reports:
         return on_refused
 
     def _late_store_callback(self) -> Callable[..., bool]:
-        """Make the hook of stores that fail, which notes the first one in RunState.failed, and the
-        registers there: the engine may execute the rest of the block.
+        """Make the hook of stores that fail, which notes the first one in the run's state.
 
-        If a breakpoint comes in that rest, the engine forgets the error, and would go on. So hits
-        go to Python from here on, which stops at the next one. The engine is not stopped here: it
-        would ask no other hook, which may map memory and have the store done.
+        The engine is not stopped here: it would ask no other hook, which may map memory and have
+        the store done.
         """
         state, engine, read_pc = self._state, self._engine, self._cpu.read_pc
 
@@ -252,24 +250,10 @@ class Reports:
                 return False
             # what was noted and may be written by now, another hook has served
             if state.failed is None or engine.may_write(state.failed[1]):
-                state.failed = read_pc(), address
-                if state.failed_registers is not None:
-                    engine.discard(state.failed_registers)
-                state.failed_registers = engine.save()
-                state.disturb(True)
+                state.note_store(read_pc(), address)
             return False
 
         return on_refused
-
-    def _store_has_failed(self) -> bool:
-        """Stop the engine behind a store that was noted, as the run is over; False: another hook
-        has served the store. Only in the hook of interrupts.
-        """
-        state = self._state
-        if state.failed is None or self._engine.may_write(state.failed[1]):
-            return False
-        self._engine.stop()
-        return True
 
     def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
         """Make the hook of the virtual TLB, which makes entries for all kinds of access.
@@ -323,7 +307,7 @@ class Reports:
                 _user: not used.
             """
             try:
-                if state.failed_registers is not None and self._store_has_failed():
+                if state.failed_registers is not None and state.stop_behind_store():
                     return
                 pc = view[index]
                 if number == ours and state.trap is not None:

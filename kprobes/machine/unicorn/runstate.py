@@ -414,6 +414,43 @@ class RunState:
         self._followed.close(DISTURBED, on)
         self.disturbed = on  # last: a service that still sees False has nothing to undo
 
+    def note_store(self, pc: int, address: int) -> None:
+        """Note a store that has failed, and the registers there (`failed`, `failed_registers`).
+
+        The engine may execute the rest of the block, and forgets the error if a breakpoint comes
+        there. So hits go to Python from here on, which stops at the next one.
+
+        Args:
+            pc: address of the store, without mode bits.
+            address: the address that was stored to.
+        """
+        self.failed = pc, address
+        if self.failed_registers is not None:
+            self._engine.discard(self.failed_registers)
+        self.failed_registers = self._engine.save()
+        self.disturb(True)
+        self._followed.close(RESTING)  # traps do not look at the other reason
+
+    def forget_store(self) -> None:
+        """Forget `failed_registers`: the run is over, or another hook has served the store."""
+        self._engine.discard(self.failed_registers)
+        self.failed_registers = None
+        self._followed.close(RESTING, bool(self.resting))
+
+    def stop_behind_store(self) -> bool:
+        """Stop the engine where a store has failed of which it executes what comes behind.
+
+        Called in the engine's hooks, where `failed_registers` are noted: the run is over, and
+        nothing is to be served any more. The run's end reports the store.
+
+        Returns:
+            False where another hook has served the store; nothing was done.
+        """
+        if self.failed is None or self._engine.may_write(self.failed[1]):
+            return False
+        self._engine.stop()
+        return True
+
     @contextmanager
     def executing(self) -> Iterator[None]:
         """Mark the time, inside a with block, in which one instruction is executed that is no hit

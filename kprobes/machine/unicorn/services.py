@@ -142,6 +142,9 @@ class Services:
                 state.disturb(True)
                 self._engine.stop()
                 return
+            if state.failed_registers is not None and state.stop_behind_store():
+                state.disturb(True)
+                return
             # it was served already, when its own service stopped the run; the run goes on now
             if state.skip == address:
                 state.skip = -1
