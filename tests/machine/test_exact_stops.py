@@ -243,6 +243,25 @@ def by_another_thread(stop: Callable[[], None]) -> None:
     thread.join()
 
 
+@contextmanager
+def asked_to_stop(machine: UnicornMachine) -> Iterator[None]:
+    """Another thread asks the machine to stop every 5 ms: the first time may be before it runs. Not after 5 seconds."""
+    begun, over = time.monotonic(), threading.Event()
+
+    def ask() -> None:
+        while not over.wait(0.005):
+            machine.stop()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        asking.join()
+    assert time.monotonic() - begun < 5
+
+
 def test_one_engine_has_one_row() -> None:
     """Two machines of one engine share what another thread's request is noted in, until the last of them ends."""
     for _ in range(40):  # which of two rows host code finds first was up to chance
@@ -250,21 +269,13 @@ def test_one_engine_has_one_row() -> None:
               UnicornMachine.attach(owner.uc) as second, Kprobes(second)):
             if second.parts.state._engine.outside is None:
                 pytest.skip("no host code")
-            asking = threading.Timer(0.005, second.stop)
-            asking.start()
-            begun = time.monotonic()
-            second.uc.emu_start(0x10000, 0, 10_000_000)
-            asking.join()
-            assert time.monotonic() - begun < 5
+            with asked_to_stop(second):
+                second.uc.emu_start(0x10000, 0, 10_000_000)
     with UnicornMachine.from_code(bytes.fromhex("ebfe"), arch="x86_64") as owner:
         with UnicornMachine.attach(owner.uc) as second:
             assert second.arch is owner.arch
-        asking = threading.Timer(0.005, owner.stop)
-        asking.start()
-        begun = time.monotonic()
-        owner.run(0x10000, timeout=10)
-        asking.join()
-        assert time.monotonic() - begun < 5
+        with asked_to_stop(owner):
+            owner.run(0x10000, timeout=10)
 
 
 @pytest.mark.parametrize("how", ["call", "run", "emu_start"])
