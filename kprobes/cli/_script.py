@@ -275,7 +275,7 @@ def _sorted_out(
         at = next((n for n, word in enumerate(rest) if word.endswith(".bt") or word == "-"), None)
         if at is None and rest:
             plain = [n for n, word in enumerate(rest[:2]) if not _is_elf(word)]
-            at = plain[-1] if plain and (len(rest) > 1 or command is not None or plain) else None
+            at = plain[-1] if plain else None
         if at is not None:
             name = rest.pop(at)
             text = _text_of(name)

@@ -6,6 +6,7 @@ from typing import Final
 
 from . import tree
 from .scanner import Scanner
+from .source import ScriptError
 from .tree import Expression, TypeName
 
 #: operators by rank, the weakest first
@@ -536,9 +537,7 @@ class ExpressionParser(Scanner):
         failures = len(self.found.messages)
         try:
             name = self.type_name()
-        except KeyError:
-            raise
-        except Exception:
+        except ScriptError:
             del self.found.messages[failures:]
             self.at = behind
             return None

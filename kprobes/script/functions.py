@@ -787,22 +787,23 @@ def store(g: BlockWriter, node: tree.Name | tree.FunctionCall, kind: ValueType, 
             f"{word} gives no value that can be kept", hint="use it where it is printed"
         )
     if own == kind:
-        rule(g, node, own, area)
+        rule(g, node, area)
     else:
         between = g.temporary(layout.room_of(own))
-        rule(g, node, own, between)
+        rule(g, node, between)
         g.transfer(between, own, area, kind)
 
 
-def _every_argument(g: BlockWriter, node: tree.Name, kind: types.StructType, area: Area) -> None:
+def _every_argument(g: BlockWriter, node: tree.Name, area: Area) -> None:
     """Store `args`: numbers and structures as the guest has them in memory.
 
     Args:
         g: writes the program.
         node: not used.
-        kind: a structure with a field for each argument.
         area: where it is stored.
     """
+    kind = g.type(node)
+    assert isinstance(kind, types.StructType)
     g.clear(area, layout.room_of(kind))
     for part in kind.fields:
         size = layout.held(part.type, g.world.bits // 8)
@@ -818,18 +819,18 @@ def _every_argument(g: BlockWriter, node: tree.Name, kind: types.StructType, are
         g.asm.store(1, 0, 0, size)
 
 
-def _whole_result(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
+def _whole_result(g: BlockWriter, node: tree.Name, area: Area) -> None:
     """Store `retval` where it is no number: a structure; a floating-point number has no value.
 
     Args:
         g: writes the program.
         node: not used.
-        kind: the result's type.
         area: where it is stored.
 
     Raises:
         ProgramError: programs cannot read it where it is.
     """
+    kind = g.type(node)
     g.clear(area, layout.room_of(kind))
     if isinstance(kind, types.FloatType):
         return
@@ -840,13 +841,12 @@ def _whole_result(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) 
     _argument_bytes(g, g.probe.result_source, layout.held(kind, g.world.bits // 8), area)
 
 
-def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
+def _comm(g: BlockWriter, node: tree.Name, area: Area) -> None:
     """Store the name of the guest's task: comm.
 
     Args:
         g: writes the program.
         node: not used.
-        kind: not used.
         area: where it is stored.
     """
     g.point(1, area)
@@ -854,7 +854,7 @@ def _comm(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
     g.asm.call("get_current_comm")
 
 
-def _probe(g: BlockWriter, node: tree.Name, kind: types.StringType, area: Area) -> None:
+def _probe(g: BlockWriter, node: tree.Name, area: Area) -> None:
     """Store the name of the attach point that was hit: the builtin probe.
 
     Where the block has several, the program's cookie is the number of the attach point.
@@ -862,9 +862,10 @@ def _probe(g: BlockWriter, node: tree.Name, kind: types.StringType, area: Area) 
     Args:
         g: writes the program.
         node: not used.
-        kind: type of the string.
         area: where it is stored.
     """
+    kind = g.type(node)
+    assert isinstance(kind, types.StringType)
     points = g.probe.points
     if len(points) == 1:
         g.text(points[0].text.encode("utf-8", "surrogateescape"), kind, area)
@@ -887,27 +888,29 @@ def _probe(g: BlockWriter, node: tree.Name, kind: types.StringType, area: Area) 
     asm.place(out)
 
 
-def _probe_type(g: BlockWriter, node: tree.Name, kind: types.StringType, area: Area) -> None:
+def _probe_type(g: BlockWriter, node: tree.Name, area: Area) -> None:
     """Store the kind of the attach point, as the builtin `probetype` gives it.
 
     Args:
         g: writes the program.
         node: not used.
-        kind: type of the string.
         area: where it is stored.
     """
+    kind = g.type(node)
+    assert isinstance(kind, types.StringType)
     g.text(signatures.probe_type(g.probe.points[0].kind).encode(), kind, area)
 
 
-def _string(g: BlockWriter, node: tree.FunctionCall, kind: types.StringType, area: Area) -> None:
+def _string(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store a string of the guest's, or of the script's own: str().
 
     Args:
         g: writes the program.
         node: the call: text or address, and perhaps the most bytes, the NUL included.
-        kind: type of the string.
         area: where it is stored.
     """
+    kind = g.type(node)
+    assert isinstance(kind, types.StringType)
     first = node.arguments[0]
     of = g.type(first)
     most = node.arguments[1] if len(node.arguments) == 2 else None
@@ -967,15 +970,16 @@ def _text_at(
     asm.place(none)
 
 
-def _buffer(g: BlockWriter, node: tree.FunctionCall, kind: types.BufferType, area: Area) -> None:
+def _buffer(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store a length, and that many bytes of the guest's or of the script's own: buf().
 
     Args:
         g: writes the program.
         node: the call: bytes or address, and perhaps the length.
-        kind: type of the buffer.
         area: where it is stored.
     """
+    kind = g.type(node)
+    assert isinstance(kind, types.BufferType)
     first, asm = node.arguments[0], g.asm
     of = g.type(first)
     g.clear(area, layout.room_of(kind))
@@ -1035,13 +1039,12 @@ def _bytes_at(
     asm.place(none)
 
 
-def _symbol(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
+def _symbol(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store an address, which Python shows as a symbol: ksym() and usym().
 
     Args:
         g: writes the program.
         node: the call.
-        kind: not used.
         area: where it is stored.
     """
     g.number(node.arguments[0])
@@ -1049,13 +1052,12 @@ def _symbol(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area
     g.asm.store(1, 0, 0, 8)
 
 
-def _function(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> None:
+def _function(g: BlockWriter, node: tree.Name, area: Area) -> None:
     """Store the address of the probed function, or the pc inside one: the builtin func.
 
     Args:
         g: writes the program.
         node: not used.
-        kind: not used.
         area: where it is stored.
     """
     asm = g.asm
@@ -1069,15 +1071,16 @@ def _function(g: BlockWriter, node: tree.Name, kind: ValueType, area: Area) -> N
     asm.store(1, 0, 0, 8)
 
 
-def _stack(g: BlockWriter, node: tree.Name, kind: types.StackType, area: Area) -> None:
+def _stack(g: BlockWriter, node: tree.Name, area: Area) -> None:
     """Store the call stack: the number of addresses, then the addresses: kstack and ustack.
 
     Args:
         g: writes the program.
         node: not used.
-        kind: type of the stack, with the most addresses.
         area: where it is stored.
     """
+    kind = g.type(node)
+    assert isinstance(kind, types.StackType)
     asm = g.asm
     fine = g.asm.label()
     g.clear(area, layout.room_of(kind))
@@ -1094,15 +1097,15 @@ def _stack(g: BlockWriter, node: tree.Name, kind: types.StackType, area: Area) -
     asm.store(1, 0, 0, 8)
 
 
-def _inet(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
+def _inet(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store an Internet address: its family (2 or 10, as in Linux), then its bytes: ntop().
 
     Args:
         g: writes the program.
         node: the call: perhaps the family, and the address.
-        kind: type of the value.
         area: where it is stored.
     """
+    kind = g.type(node)
     last, asm = node.arguments[-1], g.asm
     of = g.type(last)
     g.clear(area, layout.room_of(kind))
@@ -1124,30 +1127,30 @@ def _inet(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) 
         asm.store(1, 0, 0, 8)
 
 
-def _pton(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
+def _pton(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store the bytes of a literal Internet address: pton().
 
     Args:
         g: writes the program.
         node: the call.
-        kind: type of the array.
         area: where it is stored.
     """
+    kind = g.type(node)
     text = node.arguments[0]
     assert isinstance(text, tree.StringLiteral)
     packed = ipaddress.ip_address(text.value.decode("utf-8", "replace")).packed
     g.copy(g.storage.constant(packed), area, layout.room_of(kind))
 
 
-def _mac(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
+def _mac(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store the six bytes of a MAC address, from the guest's memory or the script's own: macaddr().
 
     Args:
         g: writes the program.
         node: the call.
-        kind: type of the value.
         area: where it is stored.
     """
+    kind = g.type(node)
     first = node.arguments[0]
     g.clear(area, layout.room_of(kind))
     if isinstance(g.type(first), types.PointerType):
@@ -1157,13 +1160,12 @@ def _mac(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -
         g.copy(g.place(first), area, 6)
 
 
-def _strftime(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Area) -> None:
+def _strftime(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store a time in nanoseconds, and the number of its format, which is kept now: strftime().
 
     Args:
         g: writes the program.
         node: the call: format and time.
-        kind: not used.
         area: where it is stored.
     """
     text = node.arguments[0]
@@ -1175,17 +1177,16 @@ def _strftime(g: BlockWriter, node: tree.FunctionCall, kind: ValueType, area: Ar
     g.asm.store_number(1, 8, len(g.storage.texts) - 1, 8)
 
 
-def _concatenation(
-    g: BlockWriter, node: tree.FunctionCall, kind: types.StringType, area: Area
-) -> None:
+def _concatenation(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store the strings of a call one behind the other: str_concat().
 
     Args:
         g: writes the program.
         node: the call.
-        kind: type of the string.
         area: where it is stored.
     """
+    kind = g.type(node)
+    assert isinstance(kind, types.StringType)
     g.clear(area, layout.room_of(kind))
     texts.join(g, area, kind.size, [_place_of(g, argument) for argument in node.arguments])
 

@@ -90,11 +90,11 @@ class _Expansion:
         if isinstance(value, tree.Name):
             if value.name in bindings:
                 return bindings[value.name]
-            return self._called(value, value.name, [], bindings, inside)
+            return self._called(value, value.name, [], inside)
         if isinstance(value, tree.FunctionCall):
             arguments = self.copy(value.arguments, bindings, inside)
             made = evolve(value, arguments=arguments, expanded=tuple(reversed(self.calls)))
-            return self._called(made, value.name, arguments, bindings, inside)
+            return self._called(made, value.name, arguments, inside)
         if isinstance(value, tree.TypeName):
             return self._type(value, bindings, inside)
         changes = {
@@ -153,7 +153,6 @@ class _Expansion:
         value: Expression,
         name: str,
         arguments: list[Expression],
-        bindings: Bindings,
         inside: tuple[str, ...],
     ) -> Expression:
         """Return the block that a call of a macro becomes: its body, with the arguments in it.
@@ -165,7 +164,6 @@ class _Expansion:
             value: the call.
             name: name of what is called.
             arguments: of the call.
-            bindings: not used.
             inside: names of the macros that are being expanded.
         """
         candidates = self.macros.get(name)
