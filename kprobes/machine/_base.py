@@ -1082,6 +1082,30 @@ class Powers(Protocol):
     def clock(self) -> Clock | None:
         """Counts the guest's instructions."""
 
+    @property
+    def process_identity(self) -> ProcessIdentity | None:
+        """Number and name of the process that the guest is; None: it is none."""
+
+
+class ProcessIdentity(Protocol):
+    """The process that a guest is, as its own programs know it.
+
+    Attributes:
+        pid: its number.
+        name: the file name of its program, as Linux has it: at most 15 bytes.
+    """
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def name(self) -> bytes: ...
+    def tid(self, cpu: int) -> int:
+        """Return the number of the thread that is a CPU to the core.
+
+        Args:
+            cpu: number of the CPU.
+        """
+
 
 class Machine(GuestText, Processors, Reporting, Running, Powers, Protocol):
     """An execution engine: guest memory, its processors, what is reported, and the powers that only

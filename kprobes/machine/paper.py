@@ -140,6 +140,7 @@ class PaperMachine:
     blocks = None
     marked_memory = None
     clock = None
+    process_identity = None
 
     def __init__(
         self,

@@ -77,16 +77,27 @@ class AtProbe:
         return self.regs.read(addr, size)
 
     def pid_tgid(self) -> int:
-        """Return the number of the guest's task, in the upper and in the lower 32 bits.
+        """Return the numbers of the guest's process and thread: in the upper and the lower 32 bits.
 
-        Where tasks have no numbers, it is a checksum of what the machine calls the task.
+        Where the guest is no process, both are the number of its task; where tasks have no numbers,
+        a checksum of what the machine calls the task.
         """
+        process = self._kprobes.machine.process_identity
+        if process is not None:
+            pid: int = process.pid
+            tid: int = process.tid(self.regs.cpu)
+            return (pid & 0xFFFF_FFFF) << 32 | tid & 0xFFFF_FFFF
         task = self.regs.task
         number = task if isinstance(task, int) else zlib.crc32(repr(task).encode())
         return (number & 0xFFFF_FFFF) << 32 | number & 0xFFFF_FFFF
 
     def comm(self) -> bytes:
-        """Return the name of the guest's task, at most 15 bytes; "guest" where it has none."""
+        """Return the name of the guest's process or task, at most 15 bytes; "guest" where it has
+        none.
+        """
+        process = self._kprobes.machine.process_identity
+        if process is not None and process.name:
+            return bytes(process.name)
         task = self.regs.task
         return task.encode()[:15] if isinstance(task, str) else b"guest"
 

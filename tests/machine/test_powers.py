@@ -15,7 +15,7 @@ POWERS = [name for name in vars(Powers) if isinstance(vars(Powers)[name], proper
 
 def test_powers_are_values_or_none() -> None:
     paper = PaperMachine(b"")
-    assert len(POWERS) == 11
+    assert len(POWERS) == 12
     assert [name for name in POWERS if getattr(paper, name) is not None] == ["call_sites"]
     with UnicornMachine.from_code(b"\xc3", arch="x86_64") as m:
         missing = {name for name in POWERS if getattr(m, name) is None}

@@ -16,7 +16,7 @@ import pytest
 from test_gdbserver import served, server
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, RemoteError, RemoteMachine
-from kprobes.machine.remote import interrupts
+from kprobes.machine.remote import interrupts, threadnames
 
 __all__ = ["server"]  # a fixture: it skips where there is no gdbserver
 ROUNDS = 5
@@ -174,7 +174,7 @@ def test_an_interrupt_that_is_late_is_taken_back(server: str, program: Path, num
         monkeypatch.setattr(interrupts, "_is_here", lambda pid, auxiliary: False)
     with served(server, program, "f") as (m, _):
         m.run(until="main", timeout=10)
-        halting, pid = m._control._interrupts, interrupts.pid_of(m._threads.name)
+        halting, pid = m._control._interrupts, threadnames.pid_of(m._threads.name)
         halting._interrupt = halting._interrupt.__class__(lambda: os.kill(pid, number), halting._interrupt.signals)
 
         def cross() -> None:

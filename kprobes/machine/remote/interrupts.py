@@ -26,6 +26,7 @@ from .sites import DetourHooks
 from .stopreplies import StopReply
 from .target import RemoteTarget
 from .threadlock import TRAPS, ThreadLock
+from .threadnames import pid_of
 from .threads import RemoteThreads
 
 #: signal numbers as stubs say them: GDB's, where SIGSTOP is 17 ("gdb/signals.def")
@@ -54,14 +55,6 @@ class Interrupt:
     send: Callable[[], None]
     signals: frozenset[int] = frozenset((SIGTRAP, SIGINT))
     hint: str = "the machine is gone: start another"
-
-
-def pid_of(thread: str) -> int:
-    """Return the process's number in a thread's name ("p1a.1b", hexadecimal digits); 0: it names
-    none.
-    """
-    process = thread[1:].partition(".")[0] if thread.startswith("p") else ""
-    return int(process, 16) if process else 0
 
 
 def interrupt_of(target: RemoteTarget, thread: str, auxiliary: bytes) -> Interrupt:

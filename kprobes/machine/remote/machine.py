@@ -32,6 +32,7 @@ from .deferred import DeferredText
 from .detaching import Detaching
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .flash import unwritable
+from .identity import RemoteProcess
 from .injected import InjectedCode
 from .interrupts import Interrupt, interrupt_of
 from .linux import among_all, told_ends
@@ -354,6 +355,15 @@ class RemoteMachine(Described):
         calls = among_all(self.arch)
         if calls and not self._system and not self._lock.several:
             self._target.report_calls(calls if self._sites.runs_programs else (), among_all=True)
+
+    @property
+    def process_identity(self) -> RemoteProcess | None:
+        """Number and name of the process; None: the guest is a whole machine, or the stub does not
+        number processes.
+        """
+        if self._system or not self._threads.process:
+            return None
+        return RemoteProcess(self._threads, self._target, self.symbols)
 
     @property
     def in_turn(self) -> bool:

@@ -11,6 +11,7 @@ from ...regs import Regs, RegsMachine
 from .layouts import facts_of, parts_of
 from .registers import StubRegisterFile, accessors, places
 from .target import RemoteTarget
+from .threadnames import pid_of, tid_of
 
 #: registers by which a kernel knows the processor, not the task
 OF_PROCESSORS = ("gs_base",)
@@ -85,6 +86,19 @@ class RemoteThreads:
     def name(self) -> str:
         """The current thread, as the stub names it."""
         return self._files[self.current].thread or ""
+
+    @property
+    def process(self) -> int:
+        """Number of the current thread's process; 0: the stub does not number processes."""
+        return pid_of(self.name)
+
+    def tid(self, cpu: int) -> int:
+        """Return the number of the thread that is a CPU; of the current one where that has none.
+
+        Args:
+            cpu: index of the CPU.
+        """
+        return tid_of(self._files[cpu].thread or self.name)
 
     @property
     def known(self) -> list[Regs]:

@@ -80,7 +80,8 @@ class UnicornMachine(Described):
         parts: what does the work.
     """
 
-    maps_runs, in_turn, _is_closed, guest_view = True, False, False, None
+    maps_runs, in_turn, _is_closed = True, False, False
+    guest_view = process_identity = None
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Take an engine over. Programs use load(), from_code(), load_raw() or attach() instead.
