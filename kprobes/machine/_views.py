@@ -60,8 +60,11 @@ class GuestCopies(Protocol):
     def push(self) -> None:
         """Copy the objects into the guest, before the guest runs."""
 
+    def stopped(self) -> None:
+        """Copy the objects back, after the guest has run; large ones when they are looked at."""
+
     def pull(self) -> None:
-        """Copy the objects back, after the guest has run."""
+        """Copy all objects back, before the guest's memory goes."""
 
 
 class GuestCodeView(Protocol):

@@ -1,8 +1,8 @@
 """Copies of maps in a guest's memory: which side has changed, and what is copied over.
 
-While the guest runs, its copies are valid. Between runs Python's maps are, and so they are at a
-stop once Map.settle() was called. A guest can write over its copies: what comes of a ring or a hash
-table is checked before it is believed.
+While the guest runs, its copies are valid. Between runs Python's maps are, but for hash tables:
+these, and at a stop all maps, are valid once Map.settle() was called. A guest can write over its
+copies: what comes of a ring or a hash table is checked before it is believed.
 """
 
 from __future__ import annotations
@@ -196,6 +196,7 @@ class MapCopy:
 
     Attributes:
         at: guest address of the copy.
+        large: True for a hash table, which is not copied before Python looks at it.
         theirs: True while the guest's copy is valid, and Python's map is not.
     """
 
@@ -215,6 +216,7 @@ class MapCopy:
             self._copy = HashCopy(memory, self.at, m)
         else:
             self._copy = Whole(memory, self.at, m)
+        self.large = isinstance(m, Hash)
         self.theirs = False
         m.copies.append(self.pull)
 

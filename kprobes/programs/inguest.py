@@ -29,7 +29,7 @@ class GuestMaps:
 
     Attributes:
         environments: the programs that add() has entered.
-        running: True from push() to pull(): the guest's copies are valid, Python's maps are not.
+        running: True from push() to stopped(): the guest's copies are valid, Python's maps are not.
         table: guest address of the table of memory that programs may read.
     """
 
@@ -94,7 +94,7 @@ class GuestMaps:
         return self._codes[text]
 
     def add(self, one: InGuest, maps: Sequence[Map]) -> None:
-        """Have push() and pull() copy the maps of a program from now on.
+        """Have push() and stopped() copy the maps of a program from now on.
 
         Called when the program's probe is registered.
 
@@ -109,7 +109,7 @@ class GuestMaps:
     def push(self) -> None:
         """Copy Python's maps into the guest; called just before the guest goes on.
 
-        From then until pull() the guest's copies are valid. Only maps of programs whose code a
+        From then until stopped() the guest's copies are valid. Only maps of programs whose code a
         thread of the guest may be in are copied.
         """
         if not self.running:
@@ -120,23 +120,33 @@ class GuestMaps:
         for copy in self._used:
             copy.push()
 
-    def pull(self) -> None:
+    def stopped(self) -> None:
         """Copy the guest's copies into Python's maps; called when the guest has stopped.
 
-        Also reads how often each program has run, and counts `idle` of programs whose probe was
-        unregistered. Nothing happens where push() was not called before, or the guest exists no
-        more.
+        Hash tables are large: theirs are copied when Python looks at them (Map.settle). Also reads
+        how often each program has run, and counts `idle` of programs whose probe was unregistered.
+        Nothing happens where push() was not called before, or the guest exists no more.
         """
         running = self.running
         self.running = False
         if not running or not self._view.there:
             return
         for copy in self._used:
-            copy.pull()
+            if not copy.large:
+                copy.pull()
         for one in self.environments:
             if one.used:
                 one.settle()
             one.idle = 0 if one.placed else one.idle + 1
+
+    def pull(self) -> None:
+        """Copy all of the guest's copies into Python's maps; called before the guest's memory goes.
+
+        Otherwise as stopped().
+        """
+        self.stopped()
+        for copy in self._maps.values():
+            copy.pull()
 
 
 class InGuest:

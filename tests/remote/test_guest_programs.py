@@ -181,7 +181,8 @@ def test_one_that_has_left_costs_runs_nothing(m: Any, source: Callable[[], Progr
             busy = packets(1)  # somebody may be in its code
             idle.append(packets(2))
             assert idle == idle[:1] * len(idle)
-            assert idle[0] <= busy - 4 * (not a.why_python["on"])  # three maps and the count
+            # the ring and the variables; tables are copied when Python looks at them
+            assert idle[0] <= busy - 2 * (not a.why_python["on"])
         assert a.runs == 1 and program.variables["calls"] == 3 and dict(program.maps["counts"]) == {1: 3}
         probe, = a
         k.register(probe)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from qemu import qemu_for, start
 from script.test_language import Maker
 
-from kprobes import Kprobes
+from kprobes import GuestFault, Kprobes
 from kprobes.cli import main
 
 pytest.importorskip("llvmlite")
@@ -119,3 +119,37 @@ def test_an_error_while_python_is_called_comes_out_of_the_run(stem: str, program
             assert not m._sites.inside(m.regs.pc)
             del s.poll
         assert s.maps["n"] == 2
+
+
+def test_tables_are_copied_when_python_looks_at_them(x86: Any) -> None:
+    """A call copies none; what Python has changed is the guest's at the next call."""
+    with Kprobes(x86) as k, k.script(f"kprobe:{FUNCTION} {{ @[(uint32)arg0] = count(); }}") as s:
+        x86.call(FUNCTION, 1)
+        read, sizes = x86.guest_view.read, []
+        x86.guest_view.read = lambda at, size: sizes.append(size) or read(at, size)
+        for seed in SEEDS:
+            x86.call(FUNCTION, seed)
+        assert sum(sizes) < 1000
+        assert dict(s.maps[""]) == {0: 1, 1: 1, 3: 2, 5: 1, 77: 2}
+        assert sum(sizes) > 10_000
+        table, = (m for m in s._compiled.maps.values() if m.name and "state" not in m.name and len(m) == 5)
+        table.clear()
+        x86.call(FUNCTION, 9)
+        assert dict(s.maps[""]) == {9: 1}
+    assert "@[9]: 1" in s.output
+
+
+def test_tables_outlive_the_machine(programs: Any) -> None:
+    """What nobody has looked at is copied as the machine is closed, and before the process ends."""
+    for ends in (False, True):
+        with start("x86_64-O2", programs) as m:
+            k = Kprobes(m)
+            s = k.script(f"kprobe:{FUNCTION} {{ @[(uint32)arg0] = count(); }}")
+            s.start()
+            for seed in SEEDS:
+                m.call(FUNCTION, seed)
+            if ends:
+                with pytest.raises(GuestFault):  # there is nothing behind its functions
+                    m.run()
+        s.finish()
+        assert "@[77]: 2" in s.output

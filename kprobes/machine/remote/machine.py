@@ -639,6 +639,8 @@ class RemoteMachine(Described):
         with suppress(RemoteError):
             if self._control.sink is not None:
                 self._control.sink.close()
+            if self.guest_view is not None:
+                self.guest_view.pull()
         self._let_go()
         self._is_closed = True
         for regs in self._threads.regs:

@@ -55,8 +55,11 @@ class MapCopies(Protocol):
     def push(self) -> None:
         """Write the maps to the guest's copies: the guest is about to run."""
 
+    def stopped(self) -> None:
+        """Read the maps from the guest's copies: the guest has run. Large ones are read later."""
+
     def pull(self) -> None:
-        """Read the maps from the guest's copies: the guest has run."""
+        """Read all maps from the guest's copies, before the guest's memory goes."""
 
 
 class RemoteView:
@@ -215,8 +218,15 @@ class RemoteView:
         if self.copies is not None:
             self.copies.push()
 
+    def stopped(self) -> None:
+        """Read the maps of programs that are not large from the guest's copies, if the guest still
+        exists; the large ones are read when Python looks at them.
+        """
+        if self.copies is not None and self.there:
+            self.copies.stopped()
+
     def pull(self) -> None:
-        """Read the maps of programs from the guest's copies, if the guest still exists."""
+        """Read all maps of programs from the guest's copies, if the guest still exists."""
         if self.copies is not None and self.there:
             self.copies.pull()
 
@@ -336,7 +346,7 @@ class CallSites:
             yield
         finally:
             if self._given is not None and not depth:
-                self._given.pull()
+                self._given.stopped()
 
     def jumps(self, programs: Sequence[GuestProgram] | None, mode: int) -> bool:
         """Return True where a jump to a call site is better than a breakpoint.

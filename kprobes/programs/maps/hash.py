@@ -349,12 +349,13 @@ class Hash(Map, MutableMapping[Any, Any]):
         Called where a guest has written over its copy, so that nothing in it can be believed.
         """
         self._view[:HEADER] = self.made
-        self.clear()
+        self._empty()
         self.lost += 1
 
     # ---- Python's side
 
     def __getitem__(self, key: Any) -> Any:
+        self.settle()
         _, entry = self._find(self._raw("key", self.key_codec, key))
         if entry < 0:
             raise KeyError(key)
@@ -374,6 +375,7 @@ class Hash(Map, MutableMapping[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         raw = self._raw("key", self.key_codec, key)
         values = self._values(value)
+        self.settle()
         slot, entry = self._find(raw)
         if entry < 0:
             entry = self._insert(raw, slot)
@@ -386,17 +388,25 @@ class Hash(Map, MutableMapping[Any, Any]):
             self._put(entry, cpu, one)
 
     def __delitem__(self, key: Any) -> None:
+        self.settle()
         if self.delete_elem(self._raw("key", self.key_codec, key)):
             raise KeyError(key)
 
     def clear(self) -> None:
         """Remove all entries; new keys are put from the first entry on again."""
+        self.settle()
+        self._empty()
+
+    def _empty(self) -> None:
+        """Remove all entries from Python's memory of the table."""
         self._head[COUNT] = self._head[FREE] = self._head[FRESH] = self._head[HAND] = 0
         self._view[HEADER : HEADER + 4 * self.slots] = bytes(4 * self.slots)
 
     def __iter__(self) -> Iterator[Any]:
+        self.settle()
         used = [entry for entry in range(self._head[FRESH]) if self._entry(entry)[1]]
         return iter([self.key_codec.load(self._key(entry)) for entry in used])
 
     def __len__(self) -> int:
+        self.settle()
         return self._head[COUNT]
