@@ -43,8 +43,8 @@ struct row { ROW_WORDS(WORD) };
 /* One Kprobes' walks, on one CPU. Objects are Python's, which keeps them.
  *
  *   view, regs       words of the CPU's registers, and their object
- *   calls            struct calls: those that the machine follows; 0: it follows none, or not
- *                    simply
+ *   calls, simple    struct calls: those that the machine follows; 0: it follows none. 1: their
+ *                    callers have them return to what they have noted
  *   younger, own     objects of other followed calls, a list
  *   trampoline, known    of the object `followed`: attribute that is where followed calls return,
  *                        mode bits included
@@ -70,10 +70,10 @@ struct row { ROW_WORDS(WORD) };
  *   asked            address that has no row
  */
 #define WALK_WORDS(X) \
-    X(view) X(regs) X(calls) X(own) X(followed) X(trampoline) X(symbols) X(files) X(changes) \
-    X(seen_files) X(seen_changes) X(state) X(exit) X(look) X(rows) X(last) X(places) X(names) \
-    X(mask) X(mode_bits) X(above) X(bias) X(upwards) X(pointer) X(frame) X(next) X(address) \
-    X(outside) X(points) X(linked) X(link) X(pushed) X(mark) X(asked)
+    X(view) X(regs) X(calls) X(simple) X(own) X(followed) X(trampoline) X(symbols) X(files) \
+    X(changes) X(seen_files) X(seen_changes) X(state) X(exit) X(look) X(rows) X(last) X(places) \
+    X(names) X(mask) X(mode_bits) X(above) X(bias) X(upwards) X(pointer) X(frame) X(next) \
+    X(address) X(outside) X(points) X(linked) X(link) X(pushed) X(mark) X(asked)
 EXPORT const char walk_words[] = WALK_WORDS(NAME);
 struct walk { WALK_WORDS(WORD) };
 enum { BY_OTHERS, ON_STACK, IN_REGISTER }; /* of `linked` */
@@ -197,7 +197,9 @@ static struct call *next_followed(struct frame *frame)
 static int others(const struct walk *walk)
 {
     struct calls *calls = (struct calls *)walk->calls;
-    return !calls || ((u8 *)&calls->gate)[TASKS] || PyList_Size(OBJECT(walk->own)) != 0;
+    if (!calls || (!walk->simple && calls->top != calls->base))
+        return 1;
+    return ((u8 *)&calls->gate)[TASKS] || PyList_Size(OBJECT(walk->own)) != 0;
 }
 
 /* The true return address behind one that was found. */
@@ -250,7 +252,10 @@ static int link_of(const struct frame *frame, u64 *link)
     int what;
     if (walk->linked == ON_STACK)
         return load(frame->view, stack_pointer(frame->view), link);
-    return walk->linked == IN_REGISTER && value_of(frame, walk->link, link, &what);
+    if (walk->linked != IN_REGISTER || !value_of(frame, walk->link, link, &what))
+        return 0;
+    *link = (*link + walk->bias) & walk->mask;
+    return 1;
 }
 
 /* By frame pointers alone, where the code at pc has no call frame information, and no call is
@@ -262,14 +267,17 @@ static int go_along_pointers(const struct frame *frame, u64 limit, u64 *found, u
     u64 base, above, link, mask = walk->mask, sp = stack_pointer(view);
     int what, seen = 0;
     if (!walk->pointer)
-        return *count == 1 ? LEFT : CUT;
+        return CUT;
     if (!value_of(frame, walk->frame, &base, &what))
         return LEFT;
     if (walk->upwards ? base > sp : base < sp) /* anything, or the frame of an outer caller */
         return CUT;
     while (base && *count < limit) {
-        if (!load(view, (base + walk->next) & mask, &above)
-            || !load(view, ((walk->outside ? above : base) + walk->address) & mask, &link))
+        if (!load(view, (base + walk->next) & mask, &above))
+            return LEFT;
+        if (walk->outside && !above) /* no frame has the return address */
+            return seen ? ENDED : CUT;
+        if (!load(view, ((walk->outside ? above : base) + walk->address) & mask, &link))
             return LEFT;
         if (!link)
             return seen ? ENDED : CUT;
@@ -285,12 +293,15 @@ static int go_along_pointers(const struct frame *frame, u64 limit, u64 *found, u
     return seen && !base ? ENDED : CUT;
 }
 
-/* A stack: how many addresses. *complete: the outermost caller is the last one. */
-static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
+/* A stack: how many addresses. *complete: the outermost caller is the last one. *refused: pc alone
+ * is known, and not even frame pointers could tell more; that is an error where a stack is asked for.
+ */
+static int walked(struct walk *walk, u64 limit, u64 *found, int *complete, int *refused)
 {
     const struct regs *regs = regs_of(OBJECT(walk->regs));
     struct frame frame;
-    int wrong = 0, how = ON;
+    int wrong = 0, how = ON, alone = 0;
+    *refused = 0;
     if (!regs->is_reported || !limit || limit > MOST)
         return PYTHON;
     PyObject *files = PyObject_GetAttr(OBJECT(walk->symbols), OBJECT(walk->files));
@@ -334,6 +345,7 @@ static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
             if (others(walk) || next_followed(&frame))
                 return PYTHON; /* they may be the next ones up */
             how = go_along_pointers(&frame, limit, found, &count);
+            alone = count == 1 && !walk->pointer;
             lookup = found[count - 1] - (count > 1);
         }
     }
@@ -375,17 +387,18 @@ static int walked(struct walk *walk, u64 limit, u64 *found, int *complete)
     if (!row || changes != walk->seen_changes)
         return ROW;
     *complete = (end && found[count - 1] == end) || row->outermost;
+    *refused = alone && !*complete;
     return (int)count;
 }
 
 /* The stack as records keep it, a new reference; None: Python is to walk; 0: it has raised
- * something. */
-static PyObject *kept_stack(struct walk *walk, u64 limit)
+ * something. `strict`: Python is to say why, where pc alone is known. */
+static PyObject *kept_stack(struct walk *walk, u64 limit, int strict)
 {
     u64 found[MOST];
-    int complete = 0, count = ROW;
+    int complete = 0, refused = 0, count = ROW;
     for (int turn = 0; count == ROW && turn < 4 * MOST; turn++) {
-        count = walked(walk, limit, found, &complete);
+        count = walked(walk, limit, found, &complete, &refused);
         if (count != ROW)
             break;
         PyObject *pc = PyLong_FromUnsignedLongLong(walk->asked);
@@ -399,7 +412,7 @@ static PyObject *kept_stack(struct walk *walk, u64 limit)
     }
     if (count == RAISED)
         return 0;
-    if (count < 0) {
+    if (count < 0 || (refused && strict)) {
         Py_IncRef(Py_None);
         return Py_None;
     }
@@ -438,7 +451,7 @@ static PyObject *walk_stack(PyObject *self, PyObject *const *args, Py_ssize_t co
     if (limit == -1)
         PyErr_Clear(); /* no number of ours: Python says what it is */
     if (args[0] == OBJECT(walk->regs) && limit > 0)
-        return kept_stack(walk, limit);
+        return kept_stack(walk, limit, 1);
     Py_IncRef(Py_None);
     return Py_None;
 }
@@ -451,7 +464,7 @@ static PyObject *keep_stack(PyObject *self, PyObject *const *args, Py_ssize_t co
         return 0;
     }
     if (args[0] == OBJECT(walk->regs)) {
-        PyObject *stack = kept_stack(walk, MOST);
+        PyObject *stack = kept_stack(walk, MOST, 0);
         if (stack != Py_None)
             return stack;
         Py_DecRef(stack);

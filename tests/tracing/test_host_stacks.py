@@ -283,8 +283,47 @@ def test_stacks_of_code_without_frame_information(arch: str) -> None:
         m.call("fib", 4)
         k.register(Kretprobe(symbol_name="fib", handler=chained))
         m.call("fib", 4)
-        if not arch.startswith("sparc"):  # windows are Python's
-            assert compare.served > (4 if frame is None else compare.all // 10), (compare.served, compare.all)
+        assert compare.served > (4 if frame is None else compare.all // 10), (compare.served, compare.all)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_entries_of_code_without_frame_information_are_the_librarys(arch: str) -> None:
+    """In records of a recursive function's entries not one walk is Python's, also behind its first instruction."""
+    with UnicornMachine.load(programs_of(arch)[-1]) as m, Kprobes(m) as k:
+        plain: list[int] = []
+        seen: list[tuple[int, ...]] = []
+        keep = k._stacks.keeper(lambda regs: (plain.append(regs.pc), k._keep_stack(regs))[1])
+
+        def handler(p: Any, regs: Any) -> None:
+            seen.append(keep(regs))
+            assert seen[-1] == k._keep_stack(regs)
+
+        k.register(Kprobe(symbol_name="fib", pre_handler=handler))
+        for _ in range(2):
+            plain.clear()
+            seen.clear()
+            m.call("fib", 4)
+        assert len(seen) > 4 and not plain
+
+
+@pytest.mark.quick
+def test_a_back_chain_of_0_is_the_end() -> None:
+    """Power's outermost frame: no frame has a return address there, and nothing is read at address 0."""
+    with UnicornMachine.load(programs_of("ppc")[-1]) as m, Kprobes(m) as k:
+        m.map(0, m.page_size, "rw")
+        m.write(4, m.symbols["fib"].address.to_bytes(4, "big"))  # where such a chain would lead
+        seen: list[Any] = []
+
+        def handler(p: Any, regs: Any) -> None:
+            plain = stack_trace(k._calls, k._stacks._unwinder, m, regs, 64, at_entry=True)
+            assert k._stacks._walk is not None
+            seen.append((plain.kept(), k._stacks._walk.walk(regs, 64)))
+
+        k.register(Kprobe(symbol_name="fib", pre_handler=handler))
+        m.call("fib", 3)
+        assert len(seen) > 2 and all(one == other for one, other in seen)
+        assert all(stack[-1] == m.exit_address for stack, _ in seen)
 
 
 @pytest.mark.quick

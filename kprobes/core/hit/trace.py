@@ -292,6 +292,8 @@ class _StackWalk:
         while base and len(self._found) < self._limit:
             try:
                 next_base = regs.word(base + shape.next)
+                if shape.above and not next_base:
+                    return seen  # no frame has the return address
                 # shape.above: a return address lies in the frame of the caller, not in the
                 # function's own
                 where = next_base if shape.above else base + shape.address

@@ -65,11 +65,11 @@ class HostStackWalking:
             points: addresses that are probed.
         """
         walk = HostStackWalk(self._cpu, look, above)
-        # where the caller skips something, what a call returns to is not what it has noted
-        simple = self._followed.skip is None
         walk.tell(
             view=self._cpu.view_address,
-            calls=self._followed.address if simple else 0,
+            calls=self._followed.address,
+            # where the caller skips something, what a call returns to is not what it has noted
+            simple=self._followed.skip is None,
         )
         walk.keep(
             own=calls.own,
@@ -125,7 +125,7 @@ class HostStackWalk:
         )
         if linkage is not None and linkage.pushed:
             self.tell(linked=_ON_STACK, pushed=linkage.pushed)
-        elif linkage is not None and linkage.register and not linkage.bias:
+        elif linkage is not None and linkage.register:
             self.tell(linked=_IN_REGISTER, link=self._number(linkage.register))
         frame = linkage.frame if linkage is not None else None
         if frame is not None:
