@@ -17,6 +17,7 @@ from arches import NO_PROGRAMS, RUNNABLE, programs_of, results
 
 from kprobes import BadArgument, GuestFault, GuestTimeout, Kprobe, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
 from kprobes.machine.paper import PaperMachine
+from kprobes.machine.unicorn.blockcounts import HookedBlockCounts
 from kprobes.machine.unicorn.host import hostcode
 from kprobes.tracing import coverfiles
 from kprobes.tracing.coverage import Coverage
@@ -132,6 +133,23 @@ def drcov(data: bytes) -> tuple[list[list[str]], list[tuple[int, int, int]]]:
     count, _, blocks = rest.partition(b" bbs\n")
     assert len(blocks) == 8 * int(count)
     return [line.split(", ", 4) for line in lines[4:]], list(struct.iter_unpack("<IHH", blocks))
+
+
+@pytest.mark.quick
+def test_closed_it_is_told_of_no_mappings_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that opens and closes thousands of them does not pay for each at every mapping."""
+    with loop() as m, Kprobes(m) as k:
+        told: list[Any] = []
+        plain = HookedBlockCounts._look
+        monkeypatch.setattr(HookedBlockCounts, "_look", lambda self: (told.append(self), plain(self))[1])
+        with k.coverage() as one:
+            m.call("sum", 3)
+            m.map(0x7000_0000, m.page_size, "rw")
+            assert told
+        told.clear()
+        m.map(0x7100_0000, m.page_size, "rw")
+        assert not told
+        assert len(one) == 3
 
 
 @pytest.mark.quick

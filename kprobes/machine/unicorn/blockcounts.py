@@ -83,6 +83,7 @@ class HookedBlockCounts:
     def close(self) -> None:
         """Remove the hook: nothing is counted any more. What was counted stays."""
         if self._hook is not None:
+            self._memory.blocks.ignore(self._look)
             self._memory.engine.unhook(self._hook)
             self._memory.engine.retranslate()
             self._hook = None

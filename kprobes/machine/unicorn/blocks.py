@@ -116,7 +116,7 @@ class HostBlocks:
         """Let find() know a block from now on, and call the functions given to on_change()."""
         self.held.append(block)
         self._sorted = None
-        for told in self._changes:
+        for told in [*self._changes]:
             told()
 
     def remove(self, start: int, end: int) -> None:
@@ -299,9 +299,15 @@ class HostBlocks:
         self._forgets.append(forget)
 
     def on_change(self, told: Callable[[], None]) -> None:
-        """Have a function called whenever blocks are added, removed, or marked as code or data.
+        """Have a function called whenever blocks are added, removed, or marked as code or data,
+        until ignore().
 
         Args:
             told: the function; it takes no arguments.
         """
         self._changes.append(told)
+
+    def ignore(self, told: Callable[[], None]) -> None:
+        """Stop calling a function that was given to on_change(). Others are left as they are."""
+        if told in self._changes:
+            self._changes.remove(told)
