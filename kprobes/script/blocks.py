@@ -480,13 +480,13 @@ class BlockWriter(ABC):
         asm = self.asm
         top = asm.label()
         out = asm.label()
-        self._top(top, out)
+        self.top(top, out)
         self.jump_unless(statement.condition, out)
         self._body(statement.body, top, out)
         asm.jump(top)
         asm.place(out)
 
-    def _top(self, top: str, out: str) -> None:
+    def top(self, top: str, out: str) -> None:
         """Write the beginning of a loop's round: engines count rounds, and may end the loop there.
 
         Args:
@@ -535,7 +535,7 @@ class BlockWriter(ABC):
         top = asm.label()
         onward = asm.label()
         out = asm.label()
-        self._top(top, out)
+        self.top(top, out)
         self.point(1, bounds)
         asm.load(0, 1, 0, 8)
         asm.load(2, 1, 8, 8)
@@ -569,7 +569,7 @@ class BlockWriter(ABC):
         asm.store_number(1, 0, 0, 8)
         top = asm.label()
         out = asm.label()
-        self._top(top, out)
+        self.top(top, out)
         asm.map(1, self.storage.keyed[facts.name])
         self.point(2, key)
         self.point(3, cursor)

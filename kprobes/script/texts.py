@@ -29,19 +29,6 @@ def _byte(g: BlockWriter, register: int, text: Area, size: int, index: int, behi
     g.asm.load(register, register, 0, 1)
 
 
-def _top(g: BlockWriter, top: str, out: str) -> None:
-    """Write the beginning of a loop's round: engines count rounds, and may end the loop there.
-
-    Args:
-        g: writes the program.
-        top: label that is placed there, for the jump back.
-        out: label behind the loop, jumped to after too many rounds.
-    """
-    g.asm.place(top)
-    g.asm.call("may_loop")
-    g.asm.jump_if_number("==", 0, 0, out)
-
-
 def cut(g: BlockWriter, text: Area, size: int, room: int) -> None:
     """Write code that cuts a string to `size` - 1 bytes: zeros follow up to the end of its area.
 
@@ -73,7 +60,7 @@ def length(g: BlockWriter, text: Area, size: int) -> None:
     g.clear(state, 8)
     top = asm.label()
     out = asm.label()
-    _top(g, top, out)
+    g.top(top, out)
     g.point(1, state)
     asm.load(2, 1, 0, 8)
     _byte(g, 3, text, size, 2, out)
@@ -103,7 +90,7 @@ def differs(
     state = g.storage.variable(16)
     g.clear(state, 16)
     top, out, unequal, none, short = (asm.label() for _ in range(5))
-    _top(g, top, out)
+    g.top(top, out)
     g.point(1, state)
     asm.load(2, 1, 0, 8)
     asm.jump_if_number(">=", 2, min(most, 1 << 30), out)
@@ -146,7 +133,7 @@ def position(g: BlockWriter, text: Area, size: int, part: Area, part_size: int) 
     g.clear(state, 16)
     asm.store_number(1, 16, -1, 8)
     top, out, found, onward = (asm.label() for _ in range(4))
-    _top(g, top, out)
+    g.top(top, out)
     g.point(1, state)
     asm.load(2, 1, 8, 8)
     _byte(g, 3, part, part_size, 2, found)
@@ -191,7 +178,7 @@ def join(g: BlockWriter, to: Area, size: int, parts: Sequence[tuple[Area, int]])
         asm.store_number(1, 8, 0, 8)
         top = asm.label()
         out = asm.label()
-        _top(g, top, out)
+        g.top(top, out)
         g.point(1, state)
         asm.load(2, 1, 8, 8)
         _byte(g, 3, part, part_size, 2, out)

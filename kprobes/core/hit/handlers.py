@@ -383,14 +383,13 @@ class Handlers:
             cb.step(DONE)
         else:
             cb.step(NO_STEP)
-            self.post(cb, point, regs)
+            self.post(cb, regs)
 
-    def post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+    def post(self, cb: ControlBlock, regs: Regs) -> None:
         """Run the post-handlers of cb.probes, and end the hit, also where one raises.
 
         Args:
             cb: the control block of the CPU.
-            point: the probepoint; it is not used.
             regs: the registers; pc is at the next instruction.
         """
         try:
@@ -423,6 +422,6 @@ class Handlers:
             cb.step(SLOT_END if cb.state is REENTER else DONE)
         else:
             cb.step(SLOT_END)
-            self.post(cb, point, regs)
+            self.post(cb, regs)
         if cb.state is IDLE and self.paused[0]:
             self.resume_hits()

@@ -561,8 +561,7 @@ class KeptBlock:
     block: HostBlock
     host: int
     size: int
-    image: Any  # an Image, or a Copy
-    # host address -> the image that is mapped there now
+    image: Any  # as HostPages, or PageCopies, has made it
     mapped: dict[int, PageImage] = field(factory=dict)
 
 
