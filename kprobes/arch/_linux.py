@@ -143,6 +143,8 @@ class Linux:
         storage: thread-local storage; None: no process can be made.
         kernel_code: what processes call in the kernel's own page; None: there is no such page.
         kernel_registers: how programs made for the kernel find registers; None: not known.
+        wide_times: True where a 32-bit process's vDSO only has a clock_gettime() with a struct timespec
+            of 64-bit numbers.
         event_names: registers in Linux's kprobe events, which `Registers` must know.
     """
 
@@ -156,4 +158,5 @@ class Linux:
     storage: ThreadStorage | None = None
     kernel_code: KernelCode | None = None
     kernel_registers: KernelRegisters | None = None
+    wide_times: bool = False
     event_names: tuple[str, ...] = ()

@@ -66,6 +66,9 @@ class GuestCopies(Protocol):
     def pull(self) -> None:
         """Copy all objects back, before the guest's memory goes."""
 
+    def threads_begin(self) -> None:
+        """Tell programs that they may run in several threads from now on."""
+
 
 class GuestCodeView(Protocol):
     """A guest in which compiled programs run as code of its own.
@@ -96,6 +99,17 @@ class GuestCodeView(Protocol):
     def asked(self, code: bytes) -> int: ...
     def waker(self, call: Callable[[], None]) -> int:
         """Return the number by which programs have a function of Python's called."""
+
+    def teller(self, tell: Callable[[Regs], int]) -> int:
+        """Return the number by which programs have the host tell them a number of 64 bits."""
+
+    @property
+    def gettime(self) -> int:
+        """Address of a clock_gettime() in the guest that tells this computer's time; 0: none."""
+
+    @property
+    def watched(self) -> bool:
+        """True while there is one thread, and programs are told before there is a second one."""
 
     @property
     def there(self) -> bool:

@@ -135,7 +135,7 @@ INSIDE u64 find(const struct blocks *blocks, u64 at, u64 size)
 
 /* What a guest asks its host for: see kprobes/machine/remote/hostreads.py. */
 struct question {
-    u64 at;
+    u64 at; /* also the host's answer, where that is a number */
     u64 to;
     u64 size;
     u64 error; /* the host's answer: 0, or something else where there is no such memory */
@@ -143,19 +143,78 @@ struct question {
 
 typedef void stop_function(struct question *);
 
-/* In the place of a size: the host is to call Python, of which it has a list; `at` is the number. */
+/*
+ * In the place of a size: the host is to call Python, or to tell a number. It has a list of
+ * functions for both; `at` is the index.
+ */
 #define WAKE ((u64)1 << 32)
+#define TELL ((u64)2 << 32)
 
-/* Stop, so that the host calls Python. `reader`: the function at which the guest stops. */
-void wake(u64 reader, u64 number)
+/* Stop with WAKE or TELL; the number that is told. `reader`: the function where the guest stops. */
+INSIDE u64 stop(u64 reader, u64 what, u64 index)
 {
     struct question question;
 
-    question.at = number;
+    question.at = index;
     question.to = 0;
-    question.size = WAKE;
+    question.size = what;
     question.error = 0;
     POINTER(stop_function, reader)(&question);
+    return question.at;
+}
+
+void wake(u64 reader, u64 index)
+{
+    stop(reader, WAKE, index);
+}
+
+/* bpf_get_current_pid_tgid(). `known`: 0 where there are several threads, so only the host knows. */
+u64 task(u64 known, u64 reader, u64 index)
+{
+    return known ? known : stop(reader, TELL, index);
+}
+
+#define CLOCK_MONOTONIC 1
+
+struct timespec {
+    long seconds;
+    long ns;
+};
+
+typedef int time_function(int clock, struct timespec *);
+
+/* bpf_ktime_get_ns(). `gettime`: a clock_gettime() of the guest's; 0: the host tells the time. */
+u64 clock(u64 gettime, u64 reader, u64 index)
+{
+    struct timespec now;
+
+    if (!gettime)
+        return stop(reader, TELL, index);
+    POINTER(time_function, gettime)(CLOCK_MONOTONIC, &now);
+    return (u64)now.seconds * 1000000000 + now.ns;
+}
+
+/* bpf_get_current_comm(): a name of up to 15 bytes, in two words. */
+void comm(u8 *to, u64 size, u64 first, u64 second)
+{
+    u64 words[2];
+
+    words[0] = first;
+    words[1] = second;
+    for (u64 n = 0; n < size; n++)
+        to[n] = n < 15 && n + 1 < size ? ((const u8 *)words)[n] : 0;
+}
+
+/* bpf_get_prandom_u32(): Marsaglia's xorshift64*. `state` is never 0. */
+u64 random(u64 *state)
+{
+    u64 x = *state;
+
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    return x * 0x2545F4914F6CDD1D >> 32;
 }
 
 /* Ask the host for guest memory. `reader`: a function at which the guest stops, or 0: none. */
@@ -510,6 +569,31 @@ INSIDE struct entry *entry_of(u64 map, word number, word entries, word entry_siz
 {
     return POINTER(struct entry, (word)map + entries + number * entry_size);
 }
+
+#if GUEST
+
+/*
+ * bpf_map_next_key() of this library: copy the key of the first entry in use from `cursor` on; its
+ * number plus 1, or 0 and zeros. HAZARD: the guest may have written over `fresh`.
+ */
+SPECIAL u64 table_next(u64 map, u8 *to, u32 cursor, u32 size, word entries, word entry_size, u32 most)
+{
+    u64 used = MAP64(POINTER(const struct table, map)->fresh);
+    u32 fresh = used < most ? (u32)used : most;
+
+    for (u32 n = cursor; n < fresh; n++) {
+        struct entry *entry = entry_of(map, n, entries, entry_size);
+
+        if (entry->state) {
+            copy_bytes(to, (const u8 *)entry->words, size);
+            return (u64)n + 1;
+        }
+    }
+    clear(to, size);
+    return 0;
+}
+
+#endif
 
 /* Read a key of more than WORDS words, as table_find() wants it. */
 void table_key(u64 *to, const u8 *from, u64 words)

@@ -68,6 +68,17 @@ class AtProbe:
         self.overridden = False
 
     @property
+    def is_process(self) -> bool:
+        """True where the guest is a process, with a number and a name."""
+        return self._kprobes.machine.process_identity is not None
+
+    @property
+    def stopped(self) -> Regs:
+        """Registers of the guest's CPU that ran last, outside of hits."""
+        regs: Regs = self._kprobes.machine.regs
+        return regs
+
+    @property
     def cpu(self) -> int:
         """The number of the CPU that was hit."""
         return self.regs.cpu

@@ -512,7 +512,7 @@ class _Site:
             self.why_python = self.why_python or _LISTED
         self._host = self._guest = None
         if not self.why_python and machine.guest_view is not None:
-            self._guest = self._in_guest(program, machine.guest_view)
+            self._guest = self._in_guest(program, machine.guest_view, ticks.name)
         elif not self.why_python:
             self._host = self._compiled(program, ticks.name)
         if self._host is None:
@@ -601,12 +601,13 @@ class _Site:
             hit = self._hit_in_guest
         return Kprobe(**place, pre_handler=hit)
 
-    def _in_guest(self, program: Program, view: GuestCodeView) -> InGuest | None:
+    def _in_guest(self, program: Program, view: GuestCodeView, clock: str) -> InGuest | None:
         """Put the program's machine code, environment and maps into the guest.
 
         Args:
             program: the program.
             view: the machine's access to guest memory and code.
+            clock: name of the clock of ktime_get_ns.
 
         Returns:
             The program in the guest; None: Python runs it, and `why_python` is set to the reason.
@@ -614,7 +615,7 @@ class _Site:
         try:
             if self._place.returns:
                 raise Unsupported(RETURNS)
-            return InGuest(program, view, self._print)
+            return InGuest(program, view, self._place, clock, self._print)
         except Unsupported as error:
             self.why_python = error.reason
         return None

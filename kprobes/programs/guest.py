@@ -10,6 +10,7 @@ memory is read where `readable` says that there is some, since a fault there wou
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -255,7 +256,12 @@ class PlacedProgram:
             slot: what the word is: (kind, number), such as ("map", 0).
         """
         kind, number = slot
-        known = {"context": self._context, "size": CONTEXT_SIZE, "blocks": self._table}
+        known = {
+            "context": self._context,
+            "size": CONTEXT_SIZE,
+            "blocks": self._table,
+            "random": random.getrandbits(64) | 1,
+        }
         return self.maps[number] if kind in ("map", "value") else known.get(kind, 0)
 
     def _words(self, values: Sequence[int]) -> bytes:

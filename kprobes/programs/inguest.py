@@ -7,19 +7,28 @@ them; a kernel's processors take turns.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
+from ..clocknames import HOST_CLOCK
+from ..errors import Unsupported
 from ..machine._views import GuestCodeView
+from ..regs import Regs
 from . import framed
+from .atprobe import AtProbe
 from .copies import MapCopy
 from .guest import known
+from .inline import TASK
 from .maps import Hash, Map
 from .program import Program
-from .writer import HEADER
+from .writer import HEADER, Slot
 
 #: why programs at returns are none of the guest's
 RETURNS: Final = "a remote guest's calls are followed to their returns by stops"
+#: words of the environment that only a process has
+_OF_PROCESSES: Final = ("comm", "task_source", "clock_source")
 COUNT: Final = 8  # of the environment: how often it has run
 RUNS: Final = 2  # whole ones, after which nobody is in the code of a program whose probe is gone
 
@@ -73,13 +82,25 @@ class GuestMaps:
         when first asked for.
         """
         if not self._ask:
-            view = self._view
-            self._ask = view.asked(framed.asked(view.arch))
-            if known(view.arch).described:
-                function = self._ask
-                self._ask = view.alloc(24)
-                view.write(self._ask, b"".join(map(self.word, (function, 0, 0))))
+            self._ask = self._described(self._view.asked(framed.asked(self._view.arch)))
         return self._ask
+
+    @cached_property
+    def gettime(self) -> int:
+        """The clock_gettime() of the guest that programs call, as `ask`; 0: there is none."""
+        function = self._view.gettime
+        return function and self._described(function)
+
+    def _described(self, function: int) -> int:
+        """Return what programs call a function by: its address, or its descriptor's, which is
+        written into the guest.
+        """
+        view = self._view
+        if not known(view.arch).described:
+            return function
+        at = view.alloc(24)
+        view.write(at, b"".join(map(self.word, (function, 0, 0))))
+        return at
 
     def entry(self, text: bytes) -> int:
         """Return the guest address of machine code, which is written into the guest if it is new.
@@ -105,6 +126,13 @@ class GuestMaps:
         self.environments.append(one)
         one.copies = [self._maps[m.address] for m in maps]
         self._used = list(dict.fromkeys(self._used + one.copies))
+
+    def threads_begin(self) -> None:
+        """Tell programs that they may run in several threads from now on: the host is asked which
+        thread it is.
+        """
+        for one in self.environments:
+            one.set(TASK, 0)
 
     def push(self) -> None:
         """Copy Python's maps into the guest; called just before the guest goes on.
@@ -161,13 +189,20 @@ class InGuest:
     """
 
     def __init__(
-        self, program: Program, view: GuestCodeView, printed: Callable[[str], None]
+        self,
+        program: Program,
+        view: GuestCodeView,
+        place: AtProbe,
+        clock: str,
+        printed: Callable[[str], None],
     ) -> None:
         """Compile a program for the guest, and write code, maps and environment into guest memory.
 
         Args:
             program: the program.
             view: the machine's access to guest memory and code.
+            place: the guest at a hit, for what the host tells the program.
+            clock: name of the clock of ktime_get_ns; "": it has none.
             printed: called with an empty line where the program calls wake().
 
         Raises:
@@ -177,7 +212,13 @@ class InGuest:
         self.idle = 0
         self.copies = list[MapCopy]()
         made = program.in_guest(view)
+        if not place.is_process and any(kind in _OF_PROCESSES for kind, _ in made.slots):
+            raise Unsupported(
+                "it asks for the time or the task, which a kernel's code does not have"
+            )
         self._view = view
+        self._place = place
+        self._clock = clock
         self._printed = printed
         self._maps = program.code.maps
         guest = view.copies
@@ -209,8 +250,39 @@ class InGuest:
                 yield guest.ask
             elif kind == "waker":
                 yield self._view.waker(self._woken)
+            elif kind == "task_source":
+                yield self._view.teller(self._task)
+            elif kind == "clock_source":
+                yield self._view.teller(lambda regs: self._place.clock())
+            elif kind == "gettime":
+                yield guest.gettime if self._clock == HOST_CLOCK else 0
+            elif kind == "comm":
+                name = self._place.comm().ljust(16, b"\0")
+                yield int.from_bytes(name[8 * n : 8 * n + 8], self._view.arch.order.value)
+            elif kind == "random":
+                yield random.getrandbits(64) | 1
             else:
                 yield 0
+
+    def _task(self, regs: Regs) -> int:
+        """Return numbers of process and thread, as bpf_get_current_pid_tgid has them.
+
+        Args:
+            regs: registers of the thread.
+        """
+        self._place.regs = regs
+        return self._place.pid_tgid()
+
+    def set(self, what: Slot, value: int) -> None:
+        """Write a word of the environment in guest memory; nothing happens if it has no such word.
+
+        Args:
+            what: what the word is.
+            value: its value, 64 bits.
+        """
+        if what in self._slots:
+            where = self.environment + 8 * (HEADER + self._slots.index(what))
+            self._view.write(where, self._guest.word(value))
 
     @property
     def placed(self) -> bool:
@@ -235,9 +307,9 @@ class InGuest:
             cookie: what the helper get_attach_cookie returns.
         """
         for name, value in (("pc", address), ("func_ip", function), ("cookie", cookie)):
-            if (name, 0) in self._slots:
-                where = self.environment + 8 * (HEADER + self._slots.index((name, 0)))
-                self._view.write(where, self._guest.word(value))
+            self.set((name, 0), value)
+        if self._view.watched and TASK in self._slots:
+            self.set(TASK, self._task(self._place.stopped))
         self._guest.add(self, self._maps)
 
     @property

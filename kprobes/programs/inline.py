@@ -19,9 +19,9 @@ from .keyed import COPIED, KeyedTable
 from .maps import EXIST, NOEXIST, Map, MapType, Ring
 from .maps._base import E2BIG, EAGAIN, EEXIST, EINVAL, ENOENT
 from .maps.hash import Hash
-from .meanings import CALL_SLOT, EITHER, MAY_LOOP, ROUNDS, WAKE
+from .meanings import CALL_SLOT, EITHER, MAY_LOOP, NEXT_KEY, ROUNDS, WAKE
 from .places import PlaceKind
-from .writer import IrWriter
+from .writer import IrWriter, Slot
 
 if TYPE_CHECKING:
     from .verifier import HelperCall
@@ -40,6 +40,9 @@ _READS: Final[Mapping[int, str]] = {
     115: "read_string",
 }
 _CLOCKS: Final = (5, 125)
+RANDOM: Final = 7  #: bpf_get_prandom_u32
+#: word of a detour's environment: what bpf_get_current_pid_tgid is; 0: the host is asked
+TASK: Final[Slot] = ("task", 0)
 FOLLOWED_CALL: Final = 24  # bytes of struct call in kprobes/native/words.h
 #: of records: number -> the bit that the record's length gets
 _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
@@ -101,8 +104,10 @@ class Inlined:
             return _may_loop(w)
         if number == CALL_SLOT and self._guest:
             return _call_slot(w)
-        if number == WAKE and w.module.target.asks:
-            return _wake(w)
+        if w.module.target.asks and number in _IN_DETOURS:
+            return _IN_DETOURS[number](w, pc)
+        if w.module.target.alone and number == RANDOM:
+            return _random(w)
         if HELPERS[number].formats and self._calls is not None and pc in self._calls:
             return _format(w, pc, self._calls[pc])
         place = w.module.places.at(pc, 1)
@@ -126,7 +131,7 @@ def _may_loop(w: IrWriter) -> str:
     return w.emit(f"zext i1 {w.emit(f'icmp sgt i64 {left}, 0')} to i64")
 
 
-def _wake(w: IrWriter) -> str:
+def _wake(w: IrWriter, pc: int) -> str:
     """Write a call of wake() in guest code: the guest stops, and the host calls Python.
 
     Returns:
@@ -135,6 +140,56 @@ def _wake(w: IrWriter) -> str:
     support.need(w.module, "wake")
     w.do(f"call void @wake(i64 {w.word(('uc_mem_read', 0))}, i64 {w.word(('waker', 0))})")
     return "0"
+
+
+def _task(w: IrWriter, pc: int) -> str:
+    """Write bpf_get_current_pid_tgid() in guest code, and return the name of its result.
+
+    A word of the environment has it while the process has one thread; else the host is asked.
+    """
+    support.need(w.module, "task")
+    reader = w.word(("uc_mem_read", 0))
+    return w.emit(
+        f"call i64 @task(i64 {w.word(TASK)}, i64 {reader}, i64 {w.word(('task_source', 0))})"
+    )
+
+
+def _guest_clock(w: IrWriter, pc: int) -> str:
+    """Write bpf_ktime_get_ns() in guest code, and return the name of its result.
+
+    A function of the guest's own is called where a word of the environment has one; else the host
+    is asked.
+    """
+    support.need(w.module, "clock")
+    gettime = w.word(("gettime", 0))
+    reader = w.word(("uc_mem_read", 0))
+    return w.emit(
+        f"call i64 @clock(i64 {gettime}, i64 {reader}, i64 {w.word(('clock_source', 0))})"
+    )
+
+
+def _comm(w: IrWriter, pc: int) -> str:
+    """Write bpf_get_current_comm() in guest code: two words of the environment have the name.
+
+    Returns:
+        The result, 0.
+    """
+    support.need(w.module, "comm")
+    size = w.emit(f"and i64 {w.get(2)}, {_U32}")
+    first = w.word(("comm", 0))
+    second = w.word(("comm", 1))
+    w.do(f"call void @comm(ptr {w.address(pc, 1)}, i64 {size}, i64 {first}, i64 {second})")
+    return "0"
+
+
+def _random(w: IrWriter) -> str:
+    """Write bpf_get_prandom_u32() in guest code, and return the name of its result.
+
+    A word of the environment is the generator's state.
+    """
+    support.need(w.module, "random")
+    slot = w.module.slot(("random", 0))
+    return w.emit(f"call i64 @random(ptr {w.emit(f'getelementptr i8, ptr %env, i64 {slot}')})")
 
 
 def _call_slot(w: IrWriter) -> str:
@@ -452,12 +507,42 @@ def _output(w: IrWriter, pc: int, m: Map) -> str | None:
     return out.end("0")
 
 
+def _next_key(w: IrWriter, pc: int, m: Map) -> str | None:
+    """Write map_next_key() on a hash table in guest code, and return the name of its result.
+
+    Args:
+        w: writer of the IR of the current function.
+        pc: slot of the call.
+        m: the map.
+
+    Returns:
+        None, with nothing written: the code is the host's, where Python's helper is called.
+    """
+    if not isinstance(m, Hash) or not w.module.target.alone:
+        return None
+    support.need(w.module, "table_next")
+    word = f"i{w.module.target.bits}"
+    return w.emit(
+        f"call i64 @table_next(i64 {w.get(1)}, ptr {w.address(pc, 2)}, i32 {w.get(3, 32)}, "
+        f"i32 {m.key_size}, {word} {m.entries}, {word} {m.entry_size}, i32 {m.max_entries})"
+    )
+
+
 _ON_MAPS: Final[Mapping[int, Callable[[IrWriter, int, Map], str | None]]] = {
     1: _lookup,
     2: _update,
     3: _delete,
     130: _output,
     131: _reserve,
+    NEXT_KEY: _next_key,
+}
+#: helpers that need what only a detour's environment has
+_IN_DETOURS: Final[Mapping[int, Callable[[IrWriter, int], str]]] = {
+    5: _guest_clock,
+    14: _task,
+    16: _comm,
+    125: _guest_clock,
+    WAKE: _wake,
 }
 
 

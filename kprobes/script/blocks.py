@@ -23,7 +23,7 @@ from .inference import MapFacts, TypedProbe, Typing
 from .promotion import base_name, both, name_of, settled
 from .settings import Settings
 from .source import NOWHERE, ScriptSource, Span
-from .storage import FLAG, RING, SCRATCH, TICK, VARIABLES, Action, Area, Storage
+from .storage import DUE, FLAG, RING, SCRATCH, TICK, VARIABLES, Action, Area, Storage
 from .tree import Expression
 from .types import IntegerType, ValueType
 from .world import World
@@ -78,7 +78,8 @@ class BlockWriter(ABC):
             settings: the script's settings.
             definitions: C types and constants of the script.
             source: the script's text, whose lines go into the program.
-            ticks: True where a word of the variables says when Python wants to be called.
+            ticks: True where a word of the variables says when Python wants to be called: at once,
+                or from a time on.
             wary: True where Python gets warnings of keys that are not there and of guest memory
                 that cannot be read.
         """
@@ -108,7 +109,12 @@ class BlockWriter(ABC):
         asm.move(_CONTEXT, 1)
         if self._ticks:
             quiet = asm.label()
-            if not self.storage.at_once:
+            if self.storage.at_once:
+                asm.call("ktime_get_ns")
+                self.point(1, Area(VARIABLES, DUE))
+                asm.load(1, 1, 0, 8)
+                asm.jump_if("<", 0, 1, quiet)
+            else:
                 self.point(1, Area(VARIABLES, TICK))
                 asm.load(1, 1, 0, 8)
                 asm.jump_if_number("==", 1, 0, quiet)

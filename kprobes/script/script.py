@@ -22,7 +22,7 @@ from .performing import Performer
 from .placing import Probed, attach, placed
 from .points import Point
 from .source import ScriptSource
-from .storage import TICK
+from .storage import DUE, TICK
 from .times import strftime
 from .world import NoGuest, World
 
@@ -523,22 +523,33 @@ class Script:
                 missed = (now - self._due[number]) // point.period
                 self._due[number] += (missed + 1) * point.period
                 self.run(program)
+        self._tell_due()
 
     def _wind_timers(self) -> None:
         """Set the next time of each timer to a period from now, by the script's clock."""
         now = self._place.clock()
         self._due = [now + point.period for point, _ in self._timers]
+        self._tell_due()
+
+    def _tell_due(self) -> None:
+        """Write the next time of any timer where programs in the guest compare the time with it."""
+        if self._timers:
+            soonest = min(self._due).to_bytes(8, sys.byteorder)
+            self._compiled.variables.block.view[DUE : DUE + 8] = soonest
 
     def _set_timers(self) -> None:
         """Set each timer's next time, and have programs in the guest call Python at intervals if
         needed.
 
-        They are to call it where the script prints or has timers: a thread then sets the byte that
+        They are to call it where the script prints or has timers. Where Python reads each record at
+        once, they compare the time with that of the next timer. Else a thread sets the byte that
         they look at, or, by another clock than the host's, the byte stays set.
         """
         self._wind_timers()
-        if self._kprobes is None or not compiler.speaks(
-            [probe for probe, _ in self._compiled.programs]
+        if (
+            self._kprobes is None
+            or self._compiled.storage.at_once
+            or not compiler.speaks([probe for probe, _ in self._compiled.programs])
         ):
             return
         tick = self._compiled.variables.block.view[TICK : TICK + 1]

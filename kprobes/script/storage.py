@@ -23,6 +23,8 @@ KEYED: Final = 5  #: the first of the script's own maps with keys
 #: byte of the variables that says whether Python wants to be called; the next one: the script is
 #: over
 TICK: Final = 8
+#: word of the variables: the time when the next timer is due, by the script's clock
+DUE: Final = 16
 #: bytes before a scalar map's value: 1 where it was set
 FLAG: Final = 8
 
@@ -68,8 +70,8 @@ class Storage:
     """All that the programs of one script share.
 
     Attributes:
-        variables: bytes of scratch variables so far; the first word is the time when the script
-            began.
+        variables: bytes of scratch variables so far; the first words are the time when the script
+            began, TICK and DUE.
         texts: formats of `strftime()`.
         scratch: bytes of temporary values at most.
         constants: bytes that no program changes.
@@ -82,7 +84,7 @@ class Storage:
             full, and from time to time.
     """
 
-    variables: int = 16
+    variables: int = 24
     scratch: int = 8
     constants: bytearray = field(factory=lambda: bytearray(8))
     globals: int = 0

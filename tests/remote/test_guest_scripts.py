@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import pytest
@@ -153,3 +154,87 @@ def test_tables_outlive_the_machine(programs: Any) -> None:
                     m.run()
         s.finish()
         assert "@[77]: 2" in s.output
+
+
+TOLD = f"""
+    kprobe:{FUNCTION} {{
+        @task[pid, tid, comm] = count(); @last = nsecs; @now = elapsed; @times[(uint32)arg0] = nsecs;
+        @random[rand] = 1; @many = 0;
+        for ($kv : @random) {{ @many += 1; }}
+        @size = len(@times);
+    }}"""
+
+
+def test_time_task_and_random_numbers_are_the_guests_code(m: Any) -> None:
+    """So are loops over maps. The clock is this computer's: the guest's own code reads it, or the host tells it."""
+    with Kprobes(m) as k:
+        for engine in ("interpreter", None):
+            before = time.monotonic_ns()
+            with k.script(TOLD, engine=engine) as s:
+                began = time.monotonic_ns()
+                for seed in range(4):
+                    m.call(FUNCTION, seed)
+                after = time.monotonic_ns()
+                why, = s.attachments[0].why_python.values()
+            child = m._child.process.pid
+            assert dict(s.maps["task"]) == {(child, child, m.symbols.main[:15].encode()): 4}
+            times = [s.maps["times"][n] for n in range(4)]
+            assert began < times[0] < times[1] < times[2] < times[3] < after and s.maps["last"] <= times[3]
+            assert times[3] - began < s.maps["now"] + (began - before) and s.maps["now"] < after - before
+            drawn = list(s.maps["random"])
+            assert len(drawn) == s.maps["many"] == s.maps["size"] == 4 and max(drawn) < 1 << 32
+        assert (not why) == in_guest(m), why
+
+
+def test_a_loop_sees_every_key_once(x86: Any) -> None:
+    """After deletions, too; the guest's order is that of Python's."""
+    text = f"""
+        kprobe:{FUNCTION} {{
+            @k[(uint32)arg0, "a key of more words"] = (uint32)arg0;
+            if ((uint32)arg0 == 60) {{
+                for ($kv : @k) {{ if ($kv.1 % 3 == 0) {{ delete(@k, $kv.0); }} }}
+                @k[99, "b"] = 99;
+                for ($kv : @k) {{ @sum += $kv.1; @n = count(); @first[$kv.0.0] = @order; @order++; }}
+            }}
+        }}"""
+    seen = []
+    with Kprobes(x86) as k:
+        for engine in ("interpreter", None):
+            with k.script(text, engine=engine) as s:
+                for seed in range(61):
+                    x86.call(FUNCTION, seed)
+                assert engine or s.attachments[0].why_python == {f"kprobe:{FUNCTION}": ""}
+            seen.append((s.maps["sum"], s.maps["n"], dict(s.maps["first"])))
+    left = [n for n in range(61) if n % 3] + [99]
+    assert seen[0] == seen[1] and seen[0][:2] == (sum(left), len(left)) and set(seen[0][2]) == set(left)
+
+
+INTERVALS = f"kprobe:{FUNCTION} {{ @hits = count(); }} interval:ms:200 {{ @intervals = count(); }}"
+
+
+def test_intervals_stop_the_guest_only_when_they_are_due(x86: Any) -> None:
+    asked = []
+    answer = x86.guest_view._asking.call_python
+    x86.guest_view._asking.call_python = lambda: asked.append(answer())
+    with Kprobes(x86) as k, k.script(INTERVALS) as s:
+        assert s.attachments[0].why_python == {f"kprobe:{FUNCTION}": ""}
+        began = time.monotonic()
+        calls = 0
+        while time.monotonic() - began < 1:
+            x86.call(FUNCTION, 3)
+            calls += 1
+        passed = time.monotonic() - began
+        assert s.maps["hits"] == calls
+        assert 0 < len(asked) == s.maps["intervals"] <= passed / 0.2 < calls
+
+
+def test_exit_of_an_interval_ends_the_run(m: Any) -> None:
+    """The block that was hit does nothing more."""
+    with Kprobes(m) as k:
+        with k.script(f"kprobe:{FUNCTION} {{ @hits = count(); }} interval:ms:200 {{ exit(3); }}") as s:
+            calls, late = 0, time.monotonic() + 10
+            while not s.ended and time.monotonic() < late:
+                m.call(FUNCTION, 1)
+                calls += 1
+            assert s.ended and s.status == 3
+        assert (s.maps["hits"] or 0) == calls - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from .._linux import KernelRegisters, Linux, MemoryCalls, ThreadStorage
 
 SIGTRAP = 5
@@ -12,4 +14,4 @@ RISCV = Linux(
     kernel_registers=KernelRegisters(marks=("a7",)),
     event_names=("epc", "ra", "sp", "gp", "tp", *(f"t{n}" for n in range(7)), *(f"s{n}" for n in range(12)),
                  *(f"a{n}" for n in range(8))))
-ROWS = {"riscv32": RISCV, "riscv64": RISCV}
+ROWS = {"riscv32": evolve(RISCV, wide_times=True), "riscv64": RISCV}

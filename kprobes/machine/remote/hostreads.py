@@ -1,11 +1,13 @@
-"""Requests of programs in a guest to the host: reads of memory that may not be mapped, and calls of
-Python.
+"""Requests of programs in a guest to the host: reads of memory that may not be mapped, numbers that
+only the host knows, and calls of Python.
 
 Such a program calls a function of the library's with the address of four u64: where to read, where
 to put it, the number of bytes, and the result: 0, or not 0 where there is no such memory. With WAKE
-in the place of the number the first word says which of Python's functions is called. The library's
-function has two copies: at the first one the guest stops, and the host does what is asked; from the
-second one it returns.
+or TELL in the place of the number the first word says which of Python's functions is called; with
+TELL that word gets the function's result.
+
+The library's function has two copies: at the first one the guest stops, and the host does what is
+asked; from the second one it returns.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ from ...errors import GuestFault
 from ...regs import Regs
 from .target import RemoteTarget
 
+_U64: Final = (1 << 64) - 1
+
 MOST: Final = 1 << 16  #: bytes of one read
 WAKE: Final = 1 << 32  #: in the place of a size: Python is called. See kprobes/native/support.c
+TELL: Final = 2 << 32  #: and: Python tells a number
 
 
 class HostReads:
@@ -34,6 +39,7 @@ class HostReads:
         self._machine = machine
         self._target = target
         self._wakers: list[Callable[[], None]] = []
+        self._tellers: list[Callable[[Regs], int]] = []
         self._due = -1  # the number of the function that call_python() calls; -1: none
         self._at = -1  # address of the first copy; -1: there is none yet
         self._onward = -1  # of the second
@@ -66,6 +72,15 @@ class HostReads:
         self._wakers.append(call)
         return len(self._wakers) - 1
 
+    def teller(self, tell: Callable[[Regs], int]) -> int:
+        """Return the number by which programs have the host tell them a number.
+
+        Args:
+            tell: (registers of the thread that asks) -> the number, 64 bits.
+        """
+        self._tellers.append(tell)
+        return len(self._tellers) - 1
+
     def stands(self, pc: int) -> bool:
         """Return True where `pc` is the first copy of the function: a program asks the host."""
         return pc == self._at
@@ -75,8 +90,8 @@ class HostReads:
         the guest goes on.
 
         The bytes are written to guest memory, with 0 as the result. Where memory is not mapped, or
-        more than 64 KiB are asked for, nothing is written. Where the program wants Python to be
-        called, that is left to call_python().
+        more than 64 KiB are asked for, nothing is written. Where a number is asked for, it is
+        written. Where the program wants Python to be called, that is left to call_python().
 
         Args:
             regs: registers at the function; the first argument is the address of the request.
@@ -88,6 +103,9 @@ class HostReads:
             at, to, size = (int.from_bytes(raw[n : n + 8], order) for n in (0, 8, 16))
             if size == WAKE:
                 self._due = at
+            elif size == TELL:
+                if at < len(self._tellers):  # a guest may write any number
+                    machine.write(block, (self._tellers[at](regs) & _U64).to_bytes(8, order))
             elif size <= MOST:
                 machine.write(to, machine.read(at, size))
                 machine.write(block + 24, bytes(8))

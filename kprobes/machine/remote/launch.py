@@ -108,6 +108,7 @@ class QemuMachine(RemoteMachine):
                 interrupt=Interrupt(
                     lambda: os.kill(child.process.pid, signal.SIGTRAP), frozenset((signal.SIGTRAP,))
                 ),
+                here=True,
                 status=child.status,
             )
         machine._child = child

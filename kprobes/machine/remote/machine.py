@@ -45,6 +45,7 @@ from .sites import CallSites, DetourHooks, RemoteView, view_of
 from .target import RemoteTarget
 from .threadlock import ThreadLock
 from .threads import RemoteThreads
+from .vdso import Vdso
 
 PAGE = 4096
 #: once it is closed
@@ -118,6 +119,7 @@ class RemoteMachine(Described):
         sysroot: str | None = None,
         interrupt: Interrupt | None = None,
         system: bool = False,
+        here: bool = False,
         status: Callable[[], int | None] = lambda: None,
         console: Callable[[bytes], None] = lambda data: None,
     ) -> None:
@@ -137,6 +139,7 @@ class RemoteMachine(Described):
             sysroot: folder of a process's libraries.
             interrupt: how a running guest is stopped; None: as the stub's target is.
             system: the guest is a whole machine.
+            here: the guest is a process on this computer, whose clock is this one's.
             status: () -> the exit status of a process whose stub has gone with it; None: it has
                 none.
             console: (bytes) gets what the guest prints by the stub.
@@ -161,10 +164,20 @@ class RemoteMachine(Described):
         self.cpus = self._threads.cpus
         self._loads = Loads(self.symbols, self._vector, arch, sysroot)
         self.regions = self._loads.regions
+        vdso = Vdso(self.read, self._vector, arch)
         # code that leads to programs, and where threads stop: what stands in the guest
         view = None
         if not scratch:
-            view = view_of(self, target, lambda: self._there, self._fresh, self._loads, system)
+            view = view_of(
+                self,
+                target,
+                lambda: self._there,
+                self._fresh,
+                self._loads,
+                system,
+                vdso.gettime if here else lambda: None,
+                lambda: self._lock.watched,
+            )
         self._sites = CallSites(
             view,
             self.map_code,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -61,6 +62,9 @@ class MapCopies(Protocol):
     def pull(self) -> None:
         """Read all maps from the guest's copies, before the guest's memory goes."""
 
+    def threads_begin(self) -> None:
+        """Tell programs that they may run in several threads from now on."""
+
 
 class RemoteView:
     """The guest, as the compiler of GuestPrograms needs it.
@@ -87,6 +91,8 @@ class RemoteView:
         kernel: bool,
         several: Callable[[], bool],
         asking: HostReads,
+        clock: Callable[[], tuple[int, int] | None],
+        watched: Callable[[], bool],
     ) -> None:
         """Prepare.
 
@@ -99,6 +105,10 @@ class RemoteView:
             kernel: the guest is a whole machine.
             several: () -> True while there are several threads, or CPUs.
             asking: serves requests of programs.
+            clock: () -> (address, end) of the guest's clock_gettime(), which tells this computer's
+                time; None: there is none.
+            watched: () -> True while there is one thread, and the making of a second one is
+                noticed.
         """
         self.arch = machine.arch
         self.saving = saving
@@ -109,6 +119,8 @@ class RemoteView:
         self._spans = spans
         self._several = several
         self._asking = asking
+        self._clock = clock
+        self._watched = watched
         self.asking = asking.stands, asking.answer, self._answered
         self.read = machine.read
         self.write = machine.write
@@ -124,6 +136,8 @@ class RemoteView:
             lock: address of the lock.
         """
         self._lock = lock
+        if self.copies is not None:
+            self.copies.threads_begin()
 
     def detour(self, calls: list[Call], also: Iterable[str] = (), draft: bool = False) -> bytes:
         """Return the machine code of a detour, which saves registers, runs programs, and restores
@@ -172,6 +186,33 @@ class RemoteView:
             call: the function.
         """
         return self._asking.waker(call)
+
+    def teller(self, tell: Callable[[Regs], int]) -> int:
+        """Return the number by which programs have the host tell them a number.
+
+        Args:
+            tell: (registers of the thread that asks) -> the number, 64 bits.
+        """
+        return self._asking.teller(tell)
+
+    @cached_property
+    def gettime(self) -> int:
+        """Address of the guest's clock_gettime(), which tells this computer's time; 0: there is
+        none.
+
+        HAZARD: a thread that is stopped there may be in a program's run, so it counts as code of
+        programs.
+        """
+        found = self._clock()
+        if found is None:
+            return 0
+        self.code.append(found)
+        return found[0]
+
+    @property
+    def watched(self) -> bool:
+        """Whether there is one thread, and programs are told before there is a second one."""
+        return self._watched()
 
     def _answered(self) -> None:
         """Call Python where a program has asked for that.
@@ -238,6 +279,8 @@ def view_of(
     fresh: Callable[[int], int],
     loads: Loads,
     kernel: bool,
+    clock: Callable[[], tuple[int, int] | None],
+    watched: Callable[[], bool],
 ) -> RemoteView | None:
     """Make the view of a guest for the compiler of programs; None where no detour is known for the
     architecture.
@@ -249,6 +292,9 @@ def view_of(
         fresh: (size) -> address of new pages, which are never taken back.
         loads: knows where files are loaded, and so what is mapped.
         kernel: the guest is a whole machine.
+        clock: () -> (address, end) of a clock_gettime() in the guest that tells this computer's
+            time; None: there is none.
+        watched: () -> True while there is one thread, and the making of a second one is noticed.
     """
     known = row(machine.arch, DetourCode) or DetourCode()
     saving = known.kernel if kernel else known.process
@@ -268,6 +314,8 @@ def view_of(
         kernel,
         lambda: len(target.threads()) > 1,
         HostReads(machine, target),
+        clock,
+        watched,
     )
 
 

@@ -195,6 +195,7 @@ class ThreadLock:
         self._first = ""  # name of the first thread, until another one has stopped
         self._one_comes = False  # only one thread comes to probes: threads take no turns
         self._why_unseen = "since nobody saw it begin"
+        self._watches = False
         self._notices_end = False  # `exits` has been filled
         # True: threads stop for probes; False: for their end alone; None: not decided yet
         self._told: bool | None = None
@@ -220,6 +221,11 @@ class ThreadLock:
     def stops(self) -> dict[int, int]:
         """Pc of a thread that has stopped with the lock -> the probed address it had come to."""
         return self.trampolines.stops
+
+    @property
+    def watched(self) -> bool:
+        """True while there is one thread, and the making of a second one is noticed before."""
+        return self._watches and not self.several
 
     @property
     def trap(self) -> bytes:
@@ -248,8 +254,10 @@ class ThreadLock:
         self._saving: Saving = view.saving
         self._entry = self._guest.regs.pc & -4
         if self._second_thread.watch():
+            self._watches = True
             return
         self.starts = frozenset(self._entries(STARTS))
+        self._watches = bool(self.starts)
         for addr in self.starts:
             self._target.stops.add(addr)
 

@@ -1,4 +1,5 @@
 %struct.question = type { i64, i64, i64, i64 }
+%struct.timespec = type { i32, i32 }
 %struct.block = type { i64, i64, i64 }
 %struct.unaligned = type { i64 }
 declare i64 @llvm.bswap.i64(i64)
@@ -61,6 +62,105 @@ define internal void @wake(i64 %0, i64 %1) #0 {
   %8 = inttoptr i32 %7 to ptr
   call void %8(ptr %3)
   ret void
+}
+
+define internal i64 @task(i64 %0, i64 %1, i64 %2) #0 {
+  %4 = alloca %struct.question, align 8
+  %5 = icmp eq i64 %0, 0
+  br i1 %5, label %6, label %13
+6:
+  store i64 %2, ptr %4, align 8
+  %7 = getelementptr inbounds nuw i8, ptr %4, i32 8
+  store i64 0, ptr %7, align 8
+  %8 = getelementptr inbounds nuw i8, ptr %4, i32 16
+  store i64 8589934592, ptr %8, align 8
+  %9 = getelementptr inbounds nuw i8, ptr %4, i32 24
+  store i64 0, ptr %9, align 8
+  %10 = trunc i64 %1 to i32
+  %11 = inttoptr i32 %10 to ptr
+  call void %11(ptr %4)
+  %12 = load i64, ptr %4, align 8
+  br label %13
+13:
+  %14 = phi i64 [ %12, %6 ], [ %0, %3 ]
+  ret i64 %14
+}
+
+define internal i64 @clock(i64 %0, i64 %1, i64 %2) #0 {
+  %4 = alloca %struct.question, align 8
+  %5 = alloca %struct.timespec, align 4
+  %6 = icmp eq i64 %0, 0
+  br i1 %6, label %7, label %14
+7:
+  store i64 %2, ptr %4, align 8
+  %8 = getelementptr inbounds nuw i8, ptr %4, i32 8
+  store i64 0, ptr %8, align 8
+  %9 = getelementptr inbounds nuw i8, ptr %4, i32 16
+  store i64 8589934592, ptr %9, align 8
+  %10 = getelementptr inbounds nuw i8, ptr %4, i32 24
+  store i64 0, ptr %10, align 8
+  %11 = trunc i64 %1 to i32
+  %12 = inttoptr i32 %11 to ptr
+  call void %12(ptr %4)
+  %13 = load i64, ptr %4, align 8
+  br label %25
+14:
+  %15 = trunc i64 %0 to i32
+  %16 = inttoptr i32 %15 to ptr
+  %17 = call i32 %16(i32 1, ptr %5)
+  %18 = load i32, ptr %5, align 4
+  %19 = sext i32 %18 to i64
+  %20 = mul nsw i64 %19, 1000000000
+  %21 = getelementptr inbounds nuw i8, ptr %5, i32 4
+  %22 = load i32, ptr %21, align 4
+  %23 = sext i32 %22 to i64
+  %24 = add nsw i64 %20, %23
+  br label %25
+25:
+  %26 = phi i64 [ %24, %14 ], [ %13, %7 ]
+  ret i64 %26
+}
+
+define internal void @comm(ptr %0, i64 %1, i64 %2, i64 %3) #0 {
+  %5 = alloca [2 x i64], align 8
+  store i64 %2, ptr %5, align 8
+  %6 = getelementptr inbounds nuw i8, ptr %5, i32 8
+  store i64 %3, ptr %6, align 8
+  %7 = icmp eq i64 %1, 0
+  br i1 %7, label %21, label %8
+8:
+  %9 = phi i64 [ %11, %18 ], [ 0, %4 ]
+  %10 = icmp ult i64 %9, 15
+  %11 = add nuw i64 %9, 1
+  %12 = icmp ult i64 %11, %1
+  %13 = select i1 %10, i1 %12, i1 false
+  %14 = trunc i64 %9 to i32
+  br i1 %13, label %15, label %18
+15:
+  %16 = getelementptr inbounds nuw i8, ptr %5, i32 %14
+  %17 = load i8, ptr %16, align 1
+  br label %18
+18:
+  %19 = phi i8 [ %17, %15 ], [ 0, %8 ]
+  %20 = getelementptr inbounds nuw i8, ptr %0, i32 %14
+  store i8 %19, ptr %20, align 1
+  br i1 %12, label %8, label %21
+21:
+  ret void
+}
+
+define internal i64 @random(ptr %0) #0 {
+  %2 = load i64, ptr %0, align 8
+  %3 = lshr i64 %2, 12
+  %4 = xor i64 %3, %2
+  %5 = shl i64 %4, 25
+  %6 = xor i64 %5, %4
+  %7 = lshr i64 %6, 27
+  %8 = xor i64 %7, %6
+  store i64 %8, ptr %0, align 8
+  %9 = mul i64 %8, 2685821657736338717
+  %10 = lshr i64 %9, 32
+  ret i64 %10
 }
 
 define internal i64 @read(ptr %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5) #0 {
@@ -441,6 +541,94 @@ define internal void @commit(i64 %0, i32 %1) #0 {
   %9 = or i32 %7, %8
   store i32 %9, ptr %5, align 4
   ret void
+}
+
+define internal i64 @table_next(i64 %0, ptr %1, i32 %2, i32 %3, i32 %4, i32 %5, i32 %6) #1 {
+  %8 = trunc i64 %0 to i32
+  %9 = inttoptr i32 %8 to ptr
+  %10 = getelementptr inbounds nuw i8, ptr %9, i32 16
+  %11 = load i64, ptr %10, align 8
+  %12 = call i64 @llvm.bswap.i64(i64 %11)
+  %13 = zext i32 %6 to i64
+  %14 = call i64 @llvm.umin.i64(i64 %12, i64 %13)
+  %15 = trunc nuw i64 %14 to i32
+  %16 = icmp ult i32 %2, %15
+  br i1 %16, label %17, label %64
+17:
+  %18 = add i32 %4, %8
+  br label %19
+19:
+  %20 = phi i32 [ %2, %17 ], [ %62, %61 ]
+  %21 = mul i32 %20, %5
+  %22 = add i32 %18, %21
+  %23 = inttoptr i32 %22 to ptr
+  %24 = getelementptr inbounds nuw i8, ptr %23, i32 4
+  %25 = load i32, ptr %24, align 4
+  %26 = icmp eq i32 %25, 0
+  br i1 %26, label %61, label %27
+27:
+  %28 = getelementptr inbounds nuw i8, ptr %23, i32 8
+  %29 = icmp eq i32 %3, 8
+  br i1 %29, label %33, label %30
+30:
+  %31 = zext i32 %3 to i64
+  %32 = icmp ugt i32 %3, 7
+  br i1 %32, label %40, label %35
+33:
+  %34 = load i64, ptr %28, align 1
+  store i64 %34, ptr %1, align 1
+  br label %58
+35:
+  %36 = phi ptr [ %1, %30 ], [ %46, %40 ]
+  %37 = phi ptr [ %28, %30 ], [ %47, %40 ]
+  %38 = phi i64 [ %31, %30 ], [ %45, %40 ]
+  %39 = icmp eq i64 %38, 0
+  br i1 %39, label %58, label %49
+40:
+  %41 = phi i64 [ %45, %40 ], [ %31, %30 ]
+  %42 = phi ptr [ %47, %40 ], [ %28, %30 ]
+  %43 = phi ptr [ %46, %40 ], [ %1, %30 ]
+  %44 = load i64, ptr %42, align 1
+  store i64 %44, ptr %43, align 1
+  %45 = add i64 %41, -8
+  %46 = getelementptr inbounds nuw i8, ptr %43, i32 8
+  %47 = getelementptr inbounds nuw i8, ptr %42, i32 8
+  %48 = icmp ugt i64 %45, 7
+  br i1 %48, label %40, label %35
+49:
+  %50 = phi i64 [ %56, %49 ], [ %38, %35 ]
+  %51 = phi ptr [ %53, %49 ], [ %37, %35 ]
+  %52 = phi ptr [ %55, %49 ], [ %36, %35 ]
+  %53 = getelementptr inbounds nuw i8, ptr %51, i32 1
+  %54 = load i8, ptr %51, align 1
+  %55 = getelementptr inbounds nuw i8, ptr %52, i32 1
+  store i8 %54, ptr %52, align 1
+  %56 = add nsw i64 %50, -1
+  %57 = icmp eq i64 %56, 0
+  br i1 %57, label %58, label %49
+58:
+  %59 = zext i32 %20 to i64
+  %60 = add nuw nsw i64 %59, 1
+  br label %73
+61:
+  %62 = add i32 %20, 1
+  %63 = icmp eq i32 %62, %15
+  br i1 %63, label %64, label %19
+64:
+  %65 = zext i32 %3 to i64
+  %66 = icmp eq i32 %3, 0
+  br i1 %66, label %73, label %67
+67:
+  %68 = phi i64 [ %71, %67 ], [ 0, %64 ]
+  %69 = trunc nuw i64 %68 to i32
+  %70 = getelementptr inbounds nuw i8, ptr %1, i32 %69
+  store volatile i8 0, ptr %70, align 1
+  %71 = add nuw nsw i64 %68, 1
+  %72 = icmp samesign ult i64 %71, %65
+  br i1 %72, label %67, label %73
+73:
+  %74 = phi i64 [ %60, %58 ], [ 0, %64 ], [ 0, %67 ]
+  ret i64 %74
 }
 
 define internal void @table_key(ptr %0, ptr %1, i64 %2) #0 {

@@ -1,4 +1,5 @@
 %struct.question = type { i64, i64, i64, i64 }
+%struct.timespec = type { i32, i32 }
 %struct.block = type { i64, i64, i64 }
 %struct.unaligned = type { i64 }
 declare i64 @llvm.fshl.i64(i64, i64, i64)
@@ -59,6 +60,105 @@ define internal void @wake(i64 %0, i64 %1) #0 {
   %8 = inttoptr i32 %7 to ptr
   call void %8(ptr %3)
   ret void
+}
+
+define internal i64 @task(i64 %0, i64 %1, i64 %2) #0 {
+  %4 = alloca %struct.question, align 8
+  %5 = icmp eq i64 %0, 0
+  br i1 %5, label %6, label %13
+6:
+  store i64 %2, ptr %4, align 8
+  %7 = getelementptr inbounds nuw i8, ptr %4, i32 8
+  store i64 0, ptr %7, align 8
+  %8 = getelementptr inbounds nuw i8, ptr %4, i32 16
+  store i64 8589934592, ptr %8, align 8
+  %9 = getelementptr inbounds nuw i8, ptr %4, i32 24
+  store i64 0, ptr %9, align 8
+  %10 = trunc i64 %1 to i32
+  %11 = inttoptr i32 %10 to ptr
+  call void %11(ptr %4)
+  %12 = load i64, ptr %4, align 8
+  br label %13
+13:
+  %14 = phi i64 [ %12, %6 ], [ %0, %3 ]
+  ret i64 %14
+}
+
+define internal i64 @clock(i64 %0, i64 %1, i64 %2) #0 {
+  %4 = alloca %struct.question, align 8
+  %5 = alloca %struct.timespec, align 4
+  %6 = icmp eq i64 %0, 0
+  br i1 %6, label %7, label %14
+7:
+  store i64 %2, ptr %4, align 8
+  %8 = getelementptr inbounds nuw i8, ptr %4, i32 8
+  store i64 0, ptr %8, align 8
+  %9 = getelementptr inbounds nuw i8, ptr %4, i32 16
+  store i64 8589934592, ptr %9, align 8
+  %10 = getelementptr inbounds nuw i8, ptr %4, i32 24
+  store i64 0, ptr %10, align 8
+  %11 = trunc i64 %1 to i32
+  %12 = inttoptr i32 %11 to ptr
+  call void %12(ptr %4)
+  %13 = load i64, ptr %4, align 8
+  br label %25
+14:
+  %15 = trunc i64 %0 to i32
+  %16 = inttoptr i32 %15 to ptr
+  %17 = call i32 %16(i32 1, ptr %5)
+  %18 = load i32, ptr %5, align 4
+  %19 = sext i32 %18 to i64
+  %20 = mul nsw i64 %19, 1000000000
+  %21 = getelementptr inbounds nuw i8, ptr %5, i32 4
+  %22 = load i32, ptr %21, align 4
+  %23 = sext i32 %22 to i64
+  %24 = add nsw i64 %20, %23
+  br label %25
+25:
+  %26 = phi i64 [ %24, %14 ], [ %13, %7 ]
+  ret i64 %26
+}
+
+define internal void @comm(ptr %0, i64 %1, i64 %2, i64 %3) #0 {
+  %5 = alloca [2 x i64], align 8
+  store i64 %2, ptr %5, align 8
+  %6 = getelementptr inbounds nuw i8, ptr %5, i32 8
+  store i64 %3, ptr %6, align 8
+  %7 = icmp eq i64 %1, 0
+  br i1 %7, label %21, label %8
+8:
+  %9 = phi i64 [ %11, %18 ], [ 0, %4 ]
+  %10 = icmp ult i64 %9, 15
+  %11 = add nuw i64 %9, 1
+  %12 = icmp ult i64 %11, %1
+  %13 = select i1 %10, i1 %12, i1 false
+  %14 = trunc i64 %9 to i32
+  br i1 %13, label %15, label %18
+15:
+  %16 = getelementptr inbounds nuw i8, ptr %5, i32 %14
+  %17 = load i8, ptr %16, align 1
+  br label %18
+18:
+  %19 = phi i8 [ %17, %15 ], [ 0, %8 ]
+  %20 = getelementptr inbounds nuw i8, ptr %0, i32 %14
+  store i8 %19, ptr %20, align 1
+  br i1 %12, label %8, label %21
+21:
+  ret void
+}
+
+define internal i64 @random(ptr %0) #0 {
+  %2 = load i64, ptr %0, align 8
+  %3 = lshr i64 %2, 12
+  %4 = xor i64 %3, %2
+  %5 = shl i64 %4, 25
+  %6 = xor i64 %5, %4
+  %7 = lshr i64 %6, 27
+  %8 = xor i64 %7, %6
+  store i64 %8, ptr %0, align 8
+  %9 = mul i64 %8, 2685821657736338717
+  %10 = lshr i64 %9, 32
+  ret i64 %10
 }
 
 define internal i64 @read(ptr %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5) #0 {
@@ -427,6 +527,93 @@ define internal void @commit(i64 %0, i32 %1) #0 {
   %8 = or i32 %7, %1
   store i32 %8, ptr %5, align 4
   ret void
+}
+
+define internal i64 @table_next(i64 %0, ptr %1, i32 %2, i32 %3, i32 %4, i32 %5, i32 %6) #1 {
+  %8 = trunc i64 %0 to i32
+  %9 = inttoptr i32 %8 to ptr
+  %10 = getelementptr inbounds nuw i8, ptr %9, i32 16
+  %11 = load i64, ptr %10, align 8
+  %12 = zext i32 %6 to i64
+  %13 = call i64 @llvm.umin.i64(i64 %11, i64 %12)
+  %14 = trunc nuw i64 %13 to i32
+  %15 = icmp ult i32 %2, %14
+  br i1 %15, label %16, label %63
+16:
+  %17 = add i32 %4, %8
+  br label %18
+18:
+  %19 = phi i32 [ %2, %16 ], [ %61, %60 ]
+  %20 = mul i32 %19, %5
+  %21 = add i32 %17, %20
+  %22 = inttoptr i32 %21 to ptr
+  %23 = getelementptr inbounds nuw i8, ptr %22, i32 4
+  %24 = load i32, ptr %23, align 4
+  %25 = icmp eq i32 %24, 0
+  br i1 %25, label %60, label %26
+26:
+  %27 = getelementptr inbounds nuw i8, ptr %22, i32 8
+  %28 = icmp eq i32 %3, 8
+  br i1 %28, label %32, label %29
+29:
+  %30 = zext i32 %3 to i64
+  %31 = icmp ugt i32 %3, 7
+  br i1 %31, label %39, label %34
+32:
+  %33 = load i64, ptr %27, align 1
+  store i64 %33, ptr %1, align 1
+  br label %57
+34:
+  %35 = phi ptr [ %1, %29 ], [ %45, %39 ]
+  %36 = phi ptr [ %27, %29 ], [ %46, %39 ]
+  %37 = phi i64 [ %30, %29 ], [ %44, %39 ]
+  %38 = icmp eq i64 %37, 0
+  br i1 %38, label %57, label %48
+39:
+  %40 = phi i64 [ %44, %39 ], [ %30, %29 ]
+  %41 = phi ptr [ %46, %39 ], [ %27, %29 ]
+  %42 = phi ptr [ %45, %39 ], [ %1, %29 ]
+  %43 = load i64, ptr %41, align 1
+  store i64 %43, ptr %42, align 1
+  %44 = add i64 %40, -8
+  %45 = getelementptr inbounds nuw i8, ptr %42, i32 8
+  %46 = getelementptr inbounds nuw i8, ptr %41, i32 8
+  %47 = icmp ugt i64 %44, 7
+  br i1 %47, label %39, label %34
+48:
+  %49 = phi i64 [ %55, %48 ], [ %37, %34 ]
+  %50 = phi ptr [ %52, %48 ], [ %36, %34 ]
+  %51 = phi ptr [ %54, %48 ], [ %35, %34 ]
+  %52 = getelementptr inbounds nuw i8, ptr %50, i32 1
+  %53 = load i8, ptr %50, align 1
+  %54 = getelementptr inbounds nuw i8, ptr %51, i32 1
+  store i8 %53, ptr %51, align 1
+  %55 = add nsw i64 %49, -1
+  %56 = icmp eq i64 %55, 0
+  br i1 %56, label %57, label %48
+57:
+  %58 = zext i32 %19 to i64
+  %59 = add nuw nsw i64 %58, 1
+  br label %72
+60:
+  %61 = add i32 %19, 1
+  %62 = icmp eq i32 %61, %14
+  br i1 %62, label %63, label %18
+63:
+  %64 = zext i32 %3 to i64
+  %65 = icmp eq i32 %3, 0
+  br i1 %65, label %72, label %66
+66:
+  %67 = phi i64 [ %70, %66 ], [ 0, %63 ]
+  %68 = trunc nuw i64 %67 to i32
+  %69 = getelementptr inbounds nuw i8, ptr %1, i32 %68
+  store volatile i8 0, ptr %69, align 1
+  %70 = add nuw nsw i64 %67, 1
+  %71 = icmp samesign ult i64 %70, %64
+  br i1 %71, label %66, label %72
+72:
+  %73 = phi i64 [ %59, %57 ], [ 0, %63 ], [ 0, %66 ]
+  ret i64 %73
 }
 
 define internal void @table_key(ptr %0, ptr %1, i64 %2) #0 {

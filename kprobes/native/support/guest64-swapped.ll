@@ -1,4 +1,5 @@
 %struct.question = type { i64, i64, i64, i64 }
+%struct.timespec = type { i64, i64 }
 %struct.block = type { i64, i64, i64 }
 %struct.unaligned = type { i64 }
 declare i64 @llvm.bswap.i64(i64)
@@ -60,6 +61,100 @@ define internal void @wake(i64 %0, i64 %1) #0 {
   %7 = inttoptr i64 %0 to ptr
   call void %7(ptr %3)
   ret void
+}
+
+define internal i64 @task(i64 %0, i64 %1, i64 %2) #0 {
+  %4 = alloca %struct.question, align 8
+  %5 = icmp eq i64 %0, 0
+  br i1 %5, label %6, label %12
+6:
+  store i64 %2, ptr %4, align 8
+  %7 = getelementptr inbounds nuw i8, ptr %4, i64 8
+  store i64 0, ptr %7, align 8
+  %8 = getelementptr inbounds nuw i8, ptr %4, i64 16
+  store i64 8589934592, ptr %8, align 8
+  %9 = getelementptr inbounds nuw i8, ptr %4, i64 24
+  store i64 0, ptr %9, align 8
+  %10 = inttoptr i64 %1 to ptr
+  call void %10(ptr %4)
+  %11 = load i64, ptr %4, align 8
+  br label %12
+12:
+  %13 = phi i64 [ %11, %6 ], [ %0, %3 ]
+  ret i64 %13
+}
+
+define internal i64 @clock(i64 %0, i64 %1, i64 %2) #0 {
+  %4 = alloca %struct.question, align 8
+  %5 = alloca %struct.timespec, align 8
+  %6 = icmp eq i64 %0, 0
+  br i1 %6, label %7, label %13
+7:
+  store i64 %2, ptr %4, align 8
+  %8 = getelementptr inbounds nuw i8, ptr %4, i64 8
+  store i64 0, ptr %8, align 8
+  %9 = getelementptr inbounds nuw i8, ptr %4, i64 16
+  store i64 8589934592, ptr %9, align 8
+  %10 = getelementptr inbounds nuw i8, ptr %4, i64 24
+  store i64 0, ptr %10, align 8
+  %11 = inttoptr i64 %1 to ptr
+  call void %11(ptr %4)
+  %12 = load i64, ptr %4, align 8
+  br label %21
+13:
+  %14 = inttoptr i64 %0 to ptr
+  %15 = call i32 %14(i32 1, ptr %5)
+  %16 = load i64, ptr %5, align 8
+  %17 = mul i64 %16, 1000000000
+  %18 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  %19 = load i64, ptr %18, align 8
+  %20 = add i64 %17, %19
+  br label %21
+21:
+  %22 = phi i64 [ %20, %13 ], [ %12, %7 ]
+  ret i64 %22
+}
+
+define internal void @comm(ptr %0, i64 %1, i64 %2, i64 %3) #0 {
+  %5 = alloca [2 x i64], align 8
+  store i64 %2, ptr %5, align 8
+  %6 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  store i64 %3, ptr %6, align 8
+  %7 = icmp eq i64 %1, 0
+  br i1 %7, label %21, label %8
+8:
+  %9 = phi i64 [ %11, %17 ], [ 0, %4 ]
+  %10 = icmp ult i64 %9, 15
+  %11 = add nuw i64 %9, 1
+  %12 = icmp ult i64 %11, %1
+  %13 = select i1 %10, i1 %12, i1 false
+  br i1 %13, label %14, label %17
+14:
+  %15 = getelementptr inbounds nuw i8, ptr %5, i64 %9
+  %16 = load i8, ptr %15, align 1
+  br label %17
+17:
+  %18 = phi i8 [ %16, %14 ], [ 0, %8 ]
+  %19 = getelementptr inbounds nuw i8, ptr %0, i64 %9
+  store i8 %18, ptr %19, align 1
+  %20 = icmp eq i64 %11, %1
+  br i1 %20, label %21, label %8
+21:
+  ret void
+}
+
+define internal i64 @random(ptr %0) #0 {
+  %2 = load i64, ptr %0, align 8
+  %3 = lshr i64 %2, 12
+  %4 = xor i64 %3, %2
+  %5 = shl i64 %4, 25
+  %6 = xor i64 %5, %4
+  %7 = lshr i64 %6, 27
+  %8 = xor i64 %7, %6
+  store i64 %8, ptr %0, align 8
+  %9 = mul i64 %8, 2685821657736338717
+  %10 = lshr i64 %9, 32
+  ret i64 %10
 }
 
 define internal i64 @read(ptr %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5) #0 {
@@ -418,6 +513,93 @@ define internal void @commit(i64 %0, i32 %1) #0 {
   %8 = or i32 %6, %7
   store i32 %8, ptr %4, align 4
   ret void
+}
+
+define internal i64 @table_next(i64 %0, ptr %1, i32 %2, i32 %3, i64 %4, i64 %5, i32 %6) #1 {
+  %8 = inttoptr i64 %0 to ptr
+  %9 = getelementptr inbounds nuw i8, ptr %8, i64 16
+  %10 = load i64, ptr %9, align 8
+  %11 = call i64 @llvm.bswap.i64(i64 %10)
+  %12 = zext i32 %6 to i64
+  %13 = call i64 @llvm.umin.i64(i64 %11, i64 %12)
+  %14 = trunc nuw i64 %13 to i32
+  %15 = icmp ult i32 %2, %14
+  br i1 %15, label %16, label %64
+16:
+  %17 = add i64 %4, %0
+  %18 = zext i32 %2 to i64
+  br label %23
+19:
+  %20 = add nuw nsw i64 %24, 1
+  %21 = trunc i64 %20 to i32
+  %22 = icmp eq i32 %21, %14
+  br i1 %22, label %64, label %23
+23:
+  %24 = phi i64 [ %18, %16 ], [ %20, %19 ]
+  %25 = mul i64 %5, %24
+  %26 = add i64 %17, %25
+  %27 = inttoptr i64 %26 to ptr
+  %28 = getelementptr inbounds nuw i8, ptr %27, i64 4
+  %29 = load i32, ptr %28, align 4
+  %30 = icmp eq i32 %29, 0
+  br i1 %30, label %19, label %31
+31:
+  %32 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %33 = icmp eq i32 %3, 8
+  br i1 %33, label %37, label %34
+34:
+  %35 = zext i32 %3 to i64
+  %36 = icmp ugt i32 %3, 7
+  br i1 %36, label %44, label %39
+37:
+  %38 = load i64, ptr %32, align 1
+  store i64 %38, ptr %1, align 1
+  br label %62
+39:
+  %40 = phi ptr [ %1, %34 ], [ %50, %44 ]
+  %41 = phi ptr [ %32, %34 ], [ %51, %44 ]
+  %42 = phi i64 [ %35, %34 ], [ %49, %44 ]
+  %43 = icmp eq i64 %42, 0
+  br i1 %43, label %62, label %53
+44:
+  %45 = phi i64 [ %49, %44 ], [ %35, %34 ]
+  %46 = phi ptr [ %51, %44 ], [ %32, %34 ]
+  %47 = phi ptr [ %50, %44 ], [ %1, %34 ]
+  %48 = load i64, ptr %46, align 1
+  store i64 %48, ptr %47, align 1
+  %49 = add i64 %45, -8
+  %50 = getelementptr inbounds nuw i8, ptr %47, i64 8
+  %51 = getelementptr inbounds nuw i8, ptr %46, i64 8
+  %52 = icmp ugt i64 %49, 7
+  br i1 %52, label %44, label %39
+53:
+  %54 = phi i64 [ %60, %53 ], [ %42, %39 ]
+  %55 = phi ptr [ %57, %53 ], [ %41, %39 ]
+  %56 = phi ptr [ %59, %53 ], [ %40, %39 ]
+  %57 = getelementptr inbounds nuw i8, ptr %55, i64 1
+  %58 = load i8, ptr %55, align 1
+  %59 = getelementptr inbounds nuw i8, ptr %56, i64 1
+  store i8 %58, ptr %56, align 1
+  %60 = add nsw i64 %54, -1
+  %61 = icmp eq i64 %60, 0
+  br i1 %61, label %62, label %53
+62:
+  %63 = add nuw nsw i64 %24, 1
+  br label %72
+64:
+  %65 = zext i32 %3 to i64
+  %66 = icmp eq i32 %3, 0
+  br i1 %66, label %72, label %67
+67:
+  %68 = phi i64 [ %70, %67 ], [ 0, %64 ]
+  %69 = getelementptr inbounds nuw i8, ptr %1, i64 %68
+  store volatile i8 0, ptr %69, align 1
+  %70 = add nuw nsw i64 %68, 1
+  %71 = icmp eq i64 %70, %65
+  br i1 %71, label %72, label %67
+72:
+  %73 = phi i64 [ %63, %62 ], [ 0, %64 ], [ 0, %67 ]
+  ret i64 %73
 }
 
 define internal void @table_key(ptr %0, ptr %1, i64 %2) #0 {

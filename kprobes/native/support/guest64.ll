@@ -1,4 +1,5 @@
 %struct.question = type { i64, i64, i64, i64 }
+%struct.timespec = type { i64, i64 }
 %struct.block = type { i64, i64, i64 }
 %struct.unaligned = type { i64 }
 declare i64 @llvm.umin.i64(i64, i64)
@@ -58,6 +59,100 @@ define internal void @wake(i64 %0, i64 %1) #0 {
   %7 = inttoptr i64 %0 to ptr
   call void %7(ptr %3)
   ret void
+}
+
+define internal i64 @task(i64 %0, i64 %1, i64 %2) #0 {
+  %4 = alloca %struct.question, align 8
+  %5 = icmp eq i64 %0, 0
+  br i1 %5, label %6, label %12
+6:
+  store i64 %2, ptr %4, align 8
+  %7 = getelementptr inbounds nuw i8, ptr %4, i64 8
+  store i64 0, ptr %7, align 8
+  %8 = getelementptr inbounds nuw i8, ptr %4, i64 16
+  store i64 8589934592, ptr %8, align 8
+  %9 = getelementptr inbounds nuw i8, ptr %4, i64 24
+  store i64 0, ptr %9, align 8
+  %10 = inttoptr i64 %1 to ptr
+  call void %10(ptr %4)
+  %11 = load i64, ptr %4, align 8
+  br label %12
+12:
+  %13 = phi i64 [ %11, %6 ], [ %0, %3 ]
+  ret i64 %13
+}
+
+define internal i64 @clock(i64 %0, i64 %1, i64 %2) #0 {
+  %4 = alloca %struct.question, align 8
+  %5 = alloca %struct.timespec, align 8
+  %6 = icmp eq i64 %0, 0
+  br i1 %6, label %7, label %13
+7:
+  store i64 %2, ptr %4, align 8
+  %8 = getelementptr inbounds nuw i8, ptr %4, i64 8
+  store i64 0, ptr %8, align 8
+  %9 = getelementptr inbounds nuw i8, ptr %4, i64 16
+  store i64 8589934592, ptr %9, align 8
+  %10 = getelementptr inbounds nuw i8, ptr %4, i64 24
+  store i64 0, ptr %10, align 8
+  %11 = inttoptr i64 %1 to ptr
+  call void %11(ptr %4)
+  %12 = load i64, ptr %4, align 8
+  br label %21
+13:
+  %14 = inttoptr i64 %0 to ptr
+  %15 = call i32 %14(i32 1, ptr %5)
+  %16 = load i64, ptr %5, align 8
+  %17 = mul i64 %16, 1000000000
+  %18 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  %19 = load i64, ptr %18, align 8
+  %20 = add i64 %17, %19
+  br label %21
+21:
+  %22 = phi i64 [ %20, %13 ], [ %12, %7 ]
+  ret i64 %22
+}
+
+define internal void @comm(ptr %0, i64 %1, i64 %2, i64 %3) #0 {
+  %5 = alloca [2 x i64], align 8
+  store i64 %2, ptr %5, align 8
+  %6 = getelementptr inbounds nuw i8, ptr %5, i64 8
+  store i64 %3, ptr %6, align 8
+  %7 = icmp eq i64 %1, 0
+  br i1 %7, label %21, label %8
+8:
+  %9 = phi i64 [ %11, %17 ], [ 0, %4 ]
+  %10 = icmp ult i64 %9, 15
+  %11 = add nuw i64 %9, 1
+  %12 = icmp ult i64 %11, %1
+  %13 = select i1 %10, i1 %12, i1 false
+  br i1 %13, label %14, label %17
+14:
+  %15 = getelementptr inbounds nuw i8, ptr %5, i64 %9
+  %16 = load i8, ptr %15, align 1
+  br label %17
+17:
+  %18 = phi i8 [ %16, %14 ], [ 0, %8 ]
+  %19 = getelementptr inbounds nuw i8, ptr %0, i64 %9
+  store i8 %18, ptr %19, align 1
+  %20 = icmp eq i64 %11, %1
+  br i1 %20, label %21, label %8
+21:
+  ret void
+}
+
+define internal i64 @random(ptr %0) #0 {
+  %2 = load i64, ptr %0, align 8
+  %3 = lshr i64 %2, 12
+  %4 = xor i64 %3, %2
+  %5 = shl i64 %4, 25
+  %6 = xor i64 %5, %4
+  %7 = lshr i64 %6, 27
+  %8 = xor i64 %7, %6
+  store i64 %8, ptr %0, align 8
+  %9 = mul i64 %8, 2685821657736338717
+  %10 = lshr i64 %9, 32
+  ret i64 %10
 }
 
 define internal i64 @read(ptr %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5) #0 {
@@ -404,6 +499,92 @@ define internal void @commit(i64 %0, i32 %1) #0 {
   %7 = or i32 %6, %1
   store i32 %7, ptr %4, align 4
   ret void
+}
+
+define internal i64 @table_next(i64 %0, ptr %1, i32 %2, i32 %3, i64 %4, i64 %5, i32 %6) #1 {
+  %8 = inttoptr i64 %0 to ptr
+  %9 = getelementptr inbounds nuw i8, ptr %8, i64 16
+  %10 = load i64, ptr %9, align 8
+  %11 = zext i32 %6 to i64
+  %12 = call i64 @llvm.umin.i64(i64 %10, i64 %11)
+  %13 = trunc nuw i64 %12 to i32
+  %14 = icmp ult i32 %2, %13
+  br i1 %14, label %15, label %63
+15:
+  %16 = add i64 %4, %0
+  %17 = zext i32 %2 to i64
+  br label %22
+18:
+  %19 = add nuw nsw i64 %23, 1
+  %20 = trunc i64 %19 to i32
+  %21 = icmp eq i32 %20, %13
+  br i1 %21, label %63, label %22
+22:
+  %23 = phi i64 [ %17, %15 ], [ %19, %18 ]
+  %24 = mul i64 %5, %23
+  %25 = add i64 %16, %24
+  %26 = inttoptr i64 %25 to ptr
+  %27 = getelementptr inbounds nuw i8, ptr %26, i64 4
+  %28 = load i32, ptr %27, align 4
+  %29 = icmp eq i32 %28, 0
+  br i1 %29, label %18, label %30
+30:
+  %31 = getelementptr inbounds nuw i8, ptr %26, i64 8
+  %32 = icmp eq i32 %3, 8
+  br i1 %32, label %36, label %33
+33:
+  %34 = zext i32 %3 to i64
+  %35 = icmp ugt i32 %3, 7
+  br i1 %35, label %43, label %38
+36:
+  %37 = load i64, ptr %31, align 1
+  store i64 %37, ptr %1, align 1
+  br label %61
+38:
+  %39 = phi ptr [ %1, %33 ], [ %49, %43 ]
+  %40 = phi ptr [ %31, %33 ], [ %50, %43 ]
+  %41 = phi i64 [ %34, %33 ], [ %48, %43 ]
+  %42 = icmp eq i64 %41, 0
+  br i1 %42, label %61, label %52
+43:
+  %44 = phi i64 [ %48, %43 ], [ %34, %33 ]
+  %45 = phi ptr [ %50, %43 ], [ %31, %33 ]
+  %46 = phi ptr [ %49, %43 ], [ %1, %33 ]
+  %47 = load i64, ptr %45, align 1
+  store i64 %47, ptr %46, align 1
+  %48 = add i64 %44, -8
+  %49 = getelementptr inbounds nuw i8, ptr %46, i64 8
+  %50 = getelementptr inbounds nuw i8, ptr %45, i64 8
+  %51 = icmp ugt i64 %48, 7
+  br i1 %51, label %43, label %38
+52:
+  %53 = phi i64 [ %59, %52 ], [ %41, %38 ]
+  %54 = phi ptr [ %56, %52 ], [ %40, %38 ]
+  %55 = phi ptr [ %58, %52 ], [ %39, %38 ]
+  %56 = getelementptr inbounds nuw i8, ptr %54, i64 1
+  %57 = load i8, ptr %54, align 1
+  %58 = getelementptr inbounds nuw i8, ptr %55, i64 1
+  store i8 %57, ptr %55, align 1
+  %59 = add nsw i64 %53, -1
+  %60 = icmp eq i64 %59, 0
+  br i1 %60, label %61, label %52
+61:
+  %62 = add nuw nsw i64 %23, 1
+  br label %71
+63:
+  %64 = zext i32 %3 to i64
+  %65 = icmp eq i32 %3, 0
+  br i1 %65, label %71, label %66
+66:
+  %67 = phi i64 [ %69, %66 ], [ 0, %63 ]
+  %68 = getelementptr inbounds nuw i8, ptr %1, i64 %67
+  store volatile i8 0, ptr %68, align 1
+  %69 = add nuw nsw i64 %67, 1
+  %70 = icmp eq i64 %69, %64
+  br i1 %70, label %71, label %66
+71:
+  %72 = phi i64 [ %62, %61 ], [ 0, %63 ], [ 0, %66 ]
+  ret i64 %72
 }
 
 define internal void @table_key(ptr %0, ptr %1, i64 %2) #0 {
