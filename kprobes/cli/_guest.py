@@ -112,7 +112,8 @@ class GuestOptions:
         process = self.arguments is not None or (self.qemu and not self.call)
         if bool(self.call) + (self.run or process) != 1:
             raise click.UsageError(
-                "give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)"
+                "give one of --call 'NAME(ARG, ...)', --run and --qemu"
+                " (arguments for the program run it, too)"
             )
         with warnings_said(), self.loaded() as machine, Kprobes(machine) as k:
             if self.discover:

@@ -178,7 +178,8 @@ def script(
         guest_arguments = (*more, *guest_arguments)
     guest = None
     if file is not None:
-        given: Sequence[str] | None = list(guest_arguments) or None
+        runs = command is not None and not options["call"]
+        given: Sequence[str] | None = list(guest_arguments) if guest_arguments or runs else None
         from_input = source_name == "stdin" and "-" in names  # the script has been read there
         guest = GuestOptions(file=file, arguments=given, reads=not from_input, **options)
     elif options["call"] or options["run"] or options["qemu"]:
@@ -446,8 +447,11 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
         if as_json:
             objects({"probe": probe.text, "arguments": [*probe.parameters]} for probe in found)
             return
-        for line in lines(found, verbose):
+        count = 0
+        for count, line in enumerate(lines(found, verbose), 1):
             click.echo(line)
+        if not count and guest is None:
+            click.echo(f"No probes: give a guest, whose functions {pattern} may name", err=True)
 
 
 def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:

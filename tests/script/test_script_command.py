@@ -107,3 +107,17 @@ def test_lists_and_dumps() -> None:
     assert "kprobe:crc32\n" in command(DEMO, "-l", "kprobe:cr*").stdout
     assert "call" in command(DEMO, "-d", "-e", "kprobe:fib { @ = hist(nsecs); }").stdout
     assert command(DEMO, "--dry-run", "-e", "kprobe:fib { @[arg0] = count(); }").exit_code == 0
+
+
+def test_a_command_runs_its_guest() -> None:
+    """-c says what runs: nothing else need say it, but --call may."""
+    script = ("-q", "-e", "kprobe:fib { @ = count(); }")
+    assert command("-c", DEMO, *script).stdout == command(DEMO, "--run", *script).stdout == "\n\n@: 89\n"
+    assert command("-c", DEMO, "--call", "fib(3)", *script).stdout == "\n\n@: 3\n"
+
+
+def test_what_is_missing_is_said() -> None:
+    done = command("-l", "kprobe:fib")
+    assert (done.exit_code, done.stdout) == (0, "") and "give a guest" in done.stderr
+    done = command(DEMO, "-e", "kprobe:fib { }")
+    assert done.exit_code == 2 and "--call 'NAME(ARG, ...)', --run and --qemu" in done.stderr
