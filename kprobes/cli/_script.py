@@ -447,10 +447,11 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
         if as_json:
             objects({"probe": probe.text, "arguments": [*probe.parameters]} for probe in found)
             return
-        count = 0
-        for count, line in enumerate(lines(found, verbose), 1):
+        some = False
+        for line in lines(found, verbose):
+            some = True
             click.echo(line)
-        if not count and guest is None:
+        if not some and guest is None:
             click.echo(f"No probes: give a guest, whose functions {pattern} may name", err=True)
 
 

@@ -301,10 +301,13 @@ class Performer:
     # --- maps
 
     def names(self) -> list[str]:
-        """Return the names of the maps whose type is known."""
-        return [
+        """Return the names of the maps whose type is known, in the order in which they are printed
+        at the end.
+        """
+        known = [
             name for name, facts in self._compiled.typing.maps.items() if facts.value is not None
         ]
+        return sorted(known, key=str.encode)
 
     def _scalar(self, name: str) -> tuple[memoryview, int]:
         """Return where the value of a map without keys lies.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import os
 import re
@@ -604,9 +605,8 @@ class Script:
         self.poll()
         self._output.end()
         if self.settings.print_maps_on_exit:
-            for name in sorted(self._compiled.typing.maps, key=str.encode):
-                if self._compiled.typing.maps[name].value is not None:
-                    self._performer.show(name, final=True)
+            for name in self._performer.names():
+                self._performer.show(name, final=True)
 
     # --- what came out
 
@@ -633,12 +633,7 @@ class Script:
 
     def json(self) -> str:
         """Return all maps as bpftrace writes them with `-f json`."""
-        out = io.StringIO()
-        shown = JsonOutput(out.write, out.write)
-        for name in sorted(self._compiled.typing.maps, key=str.encode):
-            if self._compiled.typing.maps[name].value is not None:
-                self._performer.show(name, final=True, output=shown)
-        return out.getvalue()
+        return self.maps.shown(JsonOutput)
 
     @property
     def programs(self) -> list[Program]:
@@ -646,11 +641,12 @@ class Script:
         return [program for _, program in self._compiled.programs]
 
     def __repr__(self) -> str:
-        return f"<Script {self.source.name}: {len(self._compiled.programs)} programs>"
+        count = len(self._compiled.programs)
+        return f"<Script {self.source.name}: {count} program{'s' * (count != 1)}>"
 
 
 class ScriptMaps(Mapping[str, Any]):
-    """A script's maps by name, with or without `@`."""
+    """A script's maps by name, with or without `@`; shown as bpftrace prints them."""
 
     def __init__(self, performer: Performer) -> None:
         self._performer = performer
@@ -664,6 +660,25 @@ class ScriptMaps(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._performer.names())
+
+    def shown(self, form: type[TextOutput] | type[JsonOutput]) -> str:
+        """Return all maps that have a value, as they are printed at the end of a run.
+
+        Args:
+            form: writes them: as text, or as JSON.
+        """
+        out = io.StringIO()
+        output = form(out.write, out.write)
+        for name in self._performer.names():
+            self._performer.show(name, final=True, output=output)
+        return out.getvalue()
+
+    def __repr__(self) -> str:
+        return self.shown(TextOutput).rstrip("\n") or "<no maps>"
+
+    def _repr_html_(self) -> str:
+        """Return the text for notebooks."""
+        return f"<pre>{html.escape(repr(self))}</pre>"
 
 
 __all__ = ["Script", "ScriptMaps"]

@@ -564,3 +564,14 @@ def test_a_marker_is_one_probe_at_all_its_places() -> None:
         assert len(places) > 1
         assert s.maps[""] == len(places)
         assert s.errors == f"Attached {2 + len(names)} probes\n"
+
+
+def test_maps_show_themselves(demo: Kprobes) -> None:
+    """As bpftrace prints them, in the order of their names; notebooks get the same."""
+    with demo.script("kprobe:fib { @b[probe] = count(); @a = sum(arg0); if (arg0 > 100) { @never = 1; } }") as s:
+        assert repr(s.maps) == "<no maps>"
+        demo.machine.call("fib", 3)
+    assert repr(s.maps) == "@a: 6\n@b[kprobe:fib]: 3"
+    assert s.output.endswith(repr(s.maps) + "\n")
+    assert s.maps._repr_html_() == f"<pre>{s.maps!r}</pre>" and repr(s) == "<Script stdin: 1 program>"
+    assert s.json() == '{"type": "map", "data": {"@a": 6}}\n{"type": "map", "data": {"@b": {"kprobe:fib": 3}}}\n'
