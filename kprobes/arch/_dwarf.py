@@ -7,7 +7,23 @@ from typing import ClassVar
 
 from attrs import field, frozen
 
-__all__ = ["DwarfFacts"]
+__all__ = ["DwarfFacts", "RealFlags"]
+
+
+@frozen
+class RealFlags:
+    """Bits of an ELF file's e_flags that say how its functions get floating-point numbers.
+
+    Attributes:
+        mask: the bits.
+        ways: value of these bits -> "counted" (numbers take the words of integers of their size),
+            "halves" (16 registers of 4 bytes, two for a number of 8), "registers" (8 registers).
+        variadic: True where functions with `...` get them so as well.
+    """
+
+    mask: int
+    ways: Mapping[int, str]
+    variadic: bool
 
 
 @frozen(kw_only=True)
@@ -38,6 +54,8 @@ class DwarfFacts:
             "words" (in the next two words, whatever they are), "aligned words" (so in registers; on
             the stack at a multiple of 8), "stack" (all parameters are on the stack, one behind the
             other).
+        real_flags: how a 32-bit architecture's files say how functions get floating-point numbers;
+            None: they do not, or there is one way.
         long_double: bytes of a `long double` -> its format: "x87" or "quad".
     """
 
@@ -52,4 +70,5 @@ class DwarfFacts:
     first_real: int = 1 << 16
     reals: str = ""
     convention: str = ""
+    real_flags: RealFlags | None = None
     long_double: Mapping[int, str] = field(factory=lambda: {16: "quad"})

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from attrs import define, frozen
+from attrs import define, evolve, field, frozen
 
 from ..arch._base import Arch, Order
 from .registers import facts
@@ -53,8 +53,13 @@ Convention = Callable[
 ]
 
 
-def convention(arch: Arch) -> Convention | None:
+def convention(arch: Arch, flags: int | None) -> Convention | None:
     """Return the function that places all parameters of a call on an architecture.
+
+    Args:
+        arch: the architecture.
+        flags: e_flags of the file, which may say how floating-point numbers are passed; None: they
+            do not say it of this call.
 
     Returns:
         (types of the parameters, type of the result, by_reference) -> the parts of each parameter,
@@ -64,8 +69,12 @@ def convention(arch: Arch) -> Convention | None:
     """
     name = facts(arch).convention
     if name in _INTEGERS:
+        rules = _INTEGERS[name]
+        known = facts(arch).real_flags
+        if known is not None and flags is not None:
+            rules = evolve(rules, reals=known.ways.get(flags & known.mask, rules.reals))
         return lambda types, result, by_reference: _integers(
-            arch, _INTEGERS[name], types, result, by_reference
+            arch, rules, types, result, by_reference
         )
     return {"sysv": _sysv, "aapcs64": _aapcs64}.get(name)
 
@@ -693,18 +702,58 @@ class _IntegerRules:
         align: bytes of which their offset on the stack is a multiple.
         reals: how floating-point numbers of 4 and 8 bytes are counted: "stack" (all parameters are
             on the stack, structures as well), "counted" (they take the words of integers of their
-            size, whether or not they are in these); "": not known.
+            size, whether or not they are in these), "halves" (in 16 registers of 4 bytes, numbers
+            of 8 bytes in two), "registers" (in 8 registers); "": not known.
+        structures: True where a structure takes the words of its bytes, as integers do.
     """
 
     even: bool
     split: bool
     align: int
     reals: str = ""
+    structures: bool = False
+
+
+@define
+class _RealRegisters:
+    """Counts the floating-point registers that the parameters of a call have taken so far.
+
+    Attributes:
+        way: "halves" or "registers", as of _IntegerRules.
+        free: numbers of the registers that are not taken.
+    """
+
+    way: str
+    free: list[int] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.free = list(range(16 if self.way == "halves" else 8))
+
+    def take(self, size: int) -> None:
+        """Take what a number needs; a smaller one also goes where a larger one has left room.
+
+        Args:
+            size: its bytes, 4 or 8.
+
+        Raises:
+            NotKnown: it is not in a register.
+        """
+        if self.way == "halves" and size == 8:
+            first = next((n for n in self.free if not n & 1 and n + 1 in self.free), None)
+            wanted = [first, first + 1] if first is not None else []
+        else:
+            wanted = self.free[:1]
+        if not wanted:
+            raise NotKnown("more floating-point numbers come before it than there are registers")
+        for number in wanted:
+            self.free.remove(number)
 
 
 _INTEGERS: Final = {
     "pairs": _IntegerRules(even=True, split=False, align=8),
-    "counted pairs": _IntegerRules(even=True, split=False, align=8, reals="counted"),
+    "counted pairs": _IntegerRules(
+        even=True, split=False, align=8, reals="counted", structures=True
+    ),
     "stack": _IntegerRules(even=False, split=True, align=4, reals="stack"),
     "words": _IntegerRules(even=False, split=True, align=4),
     "aligned words": _IntegerRules(even=False, split=True, align=8),
@@ -741,23 +790,31 @@ def _integers(
     taken = 0
     at = abi.stack_args
     out = list[tuple[ParameterPart, ...]]()
+    registers = _RealRegisters(rules.reals)
     for type in types:
         if rules.reals == "stack" and type.kind not in _WORDS:
             size = _size_on_stack(type, by_reference)
             out.append((ParameterPart("stack", type.size, offset=at),))
             at += size
             continue
-        real = type.kind == "float" and type.size in (4, 8) and rules.reals == "counted"
-        if not real and (type.kind not in _WORDS or type.size not in (1, 2, 4, 8)):
+        real = type.kind == "float" and type.size in (4, 8)
+        if real and rules.reals in ("halves", "registers"):
+            registers.take(type.size)
+            out.append(())
+            continue
+        structure = rules.structures and _is_words(type, by_reference)
+        number = type.kind in _WORDS and type.size in (1, 2, 4, 8)
+        if not (number or structure or (real and rules.reals == "counted")):
             raise NotKnown("it or a parameter before it is no integer of one or two words")
         words = -(-type.size // 4)
-        if words == 2 and rules.even:
+        aligned = alignment(type) == 8 if structure else words == 2
+        if aligned and rules.even:
             taken += taken & 1
         left = max(len(abi.args) - taken, 0)
         given = 0  # words in registers
         if left >= words:
             given = words
-        elif rules.split:
+        elif rules.split or structure:
             given = left
         parts = [
             ParameterPart("register", min(type.size, 4), name)
@@ -765,7 +822,7 @@ def _integers(
         ]
         taken = taken + given if given else len(abi.args)
         if given < words:
-            if words - given == 2:
+            if aligned and not given:
                 at = -(-at // rules.align) * rules.align
             size = type.size - 4 * given
             high = 4 - size if arch.order is Order.BIG and size < 4 else 0  # ends with its word
@@ -773,6 +830,21 @@ def _integers(
             at += 4 * (words - given)
         out.append(() if real else tuple(parts))
     return out
+
+
+def _is_words(type: CType, by_reference: Callable[[CType], bool]) -> bool:
+    """Return True for a structure or union that is passed as the words of its bytes.
+
+    Args:
+        type: of the parameter.
+        by_reference: type -> whether C++ copies it by a function of its own.
+
+    Raises:
+        NotKnown: the members that decide its alignment are not all known.
+    """
+    if type.kind not in ("struct", "union") or not type.size or type.size % 4:
+        return False
+    return not by_reference(type) and alignment(type) <= 8
 
 
 def _size_on_stack(type: CType, by_reference: Callable[[CType], bool]) -> int:

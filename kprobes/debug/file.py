@@ -308,6 +308,17 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     return (other, *found) if other is not None and other.has_debug_info else (None, "", b"")
 
 
+def flags_of(file: LoadedFile) -> int | None:
+    """Return e_flags of a file; None: it is no ELF file, or damaged."""
+    if byte_order(file.data) is not None:  # BTF
+        return None
+    try:
+        flags: int = elf_of(file).header["e_flags"]
+    except DAMAGE:
+        return None
+    return flags
+
+
 def elf_of(file: LoadedFile) -> SectionedElf:
     """Return pyelftools' view of a file, made once; an object file is relocated first.
 

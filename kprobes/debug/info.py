@@ -18,7 +18,7 @@ from ..symbols import Symbols
 from .arguments import Passed
 from .convention import ParameterPart
 from .expression import UnknownValue
-from .file import DAMAGE
+from .file import DAMAGE, flags_of
 from .lines import source_path
 from .markers import Marker, markers_of
 from .numbers import number
@@ -367,6 +367,7 @@ class DebugInfo:
             variables,
             self._ctype,
             symbol.name if symbol is not None else "",
+            flags_of(file),
         )
         return [*zip(variables, ways, strict=True)]
 

@@ -110,6 +110,7 @@ def arrivals(
     variables: Sequence[Variable],
     type_of: Callable[[Any], CType],
     symbol: str,
+    flags: int | None,
 ) -> list[Arrival]:
     """Return where each parameter of a function is at its entry.
 
@@ -120,8 +121,9 @@ def arrivals(
         variables: its parameters, in order.
         type_of: entry of a type, None for void -> the type.
         symbol: name of the symbol at the entry, which tells copies (`f.part.0`); "": there is none.
+        flags: e_flags of the function's ELF file; None: it is in none.
     """
-    made = _Entry(arch, function, pc, variables, type_of, symbol)
+    made = _Entry(arch, function, pc, variables, type_of, symbol, flags)
     return [made.arrival(n) for n in range(len(variables))]
 
 
@@ -195,6 +197,7 @@ class _Entry:
         variables: its parameters, in order.
         type_of: entry of a type, None for void -> the type.
         symbol: name of the symbol at the entry; "": there is none.
+        flags: e_flags of the function's ELF file; None: it is in none.
     """
 
     def __init__(
@@ -205,6 +208,7 @@ class _Entry:
         variables: Sequence[Variable],
         type_of: Callable[[Any], CType],
         symbol: str,
+        flags: int | None,
     ) -> None:
         self._arch = arch
         self._function = function
@@ -212,6 +216,7 @@ class _Entry:
         self._variables = variables
         self._type_of = type_of
         self._symbol = symbol
+        self._flags = flags
         self._homes = [self._has_home(variable.die) for variable in variables]
 
     def arrival(self, n: int) -> Arrival:
@@ -426,7 +431,9 @@ class _Entry:
         Args:
             n: the parameter's number, from 0.
         """
-        rules = convention(self._arch)
+        known = facts(self._arch).real_flags
+        tells = known is None or known.variadic or not self._is_variadic()
+        rules = convention(self._arch, self._flags if tells else None)
         if rules is None:
             return refused(
                 "it or a parameter before it takes more than a word, or is none of the integers"
@@ -444,6 +451,14 @@ class _Entry:
         if not parts:
             return refused("which floating-point register it is in is not known")
         return Arrival("parts", parts=parts)
+
+    def _is_variadic(self) -> bool:
+        """Return True for a function with `...` behind its parameters."""
+        return any(
+            die.tag == "DW_TAG_unspecified_parameters"
+            for function in (self._function.die, named(self._function.die))
+            for die in children(function)
+        )
 
     def _copied(self, type: CType) -> bool:
         """Whether C++ passes a structure by its address. Raises NotKnown where that is not told."""
