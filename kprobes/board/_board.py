@@ -342,7 +342,7 @@ class Fitted:
         """Return how often devices were accessed, and behind each its registers that have names.
 
         Left out while nothing has accessed them: the CPU's own device, and devices without a model
-        (kind "unknown") at whose first address a register with a name is.
+        (kind "unknown") that have a register with a name.
 
         Returns:
             (name, reads, writes) of each.
@@ -358,11 +358,15 @@ class Fitted:
                 )
                 if owner is device
             ]
-            if isinstance(device, Unknown) and device.start in self.names and not named:
+            if isinstance(device, Unknown) and not named and self._has_names(device):
                 continue
             out.append((device.name, device.reads, device.writes))
             out += [row for row in named if row[0]]
         return out
+
+    def _has_names(self, device: Device) -> bool:
+        """Return True where a register of a device has a name, wherever in the device it is."""
+        return any(0 <= address - device.start < device.size for address in self.names)
 
 
 def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None:

@@ -185,6 +185,22 @@ def test_a_board_file(tmp_path: Path) -> None:
         assert rows["POWER"] == (0, 1) and "UART2" not in rows
 
 
+@pytest.mark.parametrize("offset", ["0", "0x10"])
+def test_devices_of_svd_files_that_nothing_accesses(tmp_path: Path, offset: str) -> None:
+    """A device of an SVD file is not listed until it is accessed, wherever its first register is."""
+    (tmp_path / "chip.svd").write_text(
+        "<device><peripherals><peripheral><name>P</name><baseAddress>0x40000000</baseAddress><addressBlock><offset>0</offset>"
+        f"<size>0x100</size></addressBlock><registers><register><name>R</name><addressOffset>{offset}</addressOffset>"
+        "</register></registers></peripheral></peripherals></device>")
+    (tmp_path / "board.toml").write_text("arch = 'arm64'\nsvd = 'chip.svd'\n")
+    board = Board.load(tmp_path / "board.toml")
+    with UnicornMachine.from_code("ldr w1, [x0]; ret", arch="arm64", symbols={"f": 0x10000}) as m:
+        fitted = board.fit(m)
+        assert fitted.accesses() == []
+        m.call("f", 0x40000000 + int(offset, 0))
+        assert fitted.accesses() == [("P", 1, 0), ("P.R", 1, 0)]
+
+
 @pytest.mark.parametrize(("text", "said"), [
     ("arch = ", "no board file"), ("rem = 1", "did you mean 'rom'|did you mean 'ram'"), ("base = '1'", "base is '1'"),
     ("base = true", "base is True"), ("base = -1", "base is -1"), ("ram = 1", r"\[\[ram\]\]"),
