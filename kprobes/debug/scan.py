@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import struct
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, NamedTuple, overload
 
 from attrs import define, evolve, field, frozen
 
@@ -139,8 +139,7 @@ class Header:
     kind: int
 
 
-@frozen
-class NamedType:
+class NamedType(NamedTuple):
     """A type's definition, or a global variable's.
 
     Attributes:

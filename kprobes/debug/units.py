@@ -497,7 +497,7 @@ class Units:
                 )
             except DAMAGE:
                 continue
-            yield from (evolve(type, offset=type.offset + behind) for type in found.types)
+            yield from (type._replace(offset=type.offset + behind) for type in found.types)
 
     def _type_unit(self, header: Header) -> Any:
         """Return pyelftools' view of a unit of .debug_types.
@@ -694,6 +694,8 @@ def _text(info: Any, unit: Any, number: int) -> bytes:
     return bytes(strings[at : strings.find(b"\0", at)])
 
 
+#: what may be in a name that is spelled otherwise, but for names of integers
+_RESPELLED = ("const", "volatile", "  ", "\t", "\n", "\r", "\v", "\f")
 #: words of C's names of integers
 _OF_INTEGERS = frozenset(("char", "short", "long", "int", "unsigned", "signed"))
 
@@ -704,6 +706,9 @@ def spelling(name: str) -> str:
 
     `long unsigned int` and `unsigned long` both give `long unsigned`.
     """
+    name = name.strip()
+    if name.partition(" ")[0] not in _OF_INTEGERS and not any(map(name.__contains__, _RESPELLED)):
+        return name
     words = name.split()
     if "const" in words or "volatile" in words:
         words = [word for word in words if word not in ("const", "volatile")]
