@@ -195,7 +195,7 @@ class Matrix:
             )
         )
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._file.write_text(text)
+        self._file.write_text(text, encoding="utf-8")
 
     def tables(self) -> Tables:
         """Return {title: {architecture: {capability: {"proved": n, "failed": n} or {"blank":

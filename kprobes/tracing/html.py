@@ -566,7 +566,7 @@ class _Distribution:
             is_hex: True for addresses and the like: they are shown in hexadecimal and have no mean.
         """
         values = sorted(self.counts)
-        edges = _edges(values, unit)
+        edges = _edges(values)
         bars = [0] * (len(edges) - 1)
         at = 0
         for value in values:
@@ -600,12 +600,11 @@ def _rounded(value: Any) -> Any:
     return value >> shift << shift if shift else value
 
 
-def _edges(values: Sequence[int], unit: str) -> list[int]:
+def _edges(values: Sequence[int]) -> list[int]:
     """Return the bounds of a histogram's bars: where each begins, then where the last one ends.
 
     Args:
         values: the numbers that are counted, in ascending order.
-        unit: not used.
     """
     least, most = values[0], values[-1]
     if most - least < MOST_BARS:

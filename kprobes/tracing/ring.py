@@ -324,17 +324,7 @@ class RecordRing:
             stack: Sequence[int] = (),
             time: int | None = None,
         ) -> None:
-            """Write a record, over the oldest one if the ring is full.
-
-            Args:
-                seq: number of the record.
-                cpu: number of the processor.
-                task: identity of the task, any hashable value.
-                values: of the event's arguments; None: memory could not be read.
-                caller: address that a return event returns to.
-                stack: addresses, the innermost first.
-                time: by the trace's clock; None: the clock is asked now.
-            """
+            """Write a record; the parameters are those of Put."""
             at = self.at if self.at < self.end else self.turn()
             index = known.get(task)
             if index is None:
