@@ -32,7 +32,6 @@ from .types import CType, Derived
 from .units import (
     Function,
     Units,
-    inlined_in,
     named,
     scopes_of,
     spelling,
@@ -1038,15 +1037,7 @@ class DebugInfo:
         Args:
             name: of the function.
         """
-        found = []
-        for file, units in self._units():
-            try:
-                found += [
-                    file.bias + start for f in units.functions for start in inlined_in(f.die, name)
-                ]
-            except DAMAGE:
-                continue
-        return sorted(found)
+        return sorted(place.address for place in self.copies(name))
 
 
 def _shape(type: CType) -> tuple[Any, ...]:

@@ -44,6 +44,10 @@ _SIBLING, _NAME, _LOW, _HIGH, _DECLARATION, _RANGES, _BYTES, _LINE = (
     0x3B,
 )
 _SPECIFICATION: Final = 0x47
+_ORIGIN: Final = 0x31  #: DW_AT_abstract_origin
+#: DW_FORM of references to entries of other units: ref_addr, ref_sup4, ref_sup8, ref_sig8,
+#: GNU_ref_alt
+_REFERENCES_OUT: Final = {0x10, 0x1C, 0x24, 0x20, 0x1F20}
 _WANTED: Final = {
     _SIBLING,
     _NAME,
@@ -242,6 +246,21 @@ class UnitScanner:
         ]
         return not any(
             name in (_LOW, _RANGES) for shape in with_code for name, _, _ in shape.attributes
+        )
+
+    def has_originals_elsewhere(self, header: Header) -> bool:
+        """Whether entries of a unit may be copies of entries in other units, by its abbreviations.
+
+        Args:
+            header: the unit's.
+
+        Raises:
+            IndexError: its abbreviations are damaged.
+        """
+        return any(
+            name == _ORIGIN and form in _REFERENCES_OUT
+            for shape in self._of(header).values()
+            for name, form, _ in shape.attributes
         )
 
     def fields(self, header: Header, forms: Set[int]) -> Iterator[tuple[int, int, int]]:

@@ -160,12 +160,13 @@ def copies(units: Units, name: str) -> list[SourcePlace]:
         name: of the function.
     """
     found = []
-    for function in units.functions:
-        try:
-            found += [
-                SourcePlace(address, function.name, name)
-                for address in inlined_in(function.die, name)
-            ]
-        except DAMAGE:
-            continue
+    for n in units.units_with_copies(name.rpartition("::")[2]):
+        for function in units.functions_of(n):
+            try:
+                found += [
+                    SourcePlace(address, function.name, name)
+                    for address in inlined_in(function.die, name)
+                ]
+            except DAMAGE:
+                continue
     return sorted(found, key=lambda place: place.address)

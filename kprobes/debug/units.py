@@ -416,12 +416,44 @@ class Units:
     @cached_property
     def functions(self) -> list[Function]:
         """All functions that have code."""
-        out = []
-        for n in range(len(self.headers)):
-            for offset in dict.fromkeys(offset for _, _, offset in self._code(n)[0]):
-                found = self._function(n, offset)
-                out += [] if found is None else [found]
-        return out
+        return [function for n in range(len(self.headers)) for function in self.functions_of(n)]
+
+    def functions_of(self, n: int) -> Iterator[Function]:
+        """Yield the functions of the n-th unit that have code."""
+        for offset in dict.fromkeys(offset for _, _, offset in self._code(n)[0]):
+            found = self._function(n, offset)
+            if found is not None:
+                yield found
+
+    def units_with_copies(self, name: str) -> Iterator[int]:
+        """Yield the indices in `headers` of the units that may have inlined copies of a function.
+
+        Entries are not read: looking for a name that nothing has would take minutes of a big
+        program. A unit is left out if it does not refer to the name's text, nor to entries of other
+        units as the originals of its copies.
+
+        Args:
+            name: of the function, without scopes.
+
+        Raises:
+            errors in DAMAGE: a section is damaged.
+        """
+        sections = self._sections
+        wanted = name.encode("utf-8", "surrogatepass") + b"\0"
+        texts = [all_of(sections.strings), all_of(sections.line_strings)]
+        places = [at for data in texts for at in _occurrences(data, wanted)]
+        by_number = bool(places) and getattr(self.info, "debug_str_offsets_sec", None) is not None
+        references = [at.to_bytes(4, sections.order) for at in dict.fromkeys(places)]
+        info = all_of(sections.info)
+        for n, header in enumerate(self.headers):
+            if (
+                by_number
+                or any(
+                    info.find(each, header.first, header.end) >= 0 for each in (wanted, *references)
+                )
+                or self._scanner.has_originals_elsewhere(header)
+            ):
+                yield n
 
     # --- types
 
@@ -670,6 +702,19 @@ def _sections(info: Any, order: str) -> Sections:
     )
 
 
+def _occurrences(data: Any, wanted: bytes) -> Iterator[int]:
+    """Yield the offsets in a section at which some bytes begin.
+
+    Args:
+        data: the section.
+        wanted: the bytes.
+    """
+    at = data.find(wanted)
+    while at >= 0:
+        yield at
+        at = data.find(wanted, at + 1)
+
+
 def _address(info: Any, unit: Any, number: int) -> int:
     """Return an address of a unit by its index in the unit's table of addresses."""
     return int(info.get_addr(unit, number))
@@ -849,17 +894,30 @@ def callee(site: Any) -> Any:
     return None if link is None else site.get_DIE_from_attribute(link)
 
 
+def _is_called(die: Any, name: str) -> bool:
+    """Whether an entry has a name: its own, or that with all or some of the scopes around it.
+
+    Args:
+        die: the entry that has the name; a definition's declaration.
+        name: "twice", "Shape::twice" or "geo::Shape::twice".
+    """
+    own = text(die, "DW_AT_name")
+    if not own or own == name:
+        return bool(own)
+    return name.endswith(f"::{own}") and f"::{scopes_of(die)}{own}".endswith(f"::{name}")
+
+
 def inlined_in(die: Any, name: str) -> Iterator[int]:
     """Yield the link addresses at which inlined copies of a function begin within another one.
 
     Args:
         die: entry of the other one.
-        name: of the inlined function.
+        name: of the inlined function; scopes before it count, "geo::twice".
     """
     todo = children(die)
     while todo:
         each = todo.pop()
-        if each.tag == "DW_TAG_inlined_subroutine" and text(named(each), "DW_AT_name") == name:
+        if each.tag == "DW_TAG_inlined_subroutine" and _is_called(named(each), name):
             entry = next(
                 (
                     each.attributes[a]

@@ -19,6 +19,7 @@ from ._messages import make_error
 
 _LINE: Final = re.compile(r"(.+):(\d{1,9})")
 _LABEL: Final = re.compile(r"(.+):([A-Za-z_]\w*)", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)*", re.ASCII)
 _INLINED: Final = "%inlined"
 _LARGEST: Final = 1 << 24  #: bytes of a source file that is read
 
@@ -135,12 +136,12 @@ class _Places:
         """Return the inlined copies of a function that has no code of its own.
 
         Args:
-            place: the function's name.
+            place: the function's name, in C++ perhaps with scopes.
 
         Returns:
             The places; None: there are no copies, or it is no name.
         """
-        if not re.fullmatch(r"[A-Za-z_]\w*", place, re.ASCII):
+        if not _NAME.fullmatch(place):
             return None
         return self._info.copies(place) or None
 

@@ -24,7 +24,7 @@ _ERRNO = {
 #: letter.
 MESSAGES = {
     "BAD_PROBE_TYPE": "an event starts with p (probe), r (return probe), f (function) or w "
-    "(watchpoint), not {!r}; write p:NAME, r:NAME, f:NAME or w:NAME",
+    "(watchpoint), not {!r}; write {}",
     "NO_EPROBES": "events on other events (e:) are not here; fetch the same in the event itself, "
     "or add a trigger to it",
     "NO_TRACEPOINTS": "tracepoints of the kernel's (t:) are not here; write p %PROVIDER:NAME for "

@@ -49,6 +49,22 @@ _NAMED = re.compile(
 #: what is fetched, and its type; the colons of scopes stand between names
 _BODY = re.compile(r'(\\"[^"]*"|[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+[^:]*|[^:]*)(?::(.*))?', re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_KIND = re.compile(r"[a-z]\d*(:.*)?", re.ASCII)  #: a definition's first word, of any kind
+#: variables that `perf probe` has -> what to write
+_OF_PERF = {
+    "$params": "write $arg*, which is all parameters",
+    "$vars": "write $arg*, which is all parameters, or the variables' names",
+}
+
+
+def _with_kind(word: str) -> str:
+    """Return what to write for a first word that has no kind: "p measure" for "measure".
+
+    Args:
+        word: the word; of another kind, "x:name", it is "p:name".
+    """
+    found = _KIND.fullmatch(word)
+    return f"p {word}" if found is None else f"p{found[1] or ''} SYMBOL"
 
 
 class Parser:
@@ -166,12 +182,9 @@ class Parser:
             EventError: the definition is wrong.
         """
         maxactive, group, name = self.head(self.words[0][0])
-        self.need(
-            len(self.words) > 1,
-            "BAD_PROBE_ADDR",
-            len(self.text),
-            "the place is missing; write SYMBOL[+OFFSET]",
-        )
+        if len(self.words) == 1:
+            place = f"p {name}" if name in self.symbols else "SYMBOL[+OFFSET]"
+            self.fail("BAD_PROBE_ADDR", len(self.text), f"the place is missing; write {place}")
         word, at = self.words[1]
         if self.kind == "w":
             return self.watch(group, name, word, at)
@@ -330,8 +343,11 @@ class Parser:
             EventError: there is no such kind, or the number or a name is wrong.
         """
         instances, colon, name = word[1:].partition(":")
-        self.need(word[:1] not in UNSUPPORTED, UNSUPPORTED.get(word[:1], ""), 0)
-        self.need(word[:1] in ("p", "r", "w", "f"), "BAD_PROBE_TYPE", 0, word[:1])
+        is_function = _KIND.fullmatch(word) is None and word in self.symbols
+        if not is_function:
+            self.need(word[:1] not in UNSUPPORTED, UNSUPPORTED.get(word[:1], ""), 0)
+        known = word[:1] in ("p", "r", "w", "f") and not is_function
+        self.need(known, "BAD_PROBE_TYPE", 0, word, _with_kind(word))
         self.written = "f" if word[0] == "f" else ""
         self.kind = "p" if self.written else word[0]
         self.need(
@@ -670,7 +686,8 @@ class Parser:
             )
         found = re.fullmatch(r"\$(?:(stack)(\d*)|(arg)(\d+)|(retval)([.[-].*)?)", text, re.ASCII)
         if found is None:
-            self.fail("BAD_VAR", at, text, "write $argN, $retval, $stack or $stackN")
+            others = "write $argN, $retval, $stack or $stackN"
+            self.fail("BAD_VAR", at, text, _OF_PERF.get(text, others))
         self.need(
             found[1] or self.arch.abi,
             "BAD_VAR",

@@ -113,7 +113,8 @@ def hits(program: Path, text: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("text", "places", "count"), [
-    ("p shop.cc:9", 1, 1), ("p weigh:3 n", 1, 1), ("p twice", 2, 3), ("p twice%inlined", 2, 3), ("p weigh:heavy", 1, 2),
+    ("p shop.cc:9", 1, 1), ("p weigh:3 n", 1, 1), ("p twice", 2, 3), ("p twice%inlined", 2, 3), ("p geo::twice", 2, 3),
+    ("p geo::twice%inlined", 2, 3), ("p weigh:heavy", 1, 2),
     ("p weigh;total+=geo::scaled*", 1, 2), ("p shop.cc;*scaled<int,3>*", 1, 2), ("p 'geo::scaled<int, 3>(int, geo::N)'", 1, 2),
     ('p "int geo::scaled<int, 3>(int, geo::N)"', 1, 2), ("p geo::*", 2, 3), ("r 'geo::plain(int)' $retval:s32", 1, 1),
     ("p 'geo::pl*' k", 1, 1), ("p 'weigh;total += geo::scaled*' n", 1, 2), ("p 'geo::plain:0' k", 1, 1)])
@@ -146,6 +147,8 @@ def test_variables_of_inlined_functions(program: Path) -> None:
 
 @pytest.mark.parametrize(("text", "why"), [
     ("p weigh:nothing", "has no label nothing; it has heavy"), ("p weigh%inlined", "stands inlined nowhere"),
+    ("p eo::twice%inlined", "stands inlined nowhere"), ("weigh", "(?m)write p weigh$"), ("geo::plain k", "(?m)write p geo::plain$"),
+    ("q:x weigh", "(?m)write p:x SYMBOL$"), ("p:weigh", "(?m)missing; write p weigh$"), ("p weigh $params", "write [$]arg"),
     ("p 'geo::none()'", "no function is called"), ("p shop.cc:900", "there is code at line"),
     ("p weigh;nowhere*", "no line of weigh")])
 def test_refused_places(program: Path, text: str, why: str) -> None:
