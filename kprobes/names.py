@@ -234,10 +234,38 @@ def spellings(name: str) -> tuple[str, ...]:
     """
     if not is_mangled(name):
         return ()
-    whole = re.sub(r" \[clone [^\]]*\]", "", demangle(name))
-    bare = plain(whole)
+    return _spellings(re.sub(r" \[clone [^\]]*\]", "", demangle(name)))
+
+
+def _spellings(shown: str) -> tuple[str, str, str, str]:
+    """Return the ways in which people write a demangled name, as spellings() has them."""
+    bare = plain(shown)
     without = bare[_behind_type(bare) :]
-    return whole, bare, without, without + whole[len(bare) :]
+    return shown, bare, without, without + shown[len(bare) :]
+
+
+def means(name: str, shown: str) -> bool:
+    """Return True where a name that people write means the function of a demangled name.
+
+    Args:
+        name: one of its spellings(); of a template's function perhaps without the last arguments,
+            `geo::scaled` for `int geo::scaled<int, 3>(int)`.
+        shown: the demangled name. A copy of a function (`[clone`) is meant by all of it only.
+    """
+    if name == shown or "[clone" in shown:
+        return name == shown
+    ways = _spellings(shown)
+    if name in ways:
+        return True
+    own = ways[2]
+    if not own.startswith(f"{name}<") or not own.endswith(">"):
+        return False
+    depth = 0
+    for found in reversed([*re.finditer("[<>]", own)]):
+        depth += 1 if found[0] == ">" else -1
+        if depth == 0:
+            return found.start() == len(name)
+    return False
 
 
 def _behind_type(name: str) -> int:

@@ -26,7 +26,7 @@ from .image import (
     read_names,
     write_names,
 )
-from .names import demangle, is_mangled, literal_words, name_matcher, plain, spellings
+from .names import demangle, is_mangled, literal_words, means, name_matcher, spellings
 
 __all__ = ["CONTROLS", "Symbol", "Symbols", "name_matcher", "spellings"]
 
@@ -427,7 +427,8 @@ class Symbols:
         demangling.
 
         Args:
-            name: with its parameters or without; without a module.
+            name: with its parameters or without, of a template perhaps without its arguments;
+                without a module.
         """
         if self._read_at != self.changes:
             self._read.clear()
@@ -437,8 +438,7 @@ class Symbols:
                 self._read.clear()
             found = []
             for symbol in perhaps_spelled(self, name):
-                shown = demangle(symbol.name)
-                if name in (shown, plain(shown)):
+                if means(name, demangle(symbol.name)):
                     found.append(symbol)
             self._read[name] = found
         return self._read[name]

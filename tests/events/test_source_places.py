@@ -114,7 +114,7 @@ def hits(program: Path, text: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize(("text", "places", "count"), [
     ("p shop.cc:9", 1, 1), ("p weigh:3 n", 1, 1), ("p twice", 2, 3), ("p twice%inlined", 2, 3), ("p geo::twice", 2, 3),
-    ("p geo::twice%inlined", 2, 3), ("p weigh:heavy", 1, 2),
+    ("p geo::twice%inlined", 2, 3), ("p geo::scaled", 1, 2), ("p weigh:heavy", 1, 2),
     ("p weigh;total+=geo::scaled*", 1, 2), ("p shop.cc;*scaled<int,3>*", 1, 2), ("p 'geo::scaled<int, 3>(int, geo::N)'", 1, 2),
     ('p "int geo::scaled<int, 3>(int, geo::N)"', 1, 2), ("p geo::*", 2, 3), ("r 'geo::plain(int)' $retval:s32", 1, 1),
     ("p 'geo::pl*' k", 1, 1), ("p 'weigh;total += geo::scaled*' n", 1, 2), ("p 'geo::plain:0' k", 1, 1)])
