@@ -95,7 +95,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
                      "debug.types", "image._symbol", "machine._base", "programs.context", "script."),
     "script.placing": ("errors", "events._watchpoint", "image._symbol", "programs.", "script."),
     "script.script": ("errors", "events._watchpoint", "programs.", "script."),
-    "tracing": ("arguments", "clocknames", "core.probe", "core.register.alone", "debug.", "errors", "events", "hostmemory",
+    "tracing": ("arguments", "clocknames", "core.probe", "core.register.alone", "debug.", "errors", "events", "hostmemory", "names",
                 "image", "machine._base", "machine._blocks", "newfile", "notebook", "pictures", "regs", "stacks", "symbols",
                 "tracing"),
     "programs": (),

@@ -18,6 +18,7 @@ DEMO = Path(__file__).parent.parent / "examples" / "demo.x86_64"
 EVENTS = ("p:fib fib n=$arg1:u32", "r:fib_back fib value=$retval:u32", "p:insert table_insert key=+0($arg1):string",
           "r:inserted table_insert", "p:crc crc32 len=$arg3:u32", "r:crc_back crc32 crc=$retval:x32")
 SIZES = ((1200, 800), (400, 800))
+LONG = "_Z7measureRKN3geo5ShapeERSt6vectorIiSaIiEEPKc"
 CHART = "document.querySelector('main > section:not([hidden]) .chart')"
 
 
@@ -109,6 +110,19 @@ def test_lost_records_and_hostile_names_are_shown(browser: Browser, tmp_path: Pa
     browser.show(path.as_uri(), 1200, 800)
     assert f"{t.lost:,} records were lost" in browser.ask("document.querySelector('.warning').textContent")
     assert browser.ask("document.querySelector('h1').textContent").startswith("<img") and browser.ask("document.title") != "hit"
+
+
+def test_names_of_cpp_are_read_and_leave_room(browser: Browser, tmp_path: Path) -> None:
+    """A long name is demangled, and does not push the numbers beside it out of a narrow window."""
+    path = tmp_path / "cpp.html"
+    with UnicornMachine.from_code(b"\x90\xc3", arch="x86_64", symbols={LONG: 0x10000}) as m, Kprobes(m) as k, \
+            k.trace(f"p:enter {LONG}", f"r:back {LONG}", stack=True, clock="host") as t:
+        m.call(LONG)
+    t.export(path, "html")
+    browser.show(f"{path.as_uri()}#flame", 400, 800)
+    assert "measure(geo::Shape const&" in browser.ask("document.querySelector('table.rows').textContent")
+    assert "_Z7measure" not in browser.ask("document.body.innerText")
+    assert browser.ask("[...document.querySelectorAll('table.rows td.n')].every((e) => e.getBoundingClientRect().right < innerWidth)")
 
 
 def test_a_difference_is_coloured(browser: Browser, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from attrs import Factory, define, field
 from ..arguments import shown
 from ..clocknames import INSTRUCTION_CLOCK
 from ..errors import BadArgument
+from ..names import readable
 from ..pictures.page import ChartView, page
 from ..symbols import CONTROLS
 from .charts import Names, Stacks, flame_data, graph_data, of_stacks
@@ -75,7 +76,7 @@ def page_of(
         if key not in PICTURES:
             raise BadArgument(f"no picture {shown(key)}", hint=f"there are: {', '.join(PICTURES)}")
     calls = _Calls(trace, times=trace.clock != COUNTER)
-    stacks = folded(trace)
+    stacks = _stacks(trace)
     made = {
         "flame": _flame(trace, calls, stacks, before),
         "timeline": calls.timeline(),
@@ -93,9 +94,22 @@ def page_of(
     )
 
 
+def _stacks(trace: Trace) -> Stacks:
+    """Return a trace's stacks, with functions' names as people write them.
+
+    Returns:
+        (frames, the outermost first and the event last) -> hits.
+    """
+    found: dict[tuple[str, ...], int] = {}
+    for frames, hits in folded(trace).items():
+        names = *map(readable, frames[:-1]), frames[-1]
+        found[names] = found.get(names, 0) + hits
+    return found
+
+
 def _title(trace: Trace) -> str:
     """Return the title of a page that was given none: the names of the functions in the trace."""
-    names = list(dict.fromkeys(info.function for info in trace.events))
+    names = list(dict.fromkeys(readable(info.function) for info in trace.events))
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
@@ -400,7 +414,9 @@ class _Calls:
         """
         names: list[tuple[str, ...]] = []
         for shorter, function in self._paths:
-            names.append((*(names[shorter] if shorter >= 0 else ()), self.functions.text(function)))
+            names.append(
+                (*(names[shorter] if shorter >= 0 else ()), readable(self.functions.text(function)))
+            )
         return {
             path: own // (1 if self._timed else 1000)
             for path, own in zip(names, self._own, strict=True)
@@ -425,6 +441,10 @@ class _Calls:
             else list(times)
         )
 
+    def names(self) -> list[str]:
+        """Return the names of functions and events by their numbers, as people write them."""
+        return [readable(name) for name in self.functions.texts()]
+
     def timeline(self) -> tuple[bool, Any]:
         """Return whether there is a timeline, and its data for scripts/timeline.js.
 
@@ -446,7 +466,7 @@ class _Calls:
             "unit": self.unit,
             "begin": begin,
             "end": end,
-            "names": self.functions.texts(),
+            "names": self.names(),
             "texts": self._texts.texts(),
             "tasks": list(map(task_name, self._trace.source.tasks)),
             **columns,
@@ -462,7 +482,7 @@ class _Calls:
         """
         span = max(self.end - self.begin, 1)
         functions = []
-        names = self.functions.texts()
+        names = self.names()
         for function, durations in self._durations.items():
             cells = Counter(
                 (min(begun * COLUMNS // span, COLUMNS - 1), _power(length))
@@ -494,7 +514,7 @@ class _Calls:
             (True: there is at least one; the data).
         """
         series = []
-        names = self.functions.texts()
+        names = self.names()
         if self._timed:
             for function, durations in self._durations.items():
                 found = _Distribution()
@@ -640,7 +660,7 @@ def _flame(trace: Trace, calls: _Calls, stacks: Stacks, before: Trace | None) ->
     stacked = any(any(part.stacks) for batch in _some(trace) for part in batch.parts)
     trees: list[tuple[str, str, Stacks, Stacks | None]] = []
     label = "Hits by stack" if stacked else "Hits by function"
-    trees.append((label, "hits", stacks, None if before is None else folded(before)))
+    trees.append((label, "hits", stacks, None if before is None else _stacks(before)))
     if calls.has_paths:
         earlier = None if before is None else _Calls(before, before.clock != COUNTER).named_paths()
         kind = {
@@ -682,7 +702,7 @@ def _call_graph(stacks: Stacks, calls: _Calls) -> tuple[bool, Any]:
     if any(len(frames) > 1 for frames in found):
         own, weight, edges = of_stacks(found)
         return True, graph_data("hits", own, weight, edges)
-    names = calls.functions.texts()
+    names = calls.names()
     count = Counter({names[function]: many for function, many in calls.counts.items()})
     pairs = Counter({(names[a], names[b]): many for (a, b), many in calls.edges.items()})
     return bool(pairs), graph_data("calls", count, count, pairs)

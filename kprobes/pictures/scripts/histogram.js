@@ -3,6 +3,7 @@
 // a bar has the values from `from` up to, not including, `to`; missing: hits whose value could not be read.
 kp.views.histogram = (place, data) => {
   let chosen = 0, logarithmic = false, plot = null, cursor = 0;
+  const measure = document.createElement("canvas").getContext("2d");
   const picker = kp.choice("Values", data.series.map((each) => each.label), (n) => { chosen = n; cursor = 0; fill(); draw(); });
   const log = kp.toggle("Logarithmic", "Numbers of hits by their logarithm (l)", (on) => { logarithmic = on; draw(); });
   const chart = kp.el("div", {className: "panel", tabIndex: 0, role: "application", ariaLabel: "Histogram. Arrow keys move among bars."});
@@ -41,12 +42,16 @@ kp.views.histogram = (place, data) => {
     const muted = kp.color("--muted"), line = kp.color("--line"), accent = kp.color("--accent"), count = of.counts.length;
     const axis = {stroke: muted, grid: {stroke: line, width: 1}, ticks: {stroke: line}, font: "12px system-ui, sans-serif"};
     const bars = uPlot.paths.bars({size: [count > 1 ? .96 : .3, 120], align: 0});
+    measure.font = "12px system-ui, sans-serif";
+    const whole = of.label + (of.unit && of.unit !== "ns" ? ` (${of.unit})` : ""), room = wide - 90;
+    // the name stands above: without room, what is counted is shown
+    const label = kp.width(measure, whole) <= room ? whole : kp.fit(measure, whole.slice(whole.lastIndexOf(": ") + 2), room);
     plot = new uPlot({
       width: wide, height: tall, legend: {show: false}, padding: [14, 18, 0, 0],
       cursor: {y: false, points: {show: false}, drag: {x: true, y: false}},
       scales: {x: {time: false, range: (_, low, high) => low === high || count === 1 ? [-1, 1] : [low - .7, high + .7]},
         y: logarithmic ? {distr: 3, range: (_, low, high) => [.5, Math.max(high * 1.5, 2)]} : {range: (_, low, high) => [0, high * 1.05 || 1]}},
-      axes: [{...axis, label: of.label + (of.unit && of.unit !== "ns" ? ` (${of.unit})` : ""), labelFont: "12px system-ui, sans-serif", labelSize: 22, gap: 4,
+      axes: [{...axis, label, labelFont: "12px system-ui, sans-serif", labelSize: 22, gap: 4,
         splits: (u, n, low, high) => { const step = Math.max(1, Math.ceil((high - low) / Math.max(1, Math.floor(wide / 96)))), out = []; for (let i = Math.max(0, Math.ceil(low)); i <= Math.min(high, count - 1); i += step) out.push(i); return out; },
         values: (u, splits) => splits.map((n) => of.from[n] === undefined ? "" : shown(+of.from[n].toPrecision(3)))},
       {...axis, label: "hits", labelFont: "12px system-ui, sans-serif", labelSize: 20, size: wide < 500 ? 44 : 56,
