@@ -9,9 +9,23 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from arches import NO_PROGRAMS, RUNNABLE, programs_of
 from scenes import Scene
+from subjects import SUBJECTS
 
-from kprobes import GuestFault, GuestStopped, Kprobe, Kretprobe, NotRegistered
+from kprobes import (
+    GuestFault,
+    GuestStopped,
+    Kprobe,
+    KprobeError,
+    Kprobes,
+    Kretprobe,
+    NotRegistered,
+    Regs,
+    UnicornMachine,
+)
+
+BASE = 0x10000
 
 
 class Boom(Exception):
@@ -42,7 +56,7 @@ def probed(handler: Callable[[Scene, Any], object], function: str = "deep", at: 
     return deed
 
 
-def boom(_scene: Scene, _regs: object) -> None:
+def boom(_scene: Scene | None, _regs: object) -> None:
     raise Boom("in a handler")
 
 
@@ -149,6 +163,122 @@ def done(arch: str, deed: Callable[[Scene], None], quickly: bool) -> list[object
 @pytest.mark.parametrize("arch", ["x86_64", "arm64"])
 def test_both_do_the_same(arch: str, deed: Callable[[Scene], None]) -> None:
     assert done(arch, deed, True) == done(arch, deed, False)
+
+
+class Run:
+    """A compiled program of some architecture, and what was seen of it."""
+
+    def __init__(self, arch: str, quickly: bool) -> None:
+        self.m = UnicornMachine.load(programs_of(arch)[-1])
+        self.k = Kprobes(self.m)
+        self.seen: list[object] = []
+        if not quickly:
+            self.m.parts.runner.usual = None
+
+    def call(self, function: str | int, *args: int) -> None:
+        """Call a function; note its result or what it raises, and what it leaves behind."""
+        try:
+            self.seen.append(self.m.call(function, *args))
+        except (KprobeError, Boom) as error:
+            self.seen.append((type(error), str(error)))
+        m, state = self.m, self.m.parts.state
+        self.seen += [{name: getattr(state, name) for name in LEFT}, m.regs.pc, m.regs.sp, m.parts.memory.engine.stopped,
+                      m.parts.runner.signals.held]
+
+    def probed(self, function: str, handler: Callable[[Regs], object]) -> None:
+        """Call fib(3) with a probe on a function, and once more without."""
+        probe = Kprobe(symbol_name=function, pre_handler=lambda p, regs: handler(regs) and None)
+        self.k.register(probe)
+        self.call("fib", 3)
+        self.call("fib", 3)
+        self.k.unregister(probe)
+        self.seen += [probe.nhit, probe.nmissed]
+        self.call("fib", 4)
+
+
+LEFT = ("depth", "end", "why_stopped", "parked", "raised", "interrupt", "mended", "disturbed", "skip", "hooked",
+        "unfinished", "failed", "runs_in", "translated_end")
+
+
+def everything(arch: str, quickly: bool) -> list[object]:
+    """Runs that end, fail, are stopped, nest others, or are sent to their end."""
+    run = Run(arch, quickly)
+    with run.m, run.k as k:
+        m = run.m
+        undefined = m.alloc(64)
+        for _ in range(3):
+            run.call("fib", 5)
+            run.call(undefined)  # a fetch of data
+            run.call("crc32", 0, 8, 4)  # a load that does
+        m.map(ELSEWHERE, m.page_size, "rx")
+        m.write(ELSEWHERE, m.arch.end_bytes(min(m.arch.traps.end)) * 4)
+        for _ in range(2):
+            run.call(ELSEWHERE)  # a trap of the guest's own, which ends no run
+            run.call("fib", 5)
+        run.probed("fib", lambda regs: None)
+        run.probed("fib", lambda regs: m.stop())
+        run.probed("fib", lambda regs: boom(None, regs))
+        run.probed("fib", lambda regs: run.seen.append(m.call("fib", 2)))
+        run.probed("fib", lambda regs: suppressed(lambda: m.call("crc32", 0, 8, 4)))
+        run.probed("fib", lambda regs: regs.go(m.exit_address))
+        with k.kretprobe("fib", handler=lambda ri, regs: run.seen.append(regs.return_value)):
+            run.call("fib", 4)
+        run.call("fib", 3)
+        # there is no trap at the end, but an instruction that does nothing; then there is one again
+        end, filler = m.exit_address & ~m.arch.pointers.mode_bits, SUBJECTS[arch].filler
+        kept = m.read(end, len(filler))
+        m.parts.memory.patch(end, filler)
+        run.call("fib", 3)
+        m.parts.memory.patch(end, kept)
+        run.call("fib", 3)
+    return run.seen
+
+
+def suppressed(act: Callable[[], object]) -> None:
+    with suppress(KprobeError):
+        act()
+
+
+ELSEWHERE = 0x3000_0000
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_both_do_the_same_on_every_architecture(arch: str) -> None:
+    assert everything(arch, True) == everything(arch, False)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", ["sparc", "sparc64"])
+def test_a_pending_branch_stays_pending(arch: str) -> None:
+    """A run that begins in a delay slot goes on where the branch leads to. A start of the engine forgets that."""
+    adds = bytes.fromhex("90022001" "01000000" "90022010" "81c3e008" "01000000")  # o0 += 1; nop; o0 += 16; retl; nop
+    with UnicornMachine.from_code(adds, arch=arch, base=BASE, symbols={"adds": BASE}) as m:
+        assert [m.call("adds", 0), m.call("adds", 5)] == [17, 22]
+        pair, linkage = m.parts.calls._cpu.pair, m.arch.linkage
+        assert pair is not None and linkage is not None
+        for slot, target, result in ((0, 8, 17), (0, 4, 17), (0, 12, 1), (8, 0, 33)):
+            m.regs["o0"] = 0
+            m.regs["o7"] = m.exit_address - linkage.bias
+            pair[0], pair[1] = BASE + slot, BASE + target
+            m.run()
+            assert m.regs["o0"] == result
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_a_brief_call_is_a_usual_run(arch: str) -> None:
+    """Everywhere: also where a trap ends runs, and where the engine has a next pc."""
+    made = SUBJECTS[arch]
+    with UnicornMachine.from_code(made.code, arch=arch, base=BASE, symbols={
+            name: ((BASE + at) | made.mode, size) for name, (at, size) in made.functions.items()}) as m:
+        entered: list[int] = []
+        runner = m.parts.runner
+        enter = runner.enter
+        runner.enter = lambda target: (entered.append(target), enter(target))[1]  # type: ignore[method-assign]
+        for _ in range(3):
+            m.call("tiny", 1, 2)
+        assert len(entered) <= 1, "all but the first, which drops translations at the end"
 
 
 @pytest.mark.parametrize(("act", "error"), [(interrupt, KeyboardInterrupt), (stop_by_another_thread, GuestStopped)])

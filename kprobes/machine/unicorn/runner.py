@@ -22,7 +22,7 @@ from .runstate import RunState
 from .services import Services
 from .signals import HeldSignals
 from .starts import Starts
-from .usualruns import usual_runs
+from .usualruns import UsualRuns, usual_runs
 
 MAX_DEPTH = 16  # the most nested runs; the engine dies at 64
 ROUNDS = 4  # the most starts of the engine to finish one displaced instruction
@@ -108,7 +108,7 @@ class Runner:
         self.busy = RLock()
         self.changing = Changing(self.busy, cpu.memory.check_settled)
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
-        self.usual = usual_runs(self, cpu, state, starts)
+        self.usual: UsualRuns | None = usual_runs(self, cpu, state, starts)
 
     def begin(self) -> bool:
         """Take the CPU for the calling thread, until finish(), and hold back signal handlers.

@@ -26,7 +26,7 @@ class Starts:
         aborted: has the engine forget translations that a failed fetch has ended.
         dead: the next translation would kill the process (Blocks.fetch_fault_kills), so the engine
             is never started again.
-        plain: a run starts the engine as it is, and the engine ends it by itself.
+        to_trap: a trap ends runs; the engine does not end them by itself (Runs.until_stops).
     """
 
     def __init__(self, cpu: UnicornCpu, state: RunState) -> None:
@@ -43,8 +43,8 @@ class Starts:
         # address of a page of traps, where the engine starts if the guest goes on in a delay slot;
         # 0: it is not mapped yet
         self._door = 0
-        self._to_trap = not cpu.guest.runs.until_stops  # a trap ends runs, not the engine's `until`
-        self.plain = not self._to_trap and cpu.pair is None
+        self.to_trap = not cpu.guest.runs.until_stops
+        self._trap = b"" if not self.to_trap else cpu.arch.end_bytes(min(cpu.arch.traps.end))
         self._start = cpu.engine.start if cpu.pair is None else self._begin
         self._under = b""  # the guest's bytes beneath the trap at RunState.end; b"": there is none
 
@@ -88,7 +88,7 @@ class Starts:
         state.unfinished = -1
         if until != state.translated_end:
             self.end_elsewhere(until)
-        if self._to_trap:
+        if self.to_trap:
             error = self._start_to_trap(begin, until)
         else:
             # The interrupt hook looks at state.end, too: on s390x the first address of a page
@@ -116,9 +116,41 @@ class Starts:
         try:
             if error or self._state.mended:
                 error = self._go_on(error, until)
+            if self.to_trap:
+                error = self.unless_at_trap(error, until)
         finally:
             self._state.end = -1
         return self._settled(error)
+
+    def is_usual(self, begin: int, until: int) -> bool:
+        """Return True if one start of the engine does for a run, at most: no branch is pending at
+        its begin, and where a trap ends runs, one is there already.
+
+        Args:
+            begin: address where the guest starts, mode bits included.
+            until: address where the run ends, without mode bits.
+        """
+        cpu = self._cpu
+        if cpu.pair is not None and self._is_pending(begin):
+            return False
+        if not self.to_trap:
+            return True
+        size = len(self._trap)
+        block = cpu.memory.blocks.find(until, size)
+        if block is None:
+            return False
+        at = until - block.start
+        return bytes(block.view[at : at + size]) == self._trap
+
+    def unless_at_trap(self, error: int, until: int) -> int:
+        """Return the engine's error number; 0 where it is that of the trap that ends the run.
+
+        Args:
+            error: the engine's error number; 0: none.
+            until: address of that trap; 0: there is none.
+        """
+        at_trap = error == const.UC_ERR_INSN_INVALID and until and self._cpu.read_pc() == until
+        return 0 if at_trap else error
 
     def _settled(self, error: int) -> int:
         """Put right what an error leaves wrong in the engine after a start: flags, and what a
@@ -183,7 +215,7 @@ class Starts:
         state = self._state
         outer = state.end
         under = self._under
-        trap = cpu.arch.end_bytes(min(cpu.arch.traps.end))
+        trap = self._trap
         if under and outer != until:
             cpu.memory.patch(outer, under)
         old = (cpu.engine.read(until, len(trap)) or b"") if until else b""
@@ -196,10 +228,7 @@ class Starts:
         elif outer != until:
             self._under = b""
         try:
-            error = self._go_on(self._start(begin, 0), 0)
-            if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until:
-                return 0
-            return error
+            return self.unless_at_trap(self._go_on(self._start(begin, 0), 0), until)
         finally:
             state.end = outer
             self._under = under
@@ -238,6 +267,18 @@ class Starts:
         self._state.mended = False
         return error in UNALIGNED
 
+    def _is_pending(self, begin: int) -> bool:
+        """Return True if the guest stands at `begin`, in the delay slot of a branch.
+
+        Only on an engine that has a next pc.
+
+        Args:
+            begin: address, mode bits included.
+        """
+        pair, arch = self._cpu.pair, self._cpu.arch
+        assert pair is not None
+        return bool(pair[0] == begin and pair[1] != begin + arch.insn_align & arch.mask)
+
     def _begin(self, begin: int, until: int) -> int:
         """Start an engine that has a next pc, so that a pending branch stays pending.
 
@@ -252,7 +293,7 @@ class Starts:
         """
         cpu, pair = self._cpu, self._cpu.pair
         assert pair is not None
-        if pair[0] != begin or pair[1] == begin + cpu.arch.insn_align & cpu.arch.mask:
+        if not self._is_pending(begin):
             return cpu.engine.start(begin, until)
         if not self._door:
             self._door = cpu.memory.map_code()

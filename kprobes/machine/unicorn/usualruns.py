@@ -50,9 +50,7 @@ class AllRuns(Protocol):
         """End the run."""
 
 
-def usual_runs(
-    runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
-) -> UsualRuns | None:
+def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts) -> UsualRuns:
     """Make a function that serves usual runs (Runner.usual).
 
     Args:
@@ -63,17 +61,16 @@ def usual_runs(
 
     Returns:
         (target, until) -> whether stop() has ended the run; None where the run cannot be a usual
-        one, and nothing was done. None in place of the function on a guest whose runs the engine
-        does not end by itself.
+        one, and nothing was done.
     """
-    if not starts.plain:
-        return None
     engine = cpu.engine
     start = engine.run
     regs = cpu.regs
     read_pc = cpu.read_pc
     waiting = runner.signals.waiting
     address_bits = ~cpu.arch.pointers.mode_bits
+    to_trap = starts.to_trap
+    simple = not to_trap and cpu.pair is None  # Starts.is_usual() gives True
 
     def run(target: int, until: int) -> bool | None:
         """Run the guest, as Runner.run() does it: enter(), Starts.start(), leave()."""
@@ -96,7 +93,13 @@ def usual_runs(
             sink.starting(target)
         elif runner.before_run is not None:
             runner.before_run()
-        if state.why_stopped or state.hooked or waiting or state.translated_end != end:
+        if (
+            state.why_stopped
+            or state.hooked
+            or waiting
+            or state.translated_end != end
+            or not (simple or starts.is_usual(target, end))
+        ):
             return runner.begun_usual(target, until)
         mine = True
         state.depth = 1
@@ -106,7 +109,10 @@ def usual_runs(
             state.end = end
             engine.stopped = False
             engine.invalid = False
-            error = start(target, end)
+            if to_trap:
+                error = starts.unless_at_trap(start(target, 0), end)
+            else:
+                error = start(target, end)
             if (
                 error
                 or state.mended
