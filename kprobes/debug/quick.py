@@ -21,7 +21,7 @@ _FUNCTIONS, _TYPES = 1, 2  #: what is wanted, as dwarf.c has it
 _SHAPES: Final = 1 << 14
 _ATTRIBUTES: Final = 1 << 16
 #: bytes of dwarf.c's structures
-_SHAPE, _ATTRIBUTE, _DECLARED, _FUNCTION, _TYPE, _SCOPE, _LINE = 56, 24, 48, 24, 64, 40, 40
+_SHAPE, _ATTRIBUTE, _DECLARED, _FUNCTION, _TYPE, _SCOPE, _LINE = 64, 32, 48, 24, 64, 40, 40
 _RANGE: Final = 24
 _SCOPE_WORDS: Final = _SCOPE // 8
 _LEAST_RANGE: Final = 8  #: bytes of a range in .debug_aranges, whose addresses have four

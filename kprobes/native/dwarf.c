@@ -111,8 +111,10 @@ struct type { u64 tag, scope, section, name, size_of_name, offset, size, line; }
 /* `around` and `scope`: number of a struct scope, from 1; 0: none */
 struct scope { u64 around, section, name, size_of_name, hash; };
 
-struct shape { u64 tag, children, size, first, count, interesting, known; };
-struct attribute { u64 name, form, constant; };
+/* `sibling`: bytes of the attributes before SIBLING, of an entry that is only passed over with all
+ * that is in it, and whose sibling is an offset of four bytes; else VARIES */
+struct shape { u64 tag, children, size, first, count, interesting, sibling, known; };
+struct attribute { u64 name, form, constant, size; };
 struct declared { u64 offset, scope, hash; struct name name; };
 
 enum {
@@ -123,7 +125,7 @@ enum {
     CLASS = 0x02, ENUMERATION = 0x04, BLOCK = 0x0b, MEMBER = 0x0d, STRUCTURE = 0x13, TYPEDEF = 0x16,
     UNION = 0x17, MODULE = 0x1e, BASE = 0x24, SUBPROGRAM = 0x2e, VARIABLE = 0x34, NAMESPACE = 0x39,
 };
-enum { IMPLICIT = 0x21 };
+enum { REF4 = 0x13, IMPLICIT = 0x21 };
 #define VARIES (~0ull)
 #define UNKNOWN (~0ull - 1)
 #define UNMEASURED (~0ull) /* size of a name whose end nobody has looked for */
@@ -225,6 +227,7 @@ static long long read_shapes(const struct unit *u)
         shape->first = used;
         shape->size = 0;
         shape->known = 1;
+        shape->sibling = VARIES;
         int sibling = 0, code_of = 0, declared = 0;
         for (;;) {
             u64 name = unsigned_leb(&c), form = unsigned_leb(&c);
@@ -236,13 +239,19 @@ static long long read_shapes(const struct unit *u)
             u64 size = size_of(u, form);
             if (size == UNKNOWN)
                 goto damaged;
+            if (name == SIBLING && form == REF4)
+                shape->sibling = shape->size;
             shape->size = size == VARIES || shape->size == VARIES ? VARIES : shape->size + size;
-            attributes[used++] = (struct attribute){ name, form, constant };
+            attributes[used++] = (struct attribute){ name, form, constant, size };
             sibling |= name == SIBLING;
             code_of |= name == LOW || name == RANGES;
             declared |= name == DECLARATION;
         }
         shape->count = used - shape->first;
+        int counts = shape->tag == SUBPROGRAM && (u->wanted & FUNCTIONS || u->deep);
+        if (!shape->children || u->deep || counts || is_type(shape->tag) || is_scope(shape->tag)
+            || shape->tag == MEMBER)
+            shape->sibling = VARIES;
         shape->interesting = is_type(shape->tag) || is_scope(shape->tag)
             || (shape->children && sibling) || (shape->tag == SUBPROGRAM && code_of)
             || (shape->tag == MEMBER && declared);
@@ -296,10 +305,13 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
         u64 name = attributes[n].name, form = attributes[n].form, size, value;
         if (name != SIBLING && name != NAME_OF && name != BYTES && name != LOW && name != HIGH
             && name != LINE && name != DECLARATION && name != SPECIFICATION && name != RANGES) {
-            pass_value(c, u, form);
+            if (attributes[n].size < UNKNOWN)
+                pass(c, attributes[n].size);
+            else
+                pass_value(c, u, form);
             continue;
         }
-        size = size_of(u, form);
+        size = attributes[n].size;
         v->has |= BIT(name);
         if (form == 0x08) {
             u64 start = c->at;
@@ -425,6 +437,14 @@ static long long walk(struct unit *u)
         if (code >= u->shapes_room || !shapes[code].known)
             return NOT_HERE;
         const struct shape *shape = &shapes[code];
+        if (shape->sibling != VARIES && depth && !inside) {
+            pass(&c, shape->sibling);
+            u64 next = u->unit + fixed(&c, 4);
+            if (c.bad || next <= start || next > c.end)
+                return NOT_HERE;
+            c.at = next;
+            continue;
+        }
         int walked = u->deep && (shape->tag == SUBPROGRAM || shape->tag == BLOCK);
         if (inside || !(shape->interesting || walked)) {
             if (shape->size != VARIES)
