@@ -26,6 +26,8 @@ from kprobes import (
 
 pytestmark = pytest.mark.quick
 
+TEXT = 0x10000
+
 
 @pytest.fixture(params=["x86_64", "arm64", "x86_64 jumps", "arm64 jumps"])
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
@@ -185,3 +187,21 @@ def test_a_guest_that_is_stopped_at_its_return_comes_to_the_end(arch: str) -> No
         k.register(Kprobe(symbol_name="f", pre_handler=lambda p, regs: m.stop()))
         m.run("f")
         assert (m.regs.pc, m.regs.return_value) == (m.parts.state.exit, 8)
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386"])
+@pytest.mark.parametrize("probed", [False, True])
+def test_a_repeated_instruction_counts_once(arch: str, probed: bool) -> None:
+    """Each bound on nop; rep stosb; nop; repne movsw; nop; jmp to itself ends at the next instruction."""
+    code = bytes.fromhex("90 f3aa 90 66f2a5 90 ebfe")
+    letter = "r" if arch == "x86_64" else "e"
+    ends = [0, 1, 3, 4, 7, 8, 8, 8]
+    with UnicornMachine.from_code(code, arch=arch, base=TEXT) as m, Kprobes(m) as k:
+        data = m.alloc(64)
+        if probed:
+            k.register_all([Kprobe(addr=TEXT + at, pre_handler=lambda p, regs: None) for at in (1, 4)])
+        for bound, end in enumerate(ends):
+            m.regs[letter + "cx"], m.regs[letter + "di"], m.regs[letter + "si"] = 5, data, data
+            with pytest.raises(GuestTimeout):
+                m.run(TEXT, max_insns=bound)
+            assert (m.regs.pc, m.regs[letter + "cx"]) == (TEXT + end, 0 if bound > 1 else 5)

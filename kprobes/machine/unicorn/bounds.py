@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from unicorn import unicorn_const as const
@@ -20,6 +20,8 @@ SINGLE_STEP = 2  # instructions of a single step: one, or a branch and its delay
 #: Instructions in a row in the core's pages that are not counted. There are more only if the guest
 #: itself executes what is there.
 PASSING = 1 << 12
+#: Instructions of which a counting hook remembers whether they repeat themselves.
+MOST_KNOWN = 1 << 12
 
 
 class Bounds:
@@ -52,6 +54,8 @@ class Bounds:
         self.unused = 0
         self._hooks: list[int] = []
         self._counting: Any = None  # the hook's function
+        # address of the last instruction that was counted, where some are reported more than once
+        self._last = -1
 
     def begin(self, timeout: float | None, max_insns: int | None) -> Deadline | None:
         """Bound the innermost run, until end().
@@ -202,6 +206,7 @@ class Bounds:
         self._install_hook()
         if sink is not None:
             sink.exact(True)
+        self._last = -1
         self._state.left.append(instructions)
 
     def _counted(self) -> None:
@@ -261,7 +266,8 @@ class Bounds:
 
         It counts the guest's own instructions, and never stops inside a slot. Where the engine
         cannot stop in a delay slot (Runs.settle), a branch and the instruction behind it count as
-        one.
+        one. Of an instruction that repeats itself only the first repetition counts, and the bound
+        ends it at none: in a slot it is executed as a whole, too.
 
         Returns:
             (engine's handle, address, bytes, unused) -> None.
@@ -269,17 +275,21 @@ class Bounds:
         m = self._cpu
         state = self._state
         twice = m.guest.blocks.reported_twice
-        last = -1  # the last instruction's address, where some are reported twice
+        repetitions = m.guest.blocks.repetitions_reported
         # address -> the instruction is executed together with the branch before it
         delayed: dict[int, bool] | None = {} if m.guest.runs.settle else None
 
-        def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
+        @lru_cache(MOST_KNOWN)
+        def repeats(code: bytes) -> bool:
+            """Return True for an instruction that repeats itself, such as MOVS with REP."""
+            return m.arch.decode(code, 0).repeats
+
+        def on_instruction(_uc: int, address: int, size: int, _user: int) -> None:
             """Count an instruction of the guest's own; stop the run in front of it if its bound has
             come.
 
             The run is also stopped if a stop was asked for, or an interrupt can be taken.
             """
-            nonlocal last
             if not state.left:
                 return
             if state.sink is not None and state.sink.ours(address):
@@ -289,11 +299,17 @@ class Bounds:
             else:
                 state.own_in_row = 0
             if twice is not None:
-                again = address == last and twice(m.engine.read(address, 2) or b"\0\0")
-                last = address
+                again = address == self._last and twice(m.engine.read(address, 2) or b"\0\0")
+                self._last = address
                 if again:
-                    last = -1
+                    self._last = -1
                     return
+            if repetitions:
+                if address == self._last and repeats(m.engine.read(address, size) or b""):
+                    if state.why_stopped:
+                        m.engine.stop()
+                    return
+                self._last = address
             if delayed is not None:
                 if address not in delayed:
                     delayed[address] = self._delay_slots.goes_along(address)

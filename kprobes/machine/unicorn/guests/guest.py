@@ -159,6 +159,8 @@ class Blocks:
     served_in_place: bool = False
     #: first two bytes of an instruction -> True where a CODE hook sees it twice in a row
     reported_twice: Callable[[bytes], bool] | None = None
+    #: a CODE hook sees each repetition of an instruction that repeats itself (Insn.repeats)
+    repetitions_reported: bool = False
     #: whether an instruction of 4 bytes, as a word of the host's, ends a block: where the engine
     #: dies of long ones (longblocks.py)
     ends: Callable[[int], bool] | None = None

@@ -185,7 +185,9 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
         ),
         breakpoint=Breakpoint(channel=INTR, number=3, bias=1),
         pc=Pc(plain=True),
-        blocks=Blocks(served_in_place=True, compares=Compares.COMPARISONS),
+        blocks=Blocks(
+            served_in_place=True, repetitions_reported=True, compares=Compares.COMPARISONS
+        ),
         interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),
         faults=Faults(
             arithmetic=frozenset({0, 16, 19}),
