@@ -191,7 +191,11 @@ class DecodeTable:
         self._buckets = _Buckets(ordered, self._top)
 
     def _check(self) -> None:
-        """Raise ValueError where two rows may match one encoding and neither is more specific."""
+        """Raise ValueError where two rows may match one encoding and neither is more specific.
+
+        The more specific of two rows fixes all bits that the other fixes, and more. Rows with a
+        condition (Row.when) are not checked.
+        """
         for i, a in enumerate(self.rows):
             for b in self.rows[i + 1 :]:
                 meet = not (a.value ^ b.value) & a.mask & b.mask

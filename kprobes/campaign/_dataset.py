@@ -159,9 +159,11 @@ class Recorded:
         return found
 
     def begin(self) -> None:
-        """Prepare for an item's records: write those before, if they are many.
+        """Make room for the records of an item: write those of earlier items where they take more
+        than half of the trace's room.
 
-        If the stream's file is gone, a new one is begun.
+        If the stream's file is gone (gather() has taken it, or somebody has removed it), a new
+        stream is begun, and records that are not written yet are dropped.
         """
         if self._pending > RECORDS // 2:
             self._write()

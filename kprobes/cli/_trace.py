@@ -232,14 +232,16 @@ def _stamper(machine: Any, now: Any) -> Callable[[], str]:
 
 
 def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
-    """Make the function that prints each hit of an event that fetches only numbers.
+    """Return the function that prints the hits of an entry event whose arguments are all numbers.
 
-    A line is one %-format, which is quicker than Event.format().
+    The function writes the line that Event.format() makes, but by a single %-format, which is
+    quicker; Event.format() is left for hits with a value that could not be read. The hit's stack
+    follows, if it has one.
 
     Args:
-        k: the Kprobes.
-        event: the event.
-        out: open for text.
+        k: has the machine, which names the addresses of stacks.
+        event: the event whose hits are printed; its lines begin with no time.
+        out: where to print, open for text.
     """
     machine, write = k.machine, out.write
     head = (

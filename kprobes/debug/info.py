@@ -495,13 +495,15 @@ class DebugInfo:
         return Passed(self, self._arrived_at)
 
     def _values(self, regs: Regs) -> Iterator[tuple[Variable, Any]]:
-        """Yield (variable, value) of each variable in scope at a hit.
+        """Yield (variable, value) of each parameter and variable in scope at a hit.
 
-        At a function's entry its parameters are read where the caller puts them. The value is None
-        where the compiler has not kept the variable, or it cannot be read.
+        Variables of functions that are inlined at pc, and of the functions in which a nested
+        function stands, are in scope as well. At a function's entry its parameters are read from
+        where the caller has put them; all others are read as anywhere else. A value is None where
+        the compiler keeps no value at this instruction, or where the value cannot be read.
 
         Args:
-            regs: the registers, at an instruction of the function.
+            regs: the registers at the hit. Nothing is yielded where no function is known at pc.
         """
         found = self.function(regs.pc)
         if found is None:

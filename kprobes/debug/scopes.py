@@ -721,16 +721,18 @@ class Whereabouts:
         )
 
     def _bound(self, subrange: Any) -> int | None:
-        """Return the number of elements of an array's dimension now.
+        """Return how many elements a dimension of an array has at this hit.
 
         Args:
-            subrange: entry of the dimension.
+            subrange: the dimension's entry in debug information.
 
         Returns:
-            None: nothing says how many.
+            The number; None: the entry does not tell it.
 
         Raises:
-            UnknownValue: it is not kept, or the dimension does not begin with 0.
+            UnknownValue: the number is in a variable whose value is not kept at this instruction;
+                or the dimension's first index is not 0.
+            GuestFault: memory cannot be read.
         """
         if (
             "DW_AT_lower_bound" in subrange.attributes

@@ -126,15 +126,21 @@ def _skeletons(sections: Sections, units: Sequence[Header]) -> Iterator[tuple[He
 
 
 def _dwo_file(unit: Any, path: str) -> _Contribution | None:
-    """Read the .dwo file that a skeleton unit names: where the compiler wrote it, or by the
-    program.
+    """Read the .dwo file that a skeleton unit names.
+
+    The first of these that exists is taken: the path at which the compiler wrote the file, and the
+    name with and without its folders in the folder of the program. Whether the file is of the
+    same build is not checked here, but by _Joined.add().
 
     Args:
         unit: the skeleton unit.
-        path: of the program; "": not known.
+        path: path of the program; "": not known.
 
     Returns:
-        The sections; None: there is no such file.
+        The file's sections; None: there is no such file, or the unit names none.
+
+    Raises:
+        errors in DAMAGE: the file is damaged.
     """
     top = unit.get_top_DIE()
     name = _path_in(top, "DW_AT_dwo_name") or _path_in(top, "DW_AT_GNU_dwo_name")

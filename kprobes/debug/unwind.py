@@ -279,7 +279,15 @@ class _Walked:
         self.sp = regs[self._sp]
 
     def _get(self, name: str) -> int:
-        """Return the value of a register by name. Raises UnknownValue: it is not kept."""
+        """Return the value that a register has in the function that the walk has come to.
+
+        Args:
+            name: the register's name.
+
+        Raises:
+            UnknownValue: the value is lost: a function called since has not saved the register.
+            GuestFault: the memory where the value was saved cannot be read.
+        """
         if name == self._sp:
             return self.sp
         where = self._saved.get(name)

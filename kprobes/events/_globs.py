@@ -212,12 +212,15 @@ def _rest(words: list[str]) -> str:
 
 
 def _head(word: str, pattern: str, returns: bool) -> str:
-    """Return the first word of each definition, `KIND[MAXACTIVE]:[GROUP/]NAME`, with a name in it.
+    """Complete the first word of a definition to `KIND[MAXACTIVE]:[GROUP/]NAME`.
+
+    All definitions that a pattern stands for begin with this word, so have the same name. A word
+    that does not begin with p, r or f is returned unchanged.
 
     Args:
         word: the first word as written.
-        pattern: the place; a name is made of it where none was written.
-        returns: the place ends in %return, so that a p event becomes an r event.
+        pattern: the place; where `word` has no name, the name is made of the pattern.
+        returns: True where the place ends in %return: kind p becomes r; f stays f.
     """
     found = _HEAD.fullmatch(word)
     if found is None:

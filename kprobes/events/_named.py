@@ -202,18 +202,21 @@ class KnownNames:
         """Make the fetch of `$retval`, `$retval->member` or `$retval[1]`.
 
         Args:
-            text: as written.
-            at: its column.
-            suffix: the type that the definition asks for; None: as debug information has it.
+            text: the argument as it is written in the event's definition.
+            at: column of the text.
+            suffix: the type that the definition gives to the argument; None: it gives none, and the
+                type is that of debug information.
 
         Returns:
-            (fetch, type or None) as fetch() does. None: a plain `$retval` that the caller reads as
-            the word in the return register: a type is asked for, debug information has none, or it
-            is a number or pointer that fits a register.
+            (fetch, type or None); the type is None where there is a suffix, unless the suffix asks
+            for a number and the member is a bit field. None instead of both: the text is a plain
+            `$retval`, and the caller shall read the word in the return register. That is so where
+            there is a suffix, where debug information does not know the function's result, and
+            where the result is a number or pointer that fits a register.
 
         Raises:
-            EventError: the type is void, a member is asked for and the type is not known, or there
-                is no such member.
+            EventError: the function returns nothing; a member or element is asked for and the type
+                of the result is not known; there is no such member, or it cannot be shown.
         """
         plain = text == RESULT
         type = self._info.result(self._address) if self.known else None

@@ -119,7 +119,7 @@ class EventPlace:
         definition: the event, at this place.
         cookie: the place's number in the buffer.
         probe: what is registered; None: nothing now.
-        looks: its marker's semaphore counts it.
+        looks: True while this place has added 1 to the semaphore of its marker.
         compiled: it runs a program.
         reader: decodes records that a program or the machine has made of its hits.
         why: why a guest under a debugger would stop at each hit, which a program is to avoid; "":
@@ -138,16 +138,17 @@ class EventPlace:
         self.why = ""
 
     def attach(self, owner: EventOwner, program: EventProgram) -> bool:
-        """Register a probe that runs the event's program, unless the guest would stop at each hit
-        all the same.
+        """Register a probe that runs the event's program, if that saves stops of a remote guest.
+
+        Where the program cannot run in the remote guest, each hit would stop the guest all the
+        same; the program is then taken off again.
 
         Args:
             owner: registers the probe.
             program: the program.
 
         Returns:
-            False: nothing is registered, as a remote guest would stop here at every hit; `why` has
-            the reason.
+            True: the probe is registered. False: nothing is; `why` has the reason.
         """
         self.reader, made = program, attached(owner, program, self.definition, self.cookie)
         self.why = (

@@ -179,7 +179,8 @@ class InputRunner:
             data: the input.
 
         Returns:
-            FINE, or the signal that stands for the failure, with the error.
+            FINE, also where the run was stopped. Otherwise the error and its signal: SIGKILL for a
+            timeout, that of the access for a GuestFault, SIGABRT for any other exception.
         """
         self.target.machine.restore(self._start)
         if self._edges is not None:
@@ -192,8 +193,7 @@ class InputRunner:
             return Fate(_NUMBERS["SIGKILL"], error, timeout=True)
         except GuestFault as error:
             return Fate(_NUMBERS[_SIGNALS.get(error.access, "SIGSEGV")], error)
-        except (
-            Exception
-        ) as error:  # an oracle's, or the target's own: either way it is to be looked at
+        # an oracle's, or the target's own: either way it is to be looked at
+        except Exception as error:
             return Fate(_NUMBERS["SIGABRT"], error)
         return FINE

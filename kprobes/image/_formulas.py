@@ -157,10 +157,11 @@ def terms(formula: str) -> list[tuple[int, str]]:
 
 
 def formula_of(text: str) -> Callable[[RelocationSite], int]:
-    """Return the function that computes a relocation's value: (relocation site) -> the value.
+    """Return the function (relocation site) -> value that a formula describes.
 
     Args:
-        text: a formula in _types' notation.
+        text: a formula, such as `S+A-P`. What the letters stand for is explained at the top of
+            _types.py.
     """
     if text in _WHOLE:
         return _WHOLE[text]

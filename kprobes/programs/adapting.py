@@ -77,17 +77,18 @@ def _argument(code: Code, pc: int, at: int) -> int:
 
 
 def _own_registers(code: Code, arch: Arch) -> Code:
-    """Return a program that reads the context where the given one reads a kernel's registers.
+    """Turn a program's reads of a kernel's registers into reads of the context.
 
     Args:
         code: the program.
         arch: the guest's architecture.
 
     Returns:
-        `code` itself, where it reads no kernel's registers, or those of another architecture.
+        The changed program. `code` itself, where the members that `code` reads are not those of
+        this architecture's kernel structure.
 
     Raises:
-        ProgramError: it reads a register that the context has not.
+        ProgramError: the program reads a register that the context does not have.
     """
     layout = (row(arch, Linux) or Linux()).kernel_registers
     if layout is None or not set(layout.marks) & set(code.members.values()):

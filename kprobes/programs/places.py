@@ -146,12 +146,15 @@ class _FunctionWalk:
         return row
 
     def _access(self, pc: int, i: Instruction, row: Row) -> None:
-        """Note in `escapes` a store of the context's address, or an access by what may be in it.
+        """Note in `escapes` an access that stores the context's address, or may go through it.
+
+        That is: the register whose value is stored points at the context, or may (MIXED); or the
+        register that the access goes through may point at the context or elsewhere (MIXED).
 
         Args:
             pc: slot of the instruction.
             i: the load or store.
-            row: what r0 .. r10 point at before it.
+            row: what r0 .. r10 point at before the instruction.
         """
         stored = i.cls == isa.STX and row[i.src].kind in (PlaceKind.CONTEXT, PlaceKind.MIXED)
         if stored or row[i.src if i.cls == isa.LDX else i.dst].kind is PlaceKind.MIXED:

@@ -43,12 +43,13 @@ def library(target: CodeTarget) -> Library:
 
 @cache
 def _library(bits: int, guest: bool, swapped: bool) -> Library:
-    """Read the functions of a kind of target from their file.
+    """Read the functions of support.c, as LLVM IR for one kind of target, from a file.
 
     Args:
-        bits: bits of a pointer of the target's.
-        guest: True for code that runs in a guest.
-        swapped: True where the target's byte order is not the program's.
+        bits: width of a pointer in bits, 32 or 64.
+        guest: True where the code runs in a guest, False where it runs in this process.
+        swapped: True where the byte order of the BPF program is not that of the memory in which the
+            program runs.
     """
     head, *functions = support_path(bits, guest, swapped).read_text().split("\n\n")
     lines = dict.fromkeys([*head.splitlines(), *_SWAPS])

@@ -1,7 +1,7 @@
 """Code for `count()`, `hist()` and their like: values of maps that are changed in place.
 
-`g` writes the program; when the code here runs, r7 points at the map's value, and r0 is the number
-that is added.
+`g` writes the program; when the code here runs, r7 points at the map's value, and r0 is the
+argument of the call.
 """
 
 from __future__ import annotations
@@ -185,7 +185,9 @@ def _row(g: BlockWriter, rows: int) -> None:
 
 
 def _linear(g: BlockWriter, kind: types.LinearHistogramType) -> None:
-    """Write code that adds 1 to the row of r0 in a linear histogram.
+    """Write code that adds 1 to the row of a linear histogram into which the number in r0 falls.
+
+    Signed numbers below the limits fall into row 0, those from the upper limit on into the last.
 
     Args:
         g: writes the program.

@@ -599,7 +599,13 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _jump(self, statement: tree.JumpStatement) -> None:
-        """Write `return`, `break` or `continue`."""
+        """Write `return`, `break` or `continue`.
+
+        The value of a `return` is the program's result in a test probe; elsewhere it is dropped.
+
+        Args:
+            statement: the statement.
+        """
         if statement.kind == "return":
             if statement.value is None:
                 self.asm.jump(self.end)

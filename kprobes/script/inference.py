@@ -847,7 +847,17 @@ class Inference(ABC):
         return types.StringType(len(node.value) + 1)
 
     def _variable(self, node: tree.ScratchVariable) -> ValueType | None:
-        """Return the type of a variable."""
+        """Return a scratch variable's type, and note in `typing` which variable the node means.
+
+        An undeclared name is an error; a variable that is read before it has a value, a warning. In
+        the last walk a variable still without a type becomes a signed integer of 8 bits.
+
+        Args:
+            node: the variable, where it is read.
+
+        Returns:
+            None: the name is undeclared, or no type is known yet.
+        """
         slot = self._find(node.name)
         if slot is None:
             names = {name for scope in self._scopes for name in scope}

@@ -107,10 +107,14 @@ class _Expansion:
     def _type(
         self, value: tree.TypeName, bindings: Bindings, inside: tuple[str, ...]
     ) -> tree.TypeName:
-        """Return a copy of a type as written, in which a parameter of the macro is replaced.
+        """Return a copy of a type in a macro's body, with the macro's parameters replaced.
+
+        Where the type's name is a parameter, an argument that is a type takes its place, and keeps
+        its own asterisks and brackets before the written ones; an argument that is an expression
+        makes the type that of the expression. Parameters inside `typeof(...)` are replaced, too.
 
         Args:
-            value: the type.
+            value: the type as written.
             bindings: parameter -> argument.
             inside: names of the macros that are being expanded.
         """

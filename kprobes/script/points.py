@@ -139,11 +139,14 @@ class Point:
 
 
 def read(point: AttachPoint, found: Diagnostics) -> list[Point]:
-    """Parse one attach point; several come of an offset list, none where it is wrong.
+    """Parse an attach point.
 
     Args:
         point: the attach point as written.
         found: where errors go.
+
+    Returns:
+        A list of one Point; an empty list where the attach point is wrong.
     """
     parts = _split(point.text)
     kind = _KINDS.get(parts[0]) or _KINDS.get(parts[0].lower())

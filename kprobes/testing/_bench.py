@@ -292,9 +292,10 @@ class Bench:
                 abi.enter(regs, self.machine.parts.state.exit)
 
     def _unmap_rest(self) -> None:
-        """Unmap all memory but the scene, `data` (which has the stack) and the exit page.
+        """Unmap all memory but what the bench needs, so that a run can change nothing else.
 
-        Nothing else can change then.
+        Three regions stay: the code around the instruction under test, `data` (the stack is in it),
+        and the page at which runs end.
         """
         for start, end, _ in list(self.machine.parts.memory.engine.regions()):
             if not any(start <= a <= end for a in (BASE, self.data, self.machine.parts.state.exit)):
@@ -391,16 +392,21 @@ class Bench:
     # --- running it
 
     def _shoot(self, state: StartState, insn: Insn, number: int, probed: bool) -> Shot:
-        """Run the guest once from `home` until it stops at a landing, faults, or is back at `home`.
+        """Run the instruction at `home` once, from one state; return what the run leaves behind.
+
+        The instruction, and its probe if there is one, are in memory already. The run ends where
+        the guest comes to a landing (a trap: all around `home` there are landings), fails, or is
+        back at `home`. Memory is written back as it was afterwards.
 
         Args:
-            state: registers and memory to begin with.
+            state: has the registers at the start of the run. (Memory is the same for all states.)
             insn: the instruction at `home`.
-            number: of the state; random bytes around the instruction are inverted where it is odd.
-            probed: True where the instruction has a probe.
+            number: the state's number. Where the number is odd, the random bytes around the
+                instruction are inverted.
+            probed: True where a probe is registered at `home`.
 
         Returns:
-            The state that the run leaves behind.
+            How the run has ended, with the registers, and the memory where it was changed.
         """
         self._scenery.vary(number)
         bound = None
@@ -499,7 +505,10 @@ class Bench:
 
 
 def _ending(run: Callable[[], Any]) -> Ending:
-    """Call `run`; return its result or how it failed. Of a GuestTimeout only the pc is kept."""
+    """Call `run`; return its result, or the facts of a GuestFault or GuestTimeout that it raises.
+
+    Of a GuestTimeout only class and pc are kept. Other exceptions are passed on.
+    """
     try:
         return ending(run)
     except GuestTimeout as error:

@@ -215,13 +215,13 @@ class Coverage:
 
     @property
     def edges(self) -> list[Edge]:
-        """Every edge seen so far, by address.
+        """Every edge seen so far, sorted by the address of its first block, then of its second.
 
         The last block of a run and the first block of the next run make an edge as well, unless
         clear() is called between them.
 
         Raises:
-            BadArgument: edges are not counted one by one (`edges=True`).
+            BadArgument: this Coverage was made without `edges=True`, and has only the bitmap.
         """
         if not self._one_by_one:
             raise BadArgument(

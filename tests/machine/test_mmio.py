@@ -165,8 +165,13 @@ def test_refusals() -> None:
     m.mmio(0xA00000, 2 * page)
     with pytest.raises(BadArgument, match="part of a device"):
         m.unmap(0xA00000, page)
+    m.mmio(0x9FF000, page)
+    with pytest.raises(BadArgument, match="part of a device"):  # behind a whole one, which stays
+        m.unmap(0x9FF000, 2 * page)
+    with pytest.raises(BadArgument, match="permissions"):
+        m.protect(0x9FF000, page, "r")
     assert m.call("copy", 0xA00000) == 0
-    m.unmap(0xA00000, 2 * page)
+    m.unmap(0x9FF000, 3 * page)
     busy: list[Callable[[], object]] = [lambda: m.call("copy", m.alloc(32)), m.snapshot, lambda: m.run("copy")]
     for act in busy:
         m.unmap(DEVICE, page)

@@ -132,7 +132,12 @@ def jsr(insn: Insn, to: int, e: int) -> bytes:
 
 
 def _depends(raw: bytes, e: int) -> bool:
-    """Whether an effective address `e` uses A7, or is read from memory; `raw`: the instruction."""
+    """Whether an operand's address depends on A7, or on an address that is read from memory.
+
+    Args:
+        raw: the instruction.
+        e: mode and register of the operand.
+    """
     kind, word = mode(e), half(raw, 2)
     indexed = kind in (6, PC_INDEXED)
     return (kind < 7 and e & 7 == 7) or (

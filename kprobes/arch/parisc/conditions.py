@@ -37,8 +37,9 @@ def added(c: int, left: int, right: int) -> bool:
     """Whether a condition of a sum holds.
 
     Args:
-        c: 0 never, 1 zero, 2 < 0, 3 <= 0, 4 no unsigned overflow, 5 zero or no unsigned overflow, 6
-            signed overflow, 7 odd.
+        c: 0 never, 1 the lower 32 bits are 0, 2 the exact signed sum < 0, 3 either of these, 4 no
+            unsigned overflow, 5 the lower 32 bits are 0 or no unsigned overflow, 6 signed overflow,
+            7 odd.
         left: 32 bits.
         right: 32 bits.
     """

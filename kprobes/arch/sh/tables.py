@@ -96,10 +96,11 @@ def _sets_r0(code: int) -> bool:
 
 
 def _distances(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
-    """Return the jump table of a BRAF: it needs the load of the BRAF's register, and MOVA before
-    that.
+    """Return the jump table that a BRAF reads its distance from.
 
-    EXTU between them says that entries have no sign.
+    Looked for are, backwards from the BRAF, the load of its register through R0, and the MOVA that
+    has put the table's address into R0. EXTU of the register says that entries have no sign. Other
+    instructions in between are passed over.
 
     Args:
         order: byte order of code and data.

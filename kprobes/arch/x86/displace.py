@@ -60,15 +60,19 @@ def push(value: int, bits: int) -> bytes:
 def displaced(
     name: str, shape: EncodingShape, raw: bytes, bits: int, after: int, target: int | None
 ) -> Callable[[int], bytes] | None:
-    """Make the `Insn.displace` of a near branch; None where it has to be simulated.
+    """Make the `Insn.displace` of a near branch, which writes the branch for another address.
 
     Args:
-        name: of its row.
-        shape: where its parts are.
-        raw: its bytes.
-        bits: of a word, 32 or 64.
+        name: name of the branch's row in the table.
+        shape: where the parts of the instruction are.
+        raw: bytes of the instruction.
+        bits: width of the guest's words, 32 or 64.
         after: original address of the next instruction.
-        target: of a direct branch; None: it is computed.
+        target: target of a direct branch; None: the target is computed.
+
+    Returns:
+        (new address) -> code; raises OutOfReach. None: the branch has to be simulated: a CALL
+        through memory, through ESP or RSP, or with an operand size of 16 bits.
     """
     call = name.startswith("CALL")
     number = shape.modrm & 7 | shape.seen >> 5 & 8

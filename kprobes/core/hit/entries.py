@@ -32,17 +32,18 @@ class _Declined(Exception):
 
 
 def _for_all(entry_handler: ReturnHandler) -> ReturnHandler:
-    """Wrap the entry handler of the first of several return probes.
+    """Wrap the entry handler of the first of several return probes at one function.
 
-    The machine takes a true result for all probes, and would follow the call for none. The wrapper
-    raises _Declined instead, so that the hit is an unusual one, whose rest() follows the call for
-    the others.
+    An entry handler that returns something true declines: its own probe does not follow the call.
+    The machine would take that for the answer of all the probes, and none would follow the call. So
+    the wrapper raises _Declined instead; the machine then leaves the hit to rest(), which follows
+    the call for the other probes.
 
     Args:
-        entry_handler: the user's.
+        entry_handler: the user's handler.
 
     Returns:
-        (instance, registers): the wrapper.
+        (instance, registers) -> None: the wrapper.
     """
 
     def handler(ri: KretprobeInstance, regs: Regs) -> None:

@@ -231,13 +231,13 @@ class TrapDriver:
             cb.step(DONE)
 
     def give_up(self, target: int | None = None) -> None:
-        """End hits whose instruction was in its slot, on CPUs that have left the library's code
-        otherwise.
+        """End each hit in a slot whose CPU is no longer in the library's code.
 
-        Their post-handlers do not run. Called while no guest code runs.
+        The guest has left the slot without an event that ends the hit, or is about to be started
+        elsewhere. The post-handlers of such hits do not run. Called while no guest code runs.
 
         Args:
-            target: where the guest will go on, mode bits included; None: where pc is.
+            target: where the machine's current CPU will go on, mode bits included; None: its pc.
         """
         if self.idle:
             return

@@ -353,12 +353,17 @@ class Walk:
         )
 
     def _pointed_end(self, addr: int) -> int:
-        """Return the end of data that is known only by its address; 0: there is none at `addr`.
+        """Find data at `addr` that is known only by its address; note it in `pointed`; return its
+        end. 0: there is none.
 
-        An address that the text works out is that of data if nothing is known to lead there; the
-        data goes on to the next address that a branch leads to. It is not taken for data's where
-        the function's end is not known (it may be another function's address), nor where an
-        EXECUTE has a computed target (it may be that).
+        An address is taken for that of data where an instruction works it out and the guest is not
+        known to come there: no branch leads to it, and the code before it does not go on to it. (A
+        call right before it may be one that never returns.) The data ends at the next address that
+        a branch leads to, or else where the walk must end.
+
+        Nothing is taken for data where the function's end is not known, because the address may be
+        that of another function; nor where an EXECUTE has a computed target, because the
+        instruction that is executed may be there.
         """
         maker = self.pointers.get(addr)
         if maker is None:
@@ -512,9 +517,10 @@ class Walk:
             self._again = self._again or any(self.marks[lo:hi])
 
     def _may_be_data(self, addr: int) -> bool:
-        """Return True if an address that the text works out may be that of data.
+        """Return True if an address that the text computes may be an address of data.
 
-        It is not where code is known to begin, nor where the function's end is not known.
+        False where code is known to begin at the address. False for every address where the end of
+        the function is not known.
         """
         bounded = self.end <= self._source.arch.mask
         return (

@@ -251,14 +251,17 @@ class RemoteInterrupts:
             self.signals.append((stop.thread, stop.code))
 
     def _stopped_by(self, deadline: float) -> StopReply:
-        """Wait for the next stop, and return it.
+        """Wait for the next stop until a deadline, note it, and return it.
+
+        Afterwards the thread that has stopped is the current one; if the program has ended instead,
+        its exit status is set. What the guest prints meanwhile goes to the console.
 
         Args:
             deadline: time.monotonic() at which the waiting ends.
 
         Raises:
-            RemoteError: none has come by then. The guest's state is unknown, so the connection is
-                closed.
+            RemoteError: no stop has come by the deadline. The connection is closed, because the
+                guest's state is unknown.
         """
         try:
             stop = self._target.wait(deadline - time.monotonic(), self._console)

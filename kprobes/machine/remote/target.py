@@ -487,13 +487,14 @@ class RemoteTarget:
         return stop
 
     def _part(self, stop: StopReply, forked: Callable[[StopReply], None]) -> None:
-        """Let a new child go, and resume its parent.
+        """Let a new child go, and resume its parent as the parent was resumed before.
 
-        The parent goes on with only this thread while the child runs in its memory.
+        A child of vfork() runs in its parent's memory: then only the thread that called vfork() is
+        resumed.
 
         Args:
-            stop: the stop that tells of the child.
-            forked: (stop) is called before, to let the child go.
+            stop: the stop that reports the child.
+            forked: called with `stop` before the parent is resumed; lets the child go.
         """
         step, thread = self._resumed
         self._look_anew()

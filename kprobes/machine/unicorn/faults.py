@@ -312,8 +312,9 @@ class FaultReports:
     def where(self, error: int) -> int:
         """Return the address of the instruction whose error has ended the run, and set pc to it.
 
-        In a delay slot its branch is pending again afterwards. Behind a store that the engine has
-        noticed late (Faults.late_stores) the registers are set back to what they were there.
+        If the instruction is in a delay slot, the branch before it is pending again afterwards. If
+        it is a store whose failure the engine has noticed only some instructions later
+        (Faults.late_stores), the registers are set back to what they were at the store.
 
         Args:
             error: the engine's error number, not 0.

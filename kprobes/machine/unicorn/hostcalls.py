@@ -69,7 +69,11 @@ class HostCalls:
 
     @staticmethod
     def possible(cpu: UnicornCpu) -> bool:
-        """Return True if host code can set this CPU's registers as at a function's entry."""
+        """Return True if host code (native/calls.c) can set this CPU's registers for a guest call.
+
+        Host code must know where the engine keeps the stack pointer, the arguments, the result and
+        the return address, unless that one is pushed. The stack must grow downwards.
+        """
         abi, linkage, table = cpu.arch.abi, cpu.arch.linkage, cpu.arch.regs
         if not cpu.view_address or abi is None or linkage is None:
             return False

@@ -197,15 +197,15 @@ class Loader:
         return placed
 
     def _map(self, image: Image, segment: Segment) -> None:
-        """Map a segment of an image.
+        """Map memory for a segment of an image. The segment's data are not written here.
 
         Args:
             image: the image.
             segment: the segment, at its address.
 
         Raises:
-            NoMemory: it cannot be there. The hint tells what helps: another base is none for a file
-                that is linked for its place.
+            NoMemory: the memory cannot be mapped. Where the file can stand at one address only, the
+                hint does not propose another base.
         """
         try:
             self._memory.map(segment.addr, segment.memsz, segment.perms)

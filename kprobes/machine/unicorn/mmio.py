@@ -170,14 +170,16 @@ class MmioDevices:
             end: address behind the last byte.
 
         Raises:
-            BadArgument: the range has only a part of a device.
+            BadArgument: the range has only a part of a device; nothing was forgotten.
         """
-        for device in [d for d in self.at.values() if d.place < end and place < d.place + d.size]:
+        touched = [d for d in self.at.values() if d.place < end and place < d.place + d.size]
+        for device in touched:
             if device.place < place or end < device.place + device.size:
                 raise BadArgument(
                     "that is a part of a device",
                     hint=f"unmap all of its {device.size:#x} bytes at {device.place:#x}",
                 )
+        for device in touched:
             del self.at[device.place]
 
     def check_free(self, place: int, size: int) -> None:

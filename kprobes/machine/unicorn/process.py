@@ -230,11 +230,12 @@ class LinuxProcess:
             memory.write(address, data)
 
     def begin_run(self) -> None:
-        """Write the words that a static program's start-up code relocates, if the guest stands at
-        the program's entry. Called before a run that begins where the guest stands.
+        """Put back what the program's file has in the words that the program relocates itself.
 
-        Until then these words hold what placing the image has put there, so that functions can be
-        called without a start.
+        Called before a run that begins where the guest stands. Nothing is done unless the program
+        is a static one with such words and the guest stands at the program's entry: the start-up
+        code comes next, and has to find what is in the file. Until then the words are relocated
+        already, as the image was placed, so that functions can be called without a start.
         """
         if self._main is None:
             return

@@ -97,12 +97,15 @@ class Raised:
             self._end = None
 
     def _by_python(self) -> Callable[[int, int], bool]:
-        """Make the function that the engine asks in place of the guest's own; it notes pc first.
+        """Make the Python function that the engine asks whether an interrupt ends the run.
+
+        The function notes pc where an interrupt was raised. Then it asks the engine's own function
+        for the guest's architecture, in whose place it stands, and returns that one's answer.
 
         Returns:
             (address of the engine's handle, number of the interrupt; less than 0: none was raised)
-            -> whether the interrupt ends the run, as the guest's own function says; False if the
-            guest has none.
+            -> True: the interrupt ends the run. False where the engine has no function of its own
+            for this.
         """
         note, read_pc = self._note, self._read_pc
         theirs = _ASKED(self._theirs) if self._theirs else None

@@ -458,19 +458,22 @@ class Reports:
         self._state.park(error)
 
     def _handled(self, number: int, ahead: int, home: int) -> bool:
-        """Have the guest's own interrupt handled, by the user's handler or the CPU's own rules.
+        """Have the user's handler, else the CPU's own rules, serve an interrupt of the guest's own.
 
-        They see a displaced instruction at its original address. If one of them handles it, pc is
-        set to where the guest goes on.
+        For both, pc is `ahead`; where a displaced instruction raised the interrupt, pc is as far
+        behind the original address of the instruction as `ahead` is behind `home`. Once the
+        interrupt is served the guest goes on at `ahead`, or where the handler or the rules have set
+        pc: the hit of a displaced instruction is then given up.
 
         Args:
             number: of the interrupt.
-            ahead: address where the guest goes on if it is not sent elsewhere.
-            home: address of the instruction that has raised it, in a slot or not.
+            ahead: where the guest goes on, unless the handler or the rules set pc.
+            home: address at which the instruction that raised the interrupt was executed: that of
+                its copy, where the instruction is displaced.
 
         Returns:
-            True where it was handled. False: nothing handles it, or the guest is in the library's
-            own pages.
+            True where the interrupt was served. False: neither serves it, or the guest is in the
+            library's own pages.
         """
         cpu, regs, sink = self._cpu, self._regs, self._state.sink
         if self.interrupt_handler is None and not self._interrupts.active:
@@ -529,11 +532,12 @@ class Reports:
             sink.abandon(self._regs, pc)
 
     def _repeat(self, pc: int) -> None:
-        """Stop the run if it is over before the instruction at `pc` is executed once more, as its
-        interrupt was handled.
+        """Count the instruction at `pc` once more against the run's bound; stop the run if the
+        run is over by then.
 
-        The counting hook does that for most instructions; not for a displaced one, nor for one in a
-        delay slot where the engine cannot stop.
+        Called where an interrupt was handled and the instruction that raised it is executed again.
+        For most instructions the counting hook does the same, and this does nothing. It is needed
+        for a displaced instruction, and for one in a delay slot at which the engine cannot stop.
 
         Args:
             pc: address of the instruction.

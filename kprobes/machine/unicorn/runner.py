@@ -178,11 +178,14 @@ class Runner:
         self.signals.end()
 
     def enter(self, target: int) -> None:
-        """Begin a run, inside the one under way if there is one, and announce it to the core. The
-        engine is not started yet.
+        """Count a run in: an outermost one, or one inside the run under way; tell the core of it.
+
+        Neither is pc set here nor the engine started: the caller does both. The core (the sink) is
+        told where the run begins. For an outermost run without a sink, `before_run` is called
+        instead. A signal of Python's that waits already will stop the run.
 
         Args:
-            target: address where it starts, mode bits included.
+            target: address where the run begins, mode bits included.
 
         Raises:
             ReentryError: too many runs are nested.

@@ -325,15 +325,19 @@ def exception_verdict(guest: Guest) -> str:
 
 
 def hooked_flags_verdict(guest: Guest, arch: Arch) -> str:
-    """Check that the flags behind an instruction that fails are right also where a CODE hook is on
-    it.
+    """Check the correction of flags after an instruction with a CODE hook on it has failed.
+
+    The engine's flags register is wrong there, and the library takes the flags from the engine's
+    own state (HookedFlags.find). The result must be what the flags register holds after the same
+    failure without a hook.
 
     Args:
         guest: the engine's row of the architecture.
         arch: the guest's architecture.
 
     Returns:
-        What is wrong; "": nothing is, or the words of the flags are not known and so not used.
+        What is wrong. "": nothing is wrong, the architecture needs no correction, or the flags are
+        not found in the engine's state, and then the library does not correct them.
     """
     hooked = guest.faults.hooked_flags
     if hooked is None:

@@ -59,16 +59,18 @@ def refined(op: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
 
 
 def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
-    """Return the numbers that lie on the arc low .. high, `a` itself where all of them do.
+    """Return the numbers of a set that lie on the arc low .. high.
 
     Args:
-        a: the numbers.
+        a: the set of numbers.
         low: where the arc begins.
-        high: where it ends, at most a circle from there.
-        wide: True where all 64 bits count, False for the lower 32.
+        high: where the arc ends, less than a full circle behind `low`.
+        wide: True where the arc is one of 64-bit numbers; False where it is one of lower halves,
+            whatever the upper halves are.
 
     Returns:
-        None: no number lies there.
+        A set of these numbers, perhaps with a few more; `a` itself where all its numbers lie on the
+        arc; None where none does.
     """
     ring = M64 if wide else M32
     low, span = low & ring, high - low & ring

@@ -357,14 +357,19 @@ class _Arguments:
     def _memory(self, register: int, kind: Arg, name: str) -> None:
         """Check that a register points at memory of the size that is in the next register.
 
+        Notes the greatest size in `most` (MEM_OUT), or in `texts` what a format may show
+        (ARGUMENTS).
+
         Args:
             register: number of the register.
-            kind: MEM, MEM_OUT, VALUE_MEM or ARGUMENTS.
+            kind: MEM: the helper reads the memory; MEM_OUT: the helper writes to it; VALUE_MEM: as
+                MEM_OUT, in a map's value; ARGUMENTS: the memory has the arguments of a format.
             name: names the argument in the error.
 
         Raises:
-            ProgramError: the memory is smaller, not initialised, or not writable; or the size may
-                be negative or huge, or 0 where that is not allowed.
+            ProgramError: the memory is smaller, not initialised, not writable, or not a map's value
+                (VALUE_MEM); or the size may be negative, 2 GiB or more, or 0 and the helper does
+                not take Arg.SIZE_OR_ZERO.
         """
         path = self.path
         size = self.path.read(register + 1)

@@ -123,8 +123,9 @@ def _leave_slot(bits: int, engine: Engine) -> Callable[[], None]:
 
 
 def _slot(order: Literal["big", "little"]) -> bytes:
-    """Return code with a load in the delay slot of a branch, by which hooks of accesses are checked
-    (Mended.code).
+    """Return code that loads in the delay slot of a branch (Mended.code).
+
+    It is run with and without a hook of accesses, to see whether the hook disturbs the branch.
 
     Args:
         order: the guest's byte order.
