@@ -18,16 +18,17 @@ enum { STAMP_16(NUMBER, _) };
 
 /* --- in place of the functions by which translators read instructions
  *
- * Some reserved instructions end the process when they are translated. The translator reads others
- * instead, which raise the exception that the manuals name for the reserved ones. */
+ * Some instructions, reserved ones mostly, end the process when they are translated. The translator
+ * reads others instead, which raise the exception of an undefined instruction. */
 
 #define INSTRUCTION_SPARC64 0 /* ILLTRAP */
 #define INSTRUCTION_M68K 0xFE00 /* of a coprocessor that is not there: line F */
+#define INSTRUCTION_S390X 0 /* no instruction: an operation exception */
 
 EXPORT u32 (*sparc64_instruction)(void *environment, u64 address);
 
 /* BPr, MOVr and FMOVr have a condition on a register, of three bits. 000 and 100 are reserved (The
- * SPARC Architecture Manual, Version 9, A.3, A.33, A.35), and are not in the translator's table. */
+ * SPARC Architecture Manual, Version 9, appendix A), and are not in the translator's table. */
 static int is_deadly_sparc64(u32 instruction)
 {
     u32 op = instruction >> 30, op2 = instruction >> 22 & 7, op3 = instruction >> 19 & 0x3F;
@@ -44,22 +45,33 @@ EXPORT u32 read_sparc64(void *environment, u64 address)
     return is_deadly_sparc64(instruction) ? INSTRUCTION_SPARC64 : instruction;
 }
 
-EXPORT u32 (*m68k_word)(void *environment, u32 address);
-
-/* The translator of m68k reads all words of an instruction by one function; it is called for first
- * words from one place only, `m68k_first`: where it is called from for the word that a block
- * begins with. `m68k_block` is the last block that began before that was known. */
-EXPORT void *m68k_first;
-static struct { char *cpu; u32 address; } m68k_block;
+/* A guest whose translator reads all parts of an instruction by one function: first parts are those
+ * that are asked for from one place, `caller`. That is where the first part of a block is asked for
+ * from; `cpu` and `address` are of the last block that began before that was known. */
+struct first_parts { void *caller; char *cpu; u64 address; };
+static struct first_parts m68k_first, s390x_first;
 
 /* A CPU's registers are at this distance from the CPU or nearer. */
 #define CPU_SIZE 0x40000
 
-static void note_m68k_block(void *cpu, const void *block)
+static int is_first_part(struct first_parts *first, void *caller, void *environment, u64 address)
 {
-    m68k_block.cpu = cpu;
-    m68k_block.address = *(const u32 *)block; /* its first member */
+    if (!first->caller && address == first->address &&
+        (u64)((char *)environment - first->cpu) < CPU_SIZE)
+        first->caller = caller;
+    return caller == first->caller;
 }
+
+/* Note a block that begins; its address is its first member. */
+static void note_block(struct first_parts *first, void *cpu, u64 address)
+{
+    if (!first->caller) {
+        first->cpu = cpu;
+        first->address = address;
+    }
+}
+
+EXPORT u32 (*m68k_word)(void *environment, u32 address);
 
 /* FBcc and FScc have a condition of six bits, of which the highest is reserved; and a data register
  * holds no extended, double or packed number (M68000 Family Programmer's Reference Manual, 5). */
@@ -85,12 +97,30 @@ EXPORT u32 read_m68k(void *environment, u32 address)
 {
     void *caller = __builtin_return_address(0);
     u32 word = m68k_word(environment, address);
-    if (!m68k_first && address == m68k_block.address &&
-        (u64)((char *)environment - m68k_block.cpu) < CPU_SIZE)
-        m68k_first = caller;
-    if (caller != m68k_first || !is_deadly_m68k(environment, address, word & 0xFFFF))
+    if (!is_first_part(&m68k_first, caller, environment, address))
         return word;
-    return INSTRUCTION_M68K;
+    return is_deadly_m68k(environment, address, word & 0xFFFF) ? INSTRUCTION_M68K : word;
+}
+
+EXPORT u32 (*s390x_half)(void *environment, u64 address);
+
+/* SET CLOCK, and ROTATE THEN AND SELECTED BITS that only tests (z/Architecture Principles of
+ * Operation): not reserved, but the translator cannot make them. */
+static int is_deadly_s390x(void *environment, u64 address, u32 half)
+{
+    if (half == 0xB204)
+        return 1;
+    return half >> 8 == 0xEC && (s390x_half(environment, address + 4) & 0xFF) == 0x54 &&
+           s390x_half(environment, address + 2) & 0x8000;
+}
+
+EXPORT u32 read_s390x(void *environment, u64 address)
+{
+    void *caller = __builtin_return_address(0);
+    u32 half = s390x_half(environment, address);
+    if (!is_first_part(&s390x_first, caller, environment, address))
+        return half;
+    return is_deadly_s390x(environment, address, half & 0xFFFF) ? INSTRUCTION_S390X : half;
 }
 
 /* --- in place of a guest's translator: it makes blocks of at most `most` instructions */
@@ -101,13 +131,16 @@ EXPORT struct {
 } translators[GUESTS];
 
 #define M68K GUEST_03
+#define S390X GUEST_30
 
 #define TRANSLATE(n)                                                                               \
     static void translate##n(void *cpu, void *block, int instructions)                             \
     {                                                                                              \
         int most = (int)translators[GUEST##n].most;                                                \
-        if (GUEST##n == M68K && !m68k_first)                                                       \
-            note_m68k_block(cpu, block);                                                           \
+        if (GUEST##n == M68K)                                                                      \
+            note_block(&m68k_first, cpu, *(u32 *)block);                                           \
+        if (GUEST##n == S390X)                                                                     \
+            note_block(&s390x_first, cpu, *(u64 *)block);                                          \
         translators[GUEST##n].theirs(cpu, block, instructions < most ? instructions : most);       \
     }
 STAMP_16(TRANSLATE, _)

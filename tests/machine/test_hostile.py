@@ -197,12 +197,14 @@ def test_machines_that_cannot_count_say_so() -> None:
         UnicornMachine.load(path).call("sum_of_12", max_insns=100)
 
 
-#: Reserved instructions at which the engine's translators end the process.
+#: Instructions at which the engine's translators end the process, reserved ones mostly.
 DEADLY = {
     # BPr, MOVr and FMOVr with the conditions 000 and 100
     "sparc64": "00c80004 08c80004 10c80004 8d780002 8d7a113e 99a800a2 99a810c2 99a800e2",
     # FBcc.W, FBcc.L and FScc with the condition 1xxxxx; extended, double and packed numbers in data registers
     "m68k": "f2a30110 f2fa0001 f240003b f20248bc f20054a2 f2034ca9 f2006880 f2047480 f2006c00 f2017c00",
+    # SCK; RNSBG with the bit T
+    "s390x": "b2041000 ec1fc0006054 ec00fb936354",
 }
 RUN_DEADLY = """
 import sys
@@ -218,7 +220,7 @@ for word in sys.argv[2].split():
 
 @pytest.mark.skipif(not hostcode.available(), reason="host code gives the translators other instructions")
 @pytest.mark.parametrize("arch", DEADLY)
-def test_reserved_instructions_do_not_end_the_process(arch: str) -> None:
+def test_instructions_do_not_end_the_process(arch: str) -> None:
     """They are illegal instructions (docs/unicorn-defects.md)."""
     done = subprocess.run([sys.executable, "-c", RUN_DEADLY, arch, DEADLY[arch]], capture_output=True, text=True,
                           check=False)
@@ -227,5 +229,14 @@ def test_reserved_instructions_do_not_end_the_process(arch: str) -> None:
 
 
 def test_operands_that_look_like_reserved_instructions_are_what_they_are() -> None:
+    """move.l #, d0; rts. llihf r2, ...; br r14. larl r1; ex r2, 0(r1) of mvc 0x204(8,r11), ...; br r14."""
     m = UnicornMachine.from_code(bytes.fromhex("203c f2a3 f2fa 4e75"), arch="m68k", base=0x10000, symbols={"f": 0x10000})
-    assert m.call("f") == 0xF2A3F2FA  # move.l #, d0; rts
+    assert m.call("f") == 0xF2A3F2FA
+    code = bytes.fromhex("c02e b204 b204 07fe" "c0100000000b 44001000 07fe 0000 0000000000000000 d207 b204 a000")
+    m = UnicornMachine.from_code(code, arch="s390x", base=0x10000, symbols={"f": 0x10000, "g": 0x10008})
+    assert m.call("f") == 0xB204B204_00000000
+    data = m.alloc(0x400)
+    m.write(data, b"12345678")
+    m.regs["r11"], m.regs["r10"] = data, data
+    m.call("g")
+    assert m.read(data + 0x204, 8) == b"12345678"

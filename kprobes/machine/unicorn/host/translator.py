@@ -24,6 +24,7 @@ MOST = 64  # instructions of a block; see docs/engine.md for what they take
 READING = {
     "cpu_ldl_code_sparc64": ("read_sparc64", "sparc64_instruction"),
     "cpu_lduw_code_m68k": ("read_m68k", "m68k_word"),
+    "cpu_lduw_code_s390x": ("read_s390x", "s390x_half"),
 }
 NAMES = [f"gen_intermediate_code{'' if guest == 's390x' else f'_{guest}'}" for guest in GUESTS]
 
