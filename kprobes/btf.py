@@ -107,6 +107,9 @@ class Btf:
 
         Args:
             offset: bytes from the start of the base's table, which the own table follows.
+
+        Raises:
+            ValueError: no string of the table ends behind that offset.
         """
         if self._base is not None:
             shared = len(self._base._strings)

@@ -278,7 +278,7 @@ class Kprobes(Uncopied):
     def flush_optimizer(self) -> None:
         """Make all queued probepoints jumps now, and take out the jumps that no probe needs.
 
-        Inside a hit nothing is done; it waits for the next safe point.
+        Inside a hit nothing is done: the queue waits for the next safe point.
         """
         if self._driver.at_rest:
             self._registry.flush()
@@ -765,7 +765,11 @@ class Kprobes(Uncopied):
         disabled: bool = False,
         optimize: bool = True,
     ) -> Shorthand[Kprobe]:
-        """Write a Kprobe as a decorator (of its pre_handler) or as a context manager.
+        """Return a decorator of a kprobe's pre_handler that is a context manager, too.
+
+        Decorating a function registers the probe, and gives the function the attribute `probe`.
+        Entering the context registers the probe, too, and leaving it unregisters it. Nothing is
+        registered before.
 
         Args:
             symbol_name: symbol of the place: "f", "module:f", "f+0x10".
@@ -808,7 +812,11 @@ class Kprobes(Uncopied):
         disabled: bool = False,
         optimize: bool = True,
     ) -> Shorthand[Kretprobe]:
-        """Write a Kretprobe as a decorator (of its handler) or as a context manager.
+        """Return a decorator of a return probe's handler that is a context manager, too.
+
+        Decorating a function registers the probe, and gives the function the attribute `probe`.
+        Entering the context registers the probe, too, and leaving it unregisters it. Nothing is
+        registered before.
 
         Args:
             symbol_name: the function: "f", "module:f".
@@ -853,14 +861,18 @@ class Kprobes(Uncopied):
         disabled: bool = False,
         optimize: bool = True,
     ) -> Shorthand[Jprobe]:
-        """Write a Jprobe as a decorator (of its mirror) or as a context manager.
+        """Return a decorator of a jprobe's mirror that is a context manager, too.
+
+        Decorating a function registers the probe, and gives the function the attribute `probe`.
+        Entering the context registers the probe, too, and leaving it unregisters it. Nothing is
+        registered before.
 
         Args:
             symbol_name: the function: "f", "module:f".
             offset: bytes behind the place.
             addr: address of the function, instead of `symbol_name`.
-            entry: the mirror, where none is decorated: a function of Python's, or a guest's
-                (its address or name).
+            entry: the mirror, where none is decorated: a function of Python's, or a guest's (its
+                address or name).
             fault_handler: (probe, registers, number of the signal) -> True where it has handled a
                 guest fault in the instruction, or an exception of a handler (number 0).
             disabled: register without arming.
@@ -926,7 +938,11 @@ class Kprobes(Uncopied):
 
 
 def _batch(probes: Iterable[Probe]) -> list[Probe]:
-    """Return the probes of a batch as a list."""
+    """Return the probes of a batch as a list.
+
+    Raises:
+        BadLocation: `probes` is a single probe, or cannot be iterated.
+    """
     if isinstance(probes, Probe) or not isinstance(probes, Iterable):
         raise BadLocation(f"{probes!r} is no batch of probes", hint="pass a list of them")
     return list(probes)

@@ -213,7 +213,8 @@ def is_mangled(name: str) -> bool:
 def plain(name: str) -> str:
     """Return a demangled name without its parameters: `Table::insert`.
 
-    The name of a copy of a function (`[clone`) is returned as it is.
+    A name that has none is returned as it is, and so is one with something else behind them than
+    const, volatile and references, such as that of a copy of a function (`[clone`).
     """
     end = name.rfind(")") + 1
     if not end or name[end:] not in _BEHIND:

@@ -283,7 +283,8 @@ class Symbols:
     def add_image(self, parts: Iterable[tuple[int, int]], module: str = "") -> None:
         """Note where an image lies.
 
-        Its symbols without a size reach no farther than their part of it.
+        Its symbols without a size reach no farther than their part of it. A part that begins where
+        another of the same module ends is joined to that.
 
         Args:
             parts: (first address, the one behind the last) of each part.
@@ -307,9 +308,11 @@ class Symbols:
         self.changes += 1
 
     def _reach(self, symbol: Symbol) -> int:
-        """Return the address behind a symbol that it covers nothing beyond.
+        """Return the address at which a symbol ends at the latest: it covers nothing from there on.
 
-        For a symbol without a size that is the end of its image; the next symbol may begin before.
+        For a symbol with a size that is its end. For one without, it is the end of its image's
+        part; where that is not known, the beginning of the next image, FARTHEST bytes on at most.
+        The next symbol may begin before.
         """
         if symbol.size:
             return symbol.address + symbol.size

@@ -140,7 +140,8 @@ class Jump:
     modes: Mapping[int, Jump] = field(factory=dict)
 
     def back(self, frm: int, insn: Insn) -> bytes:
-        """Return code that goes from behind a copy of an instruction to what follows the original.
+        """Return code that goes from behind a copy of an instruction to what follows the original:
+        a jump, or what the instruction's `onward` gives where it has one.
 
         What the instruction may skip may skip this jump: then a second jump follows, to behind what
         is skipped.

@@ -96,6 +96,9 @@ class Row:
     def make(self, insn: Insn, word: int, rest: bytes) -> Insn:
         """Return the Insn of an encoding that this row matches.
 
+        Its `simulate` and `displace` are the row's, bound to this instruction and its fields; an
+        instruction that `extra` refuses, or gives a `simulate` of its own, does not get them.
+
         Args:
             insn: has the address, bytes, span and mode.
             word: the encoding as a number.
@@ -164,7 +167,7 @@ class _Buckets(dict[int, list[tuple[int, int, Row]]]):
         self._top = top
 
     def __missing__(self, byte: int) -> list[tuple[int, int, Row]]:
-        """Make the bucket of a byte, and keep it."""
+        """Make the bucket of a byte, keep it, and return it."""
         first = 0xFF << self._top
         self[byte] = [(row.mask, row.value, row) for row in self._ordered
                       if (byte << self._top ^ row.value) & row.mask & first == 0]
@@ -227,7 +230,8 @@ class DecodeTable:
 
 
 def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
-    """Make the `Arch.decode` of an ISA whose instructions all have the table's width.
+    """Make the `Arch.decode` of an ISA whose instructions all have the table's width: (code,
+    address) -> Insn.
 
     Args:
         table: its rows.
@@ -248,10 +252,12 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
 
 def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop: bytes,
                      may_stand: str = "") -> Callable[[bytes, int], Insn]:
-    """Make the `Arch.decode` of an ISA with one instruction width and delay slots.
+    """Make the `Arch.decode` of an ISA with one instruction width and delay slots: (code, address)
+    -> Insn.
 
-    A branch is refused together with the instruction in its delay slot, unless that may run
-    anywhere.
+    A branch is refused where the instruction in its delay slot may not run anywhere (one that is
+    simulated or refused itself), or mapped memory ends before it. The branch's body is its delay
+    slot, b"" where that is `nop`; it has no `displace` where the slot's row is not boostable.
 
     Args:
         table: its rows.

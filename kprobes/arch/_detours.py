@@ -107,7 +107,8 @@ class Saving:
             calls: (environment, address of the program, the program's code if it stands in the
                 detour itself, else b"") of each, in order.
             also: names of registers to be saved besides, for programs that read them.
-            lock: address of a word that is a lock, held while programs run; 0: there is none.
+            lock: address of a word that is a lock, held while programs run; 0: there is none. Where
+                `self.lock` is None no lock is taken.
         """
         taking, giving = self.turn(lock) if lock else (b"", b"")
         bodies = [self.begin(environment) + body if body else self.call(environment, entry)

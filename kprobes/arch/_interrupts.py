@@ -192,7 +192,7 @@ class InterruptLines:
         return line_number(name, self._rules.numbers, self._rules.names)
 
     def pend(self, line: int) -> None:
-        """Make a line pending once."""
+        """Make a line pending until the CPU takes it."""
         self._edges.add(line)
 
     def set_level(self, line: int, on: bool) -> None:
@@ -212,7 +212,13 @@ class InterruptLines:
         return any(not self._rules.masked(self._cpu, line) for line in self._edges | self._levels)
 
     def take(self) -> int | None:
-        """Take the most urgent line that the CPU accepts; return its handler's address, or None."""
+        """Take the most urgent line that the CPU accepts: change the registers as the CPU does, and
+        return its handler's address, mode bits included; None where all are masked, or none is
+        pending.
+
+        A pend() of the line is used up; a level stays pending. The guest can read which lines are
+        pending (InterruptRules.show) in any case.
+        """
         self._show()
         for line in self._rules.order(self._edges | self._levels):
             if not self._rules.masked(self._cpu, line):

@@ -65,10 +65,11 @@ class Part:
     settings: Mapping[str, Any] = field(factory=dict)
 
     def make(self) -> Device:
-        """Make the device.
+        """Make the device. It is part of no machine yet.
 
         Raises:
             BadArgument: there is no model of that name, or it does not take one of the settings.
+                What a function in `kind` raises passes through.
         """
         if isinstance(self.kind, str):
             return make_device(self.kind, self.start, self.settings)
@@ -221,8 +222,10 @@ class Board:
     def fit(self, machine: UnicornMachine) -> Fitted:
         """Put the board around a machine that has its image already.
 
-        Memory is mapped, devices are connected, symbols added, and pc and registers set as where
-        the CPU starts.
+        Memory is mapped (pages that are mapped already stay as they are), files of `rom` are
+        written, devices are connected, symbols added, machine.cpu_task is set where the board has a
+        task pointer, and pc and registers are set as where the CPU starts. A Cortex-M gets a
+        SystemControl where no device is in its place.
 
         Args:
             machine: made by load_image(), or otherwise.

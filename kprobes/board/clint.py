@@ -46,13 +46,16 @@ class Clint(Device):
         wires.interrupts.set_level("timer", False)
 
     def _time(self) -> int:
-        """Return mtime now: steps since the CPU began, from what the guest has written to it."""
+        """Return mtime now: steps since the CPU began, moved by what the guest has written to
+        mtime.
+        """
         return self.wires.interrupts.now // self.divider + self._begun & (1 << 64) - 1
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset` from the device's start, or the rest of it from there.
+        """Return the register at `offset` from the device's start, or the rest of it from there; 0
+        where no register is.
 
-        Bytes beyond `size` are not cut off.
+        `size` does not matter: bytes beyond it are not cut off.
         """
         for start, value in (
             (MSIP, self._software),
@@ -65,7 +68,7 @@ class Clint(Device):
 
     def write(self, offset: int, size: int, value: int) -> None:
         """Change a register or a part of it: raise or end the software interrupt, set mtimecmp or
-        mtime.
+        mtime, by which the timer's interrupt is raised or ended. Other offsets are ignored.
 
         Args:
             offset: from the device's start.
@@ -88,7 +91,8 @@ class Clint(Device):
     def _update(self) -> None:
         """Raise the timer's interrupt where mtime has reached mtimecmp.
 
-        Else end it, and arrange that this is called again when that happens.
+        Else end it, and arrange that this method is called again when mtime gets there, unless that
+        is 2**48 steps away or more. An earlier such arrangement is cancelled.
         """
         self._cancel()
         interrupts = self.wires.interrupts

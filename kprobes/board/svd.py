@@ -107,6 +107,9 @@ def _peripherals(root: Any) -> Iterator[Peripheral]:
 
     Args:
         root: the file's XML element.
+
+    Raises:
+        ValueError: a number is none, or an array has too many elements.
     """
     elements = {
         element.findtext("name", ""): element for element in root.iterfind("peripherals/peripheral")

@@ -57,11 +57,13 @@ class SystemControl(Device):
     # --- registers of 32 bits, and parts of them
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset` from the device's start, or the rest of it from there."""
+        """Return the register at `offset` from the device's start, or the rest of it from there.
+        Reading SYST_CSR clears its COUNTFLAG. Registers that are not modelled read as 0.
+        """
         return self._read(offset & ~3) >> 8 * (offset & 3)
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Change a register or a part of it.
+        """Change a register or a part of it; registers that are not modelled are left alone.
 
         Args:
             offset: from the device's start.
@@ -81,7 +83,9 @@ class SystemControl(Device):
             self._write(offset & ~3, self._read(offset & ~3) & ~part | value << at)
 
     def _read(self, offset: int) -> int:
-        """Return the 32-bit register at an offset, a multiple of 4."""
+        """Return the 32-bit register at an offset, a multiple of 4; 0 where none is modelled.
+        Reading SYST_CSR clears COUNTFLAG.
+        """
         if 0x10 <= offset < 0x20:
             return self._read_timer(offset)
         if offset in (CPUID, 0x4):
@@ -229,7 +233,9 @@ class SystemControl(Device):
             self._start()
 
     def _start(self) -> None:
-        """Begin to count down from the reload value, or stop."""
+        """Begin to count down from the reload value; stop counting where SysTick is not enabled or
+        the reload value is 0.
+        """
         self._cancel()
         if self._control & ENABLE and self._reload:
             self._due = self.wires.interrupts.now + self._reload + 1

@@ -32,7 +32,9 @@ class TaskPointer:
 
     @classmethod
     def parse(cls, text: str) -> TaskPointer:
-        """Parse "POINTER" or "POINTER:OFFSET", as --task takes it. Raises BadArgument."""
+        """Parse "POINTER" or "POINTER:OFFSET", as --task takes it: a symbol or an address, and an
+        offset. Raises BadArgument where the text is neither.
+        """
         pointer, colon, offset = text.partition(":")
         try:
             place: str | int = int(pointer, 0)
@@ -57,7 +59,8 @@ class TaskPointer:
             machine: has the operating system.
 
         Returns:
-            (regs) -> name of the running task.
+            (regs) -> name of the running task; "none" (BEFORE) while the pointer is 0. It raises
+            GuestFault where the pointer cannot be read.
 
         Raises:
             UnknownSymbol: there is no such pointer.

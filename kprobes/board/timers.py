@@ -90,7 +90,8 @@ class _Counter:
         }.get(register, 0)
 
     def write(self, register: int, value: int, wires: Wires) -> None:
-        """Change a register: load a count, start, stop, or clear `raised`.
+        """Change a register: load a count, start, stop, or clear `raised`. Other registers are left
+        alone. The interrupt is not changed here.
 
         Args:
             register: its offset in this timer.
@@ -129,8 +130,8 @@ class _Counter:
             )
 
     def _reach_zero(self, wires: Wires) -> None:
-        """Do what the timer does as its count reaches 0: set `raised`, count again, or
-        stand still.
+        """Do what the timer does as its count reaches 0: set `raised`, count again from the load
+        register or the top, or stand still at 0, and call `told`.
         """
         self.raised = True
         if self._control & ONCE:

@@ -228,7 +228,8 @@ class Uart16550(Uart):
     def write(self, offset: int, size: int, value: int) -> None:
         """Write the low byte of `value` to the register at `offset`; `size` does not matter.
 
-        Writing data sends a byte.
+        Writing data sends a byte; enabling the interrupt of an empty transmitter raises it. With
+        LCR's bit 7 set, the first two registers are the divisor.
         """
         number = offset // self.stride & 7
         value &= 0xFF

@@ -31,7 +31,8 @@ class InterruptInputs(Protocol):
         """
 
     def set_level(self, line: int | str, on: bool) -> None:
-        """Set whether a device asks for an interrupt now; it is pending as long as it does.
+        """Set whether a device asks for an interrupt now; the interrupt is pending as long as the
+        device does.
 
         Args:
             line: its name or number.
@@ -39,7 +40,11 @@ class InterruptInputs(Protocol):
         """
 
     def after(self, instructions: int, function: Callable[[], object]) -> Callable[[], None]:
-        """Call a function when so many more instructions have been executed.
+        """Have a function called once, later: when so many more instructions have been executed.
+
+        Args:
+            instructions: how many, counted from now.
+            function: () is called then; its result is not used.
 
         Returns:
             A function that cancels this.

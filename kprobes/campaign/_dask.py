@@ -134,7 +134,8 @@ class DaskStates(Executor):
         """Give up a batch's task: cancel it, and have its worker's process restarted.
 
         A worker without a nanny cannot be restarted: its task is not cancelled but kept, since the
-        worker would be given other tasks, which had to wait behind it.
+        worker would be given other tasks, which would have to wait behind it. The same is done
+        where dask does not say where the batch runs.
 
         Args:
             future: what submit() returned for the batch; it is not resolved any more.
@@ -162,7 +163,11 @@ class DaskStates(Executor):
             self._client.restart_workers([address], raise_for_error=False)
 
     def look(self) -> None:
-        """Ask dask for the state of all tasks, and resolve the futures of those that have ended."""
+        """Ask dask for the state of all tasks, and resolve the futures of those that have ended.
+
+        A task whose finished result does not come within _FETCH seconds, since its worker has died,
+        is asked for again by the next call.
+        """
         for future, task in [*self._tasks.items()]:
             status = task.status
             if status in ("pending", "lost"):  # lost: another worker does it again

@@ -72,8 +72,8 @@ class WorkerStream:
     def there(self) -> bool:
         """Whether the stream's file still exists.
 
-        It does not where gather() has made a file of it, or it was removed: then a new stream is to
-        be begun.
+        The file is gone where gather() has made another one of it, or where it was removed: then a
+        new stream is to be begun.
         """
         return self._path.exists()
 
@@ -92,7 +92,8 @@ class WorkerStream:
         return [self.rows - count, count]
 
     def write(self, table: pyarrow.Table) -> None:
-        """Append the records of all items that were announced since the last call.
+        """Append the records of all items that were announced since the last call. The items are
+        forgotten, also where the file cannot be written.
 
         Args:
             table: their records in order; a column with the items' names is added.
@@ -189,7 +190,7 @@ class Recorded:
 
         Raises:
             DatasetError: the disk was full meanwhile, or records were lost; all items since the
-                last call are to be done again.
+                last call are to be done again, and a new stream is begun for them.
         """
         self._write()
         if self._failed is not None:
@@ -198,7 +199,8 @@ class Recorded:
             raise failed
 
     def _write(self) -> None:
-        """Write the announced records to the stream, and drop them from the trace.
+        """Write the announced records to the stream, and drop all records from the trace, written
+        or not.
 
         A failure is kept as `_failed`, for flush(): too many records, or a full disk.
         """
@@ -281,7 +283,7 @@ def _to_file(stream: Path, kept: list[Rows]) -> None:
         kept: [first row, number of rows] of each item, ascending.
 
     Raises:
-        DatasetError: rows that count are not there.
+        DatasetError: rows that count are not there; then the stream stays.
     """
     import pyarrow
 

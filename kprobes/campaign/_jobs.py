@@ -80,7 +80,12 @@ class Calls:
         return _bench(self).run(content, str(item))
 
     def flush(self) -> None:
-        """Write the records of the items so far to the data set; run() does so after each batch."""
+        """Write the records of the items so far to the data set; run() does so after each batch.
+
+        Raises:
+            DatasetError: the records cannot be written, or were too many; the items since the last
+                call are to be done again.
+        """
         if self.dataset:
             _bench(self).flush()
 
@@ -122,6 +127,8 @@ class _Bench:
 
     def run(self, content: bytes, name: str) -> dict[str, Any]:
         """Call the function once with an input, from the machine's first state.
+
+        The events' records are assigned to the item even where the call fails.
 
         Args:
             content: bytes of the input.

@@ -124,7 +124,8 @@ class Journal:
         return (item for item in items if str(item) not in self.entries)
 
     def note(self, outcome: Outcome[Any, Any]) -> JournalEntry:
-        """Append an outcome to the file, and add it to `entries`.
+        """Append an outcome to the file, and add it to `entries`, in place of an earlier one of
+        that item.
 
         Args:
             outcome: what run() gave; its result must be what JSON can say.
@@ -135,6 +136,7 @@ class Journal:
         Raises:
             JournalError: JSON cannot say the result, or the journal is closed.
             BadArgument: `outcome` is no Outcome.
+            OSError: the file cannot be written.
         """
         if not isinstance(outcome, Outcome):
             raise BadArgument(f"outcome is {shown(outcome)}", hint="pass what run() gives")
@@ -199,7 +201,7 @@ def _plus(one: Any, other: Any) -> Any:
     """Combine two results into one, as merged() describes.
 
     Numbers are added, lists and tuples joined, sets united, mappings combined key by key; an object
-    with a method `merged(other)` does it itself.
+    with a method `merged(other)` does it itself. Texts are not joined.
 
     Args:
         one: the first result; None: there is none, and the other is returned.

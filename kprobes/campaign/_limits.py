@@ -39,7 +39,8 @@ def limited(memory: int | None) -> Iterator[None]:
     What asks for more gets a MemoryError, in other threads, too: only for a worker process.
 
     Args:
-        memory: bytes beyond what the process has now; None: no limit.
+        memory: bytes beyond what the process has now; None: no limit. A lower limit that the
+            process has already stays.
     """
     if memory is None:
         yield

@@ -52,7 +52,8 @@ class Local(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have fn(*args, **kwargs) called in a process, and return a future of its result.
 
-        The future raises TimeoutError where the task takes longer than `timeout`.
+        The future raises TimeoutError where the task takes longer than `timeout`, and pebble's
+        ProcessExpired where its process dies.
         """
         future: Future[Any] = self._pool.schedule(
             fn, args=args, kwargs=kwargs, timeout=self.timeout

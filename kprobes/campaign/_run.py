@@ -277,7 +277,8 @@ class _Run:
         return done
 
     def _next(self) -> _Batch | None:
-        """Choose the items of the next batch; None: none can be handed over now.
+        """Take the items of the next batch from those that wait; return None where no batch can be
+        handed over now.
 
         Items whose batch died come first, each alone. Items that died alone are tried again when
         nothing else is under way.
@@ -298,8 +299,10 @@ class _Run:
     def _finished(self, future: Future[Any], batch: _Batch) -> Iterator[Outcome[Any, Any]]:
         """Yield the outcomes of a batch that has ended, and adapt the size of further batches.
 
-        Where the batch has died, its items are put aside, to be tried alone. An item that was alone
-        has failed: its outcome is the error.
+        Where a batch of several items has died, nothing is yielded: its items go to `singly`, to be
+        tried alone. A batch of one item that has died has the error as outcome, if the executor is
+        a Local or nothing else was under way; else another batch may be the cause, and the item
+        goes to `suspects`, to be tried when nothing else is under way.
 
         Args:
             future: the batch's future, which is done.
@@ -328,7 +331,8 @@ class _Run:
 
         Nothing is done where the executor itself ends such items.
 
-        Other items of their batches are put aside, to be tried alone.
+        The other items of their batches go to `singly`, to be tried alone; so do all items of a
+        batch of which it is not known which one takes so long.
         """
         if self.timeout is None or self.killed_in_time:
             return

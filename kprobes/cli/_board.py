@@ -186,8 +186,12 @@ class BoardOptions:
     def name(self, machine: UnicornMachine | QemuMachine) -> None:
         """Add the names of --symbols and of separate debug information to a machine.
 
+        Args:
+            machine: the machine, whose symbols and files are added to.
+
         Raises:
             UsageError: --debuginfod was given, and $DEBUGINFOD_URLS names no server.
+            ImageError: a file cannot be read, or is damaged; or no server has debug information.
         """
         if self.symbols is not None:
             machine.symbols.load(self.symbols)

@@ -165,9 +165,9 @@ class _Top:
         self._rates: dict[str, float] = {}
 
     def counter(self, function: str) -> Callable[[Any, int, Sequence[int]], None]:
-        """Make the function that is called at each hit of a function: it counts it.
+        """Make a function that counts the hits of one guest function; called at each hit.
 
-        Now and then it shows the table as well.
+        Now and then the made function also shows the table.
 
         Args:
             function: name of the guest's function, as the table has it.

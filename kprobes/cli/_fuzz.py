@@ -472,7 +472,7 @@ def _words(named: PythonTarget | CallTarget, max_input: int | None) -> list[str]
 def _apart(as_json: bool) -> Iterator[None]:
     """Send all that is printed to stderr while the body runs, so that stdout is one JSON object.
 
-    That is what a target prints, and what its processes do.
+    All that is what a target and processes that it starts print.
 
     Args:
         as_json: False: nothing is changed.

@@ -101,7 +101,7 @@ class GuestOptions:
         """Load the guest, check the calls, and yield (machine, Kprobes); nothing has run yet.
 
         At the end print which devices were accessed, and with --syscalls what the guest has
-        written.
+        written. To the message of a GuestFault from the body, options that might help are appended.
 
         Raises:
             UsageError: not exactly one of --call and --run was given, or there is no entry point.

@@ -65,8 +65,8 @@ def lines(name: str, m: Map, describe: Describe) -> Iterator[str]:
 def _ordered(m: Any) -> list[tuple[Any, Any]]:
     """Return the entries of a map that are shown, at most the last MOST, as (key, value).
 
-    Arrays keep their order, without entries that are 0. Of other maps numbers are sorted by value,
-    all else by key.
+    Arrays keep their order, without entries that are 0 unless they have only one entry. Other maps
+    are sorted by value if all their values are integers, else by key.
 
     Args:
         m: the map.

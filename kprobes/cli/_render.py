@@ -175,9 +175,10 @@ def objects(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def number(value: int, bits: int) -> str:
-    """Return a value as text in hexadecimal, and in decimal in each way that it may be meant.
+    """Return a value as text in hexadecimal, and in parentheses the numbers that it may mean.
 
-    These are signed of the guest's width, and of 32 bits.
+    These are the value as a signed number of the guest's width, and as one of 32 bits where its
+    highest set bit is bit 31.
 
     Args:
         value: the unsigned value of a register.

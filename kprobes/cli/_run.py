@@ -183,7 +183,8 @@ def _set(program: Any, text: str) -> None:
 def _attached(
     k: Any, program: Any, by_hand: dict[str, tuple[str, int]], **how: Any
 ) -> Iterator[Any]:
-    """Attach the programs of an object to the guest, and yield the attachments.
+    """Attach the programs of an object to the guest, and yield the attachments, each once it is
+    made.
 
     The first is of all programs whose section says where they belong; then comes one for each of
     `by_hand`. Programs that are damaged, or say no place, are named on stderr and not attached. The
@@ -196,7 +197,7 @@ def _attached(
         how: further arguments of Kprobes.attach().
 
     Raises:
-        ProgramError: no program can be attached.
+        ProgramError: no program can be attached, or one is refused.
         UsageError: --attach names a program that there is not.
     """
     from ..programs.sections import target_of
@@ -346,7 +347,8 @@ class _ProgramOutput:
         """Write maps and variables at the end of a run.
 
         Args:
-            wanted: their names; (): all that have something to show.
+            wanted: their names; (): all maps, and those variables that programs change and that are
+                no addresses.
         """
         from . import _maps
 

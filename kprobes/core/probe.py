@@ -263,7 +263,7 @@ class KretprobeInstance:
     aside: bool = field(default=False, repr=False)
 
     def begin(self, frame: int, link: int) -> None:
-        """Begin a call of task 0, as this instance was just taken from its pool.
+        """Note a call of task 0 in this instance, which was just taken from its pool.
 
         Args:
             frame: stack pointer at entry.
@@ -380,6 +380,12 @@ class Followers:
     """
 
     def __init__(self, probes: Sequence[Kretprobe], program: BuiltIn) -> None:
+        """Keep what is given; make_room() tells the machine how many calls it may follow.
+
+        Args:
+            probes: the function's return probes, in the order in which they run at the entry.
+            program: the machine's program at the entry.
+        """
         self.probes = tuple(probes)
         self.program = program
 
@@ -397,15 +403,16 @@ class Followers:
     def take(
         self, frame: int, link: int, trampoline: int, slot: int
     ) -> Iterator[KretprobeInstance]:
-        """Yield one instance of each probe, for a call that the machine has followed and the core
-        now does.
+        """Yield an instance of each probe for a call that the machine has followed, and that the
+        core follows now.
 
-        The order is that of the entry.
+        The order is that in which the probes run at the entry. An instance is taken from `_held`,
+        or else from the probe's pool.
 
         Args:
             frame: stack pointer at the call's entry.
             link: the call's true return address.
-            trampoline: the address that stands in its place.
+            trampoline: the address that stands in the place of the return address.
             slot: how many calls the machine was following when this one began; where a program has
                 kept values of the call, it has kept them under this number.
         """

@@ -43,6 +43,7 @@ class Setting(Generic[T]):
         self._told = told
 
     def __set_name__(self, owner: type, name: str) -> None:
+        """Take the attribute's name, by which the probe's field is found."""
         self._name = name
         self._field = f"_{name}"
 
@@ -57,6 +58,8 @@ class Setting(Generic[T]):
     def __set__(self, probe: Any, value: T) -> None:
         """Check a value, and set it on a probe.
 
+        Where `told` is set, what hits of a registered probe do is worked out anew.
+
         Args:
             probe: the probe.
             value: of the setting.
@@ -64,6 +67,7 @@ class Setting(Generic[T]):
         Raises:
             BadLocation, BadArgument: the value makes no sense.
             AlreadyRegistered: the probe is registered, and the setting cannot change then.
+            MachineBusy: `told` is set, and another thread runs the machine; the old value is back.
         """
         value = self._check(self._name, value)
         if (
@@ -171,6 +175,9 @@ def number(name: str, value: Any, error: type[KprobeError] = BadArgument) -> int
         name: of the setting, for the message.
         value: what the user gave.
         error: what is raised for anything else.
+
+    Raises:
+        KprobeError: `value` is no integer; of the class `error`.
     """
     try:
         return index(value)
@@ -223,6 +230,8 @@ def text(name: str, value: Any) -> str | None:
 
 def remade(kind: Any, values: dict[str, Any], more: dict[str, Any]) -> Any:
     """Make a copy of a probe for copy and pickle. It is not registered, and its counters are 0.
+
+    The values are not checked again.
 
     Args:
         kind: the probe's class.

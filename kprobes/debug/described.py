@@ -49,7 +49,8 @@ class Described(Uncopied):
         return DebugInfo(machine)
 
     def discover(self) -> tuple[Found, ...]:
-        """Find the functions of stripped and raw code; name those without a symbol `fn_08000123`.
+        """Find the functions of stripped and raw code; add a symbol, such as `fn_08000123`, for
+        each that has none.
 
         Returns:
             All functions, by address, each with the evidence for it and its length.

@@ -96,6 +96,10 @@ class FrameSection:
 
         Returns:
             (struct of the two numbers, True where the start counts from the place where it stands).
+
+        Raises:
+            errors in DAMAGE: the common entry is damaged, or its encoding of addresses is not known
+                here.
         """
         if offset not in self._common:
             encoding = 0

@@ -112,8 +112,9 @@ class DebugInfo:
         return self._machine.symbols.files
 
     def _units(self) -> Iterator[tuple[LoadedFile, Units]]:
-        """Yield (file, its units of debug information) of each loaded file; skip files without or
-        damaged.
+        """Yield (file, its units of debug information) of each loaded file. Damaged files are left
+        out, and files whose separate debug file is loaded as well; a file without debug information
+        has empty units.
         """
         for file in self.files:
             if len(self.files) > 1 and self._has_loaded_separate(file):
@@ -898,7 +899,7 @@ class DebugInfo:
             line: its number.
 
         Returns:
-            The places, by address.
+            The places, one file after the other, by address in each.
 
         Raises:
             UnknownSymbol: the line has no code.
@@ -1010,7 +1011,8 @@ class DebugInfo:
         return {name: at + found[0].bias for name, at in labels(found[1]).items()}
 
     def copies(self, name: str) -> list[SourcePlace]:
-        """Return the first instruction of each inlined copy of a function, by address.
+        """Return the first instruction of each inlined copy of a function: one file after the
+        other, by address in each.
 
         Args:
             name: of the function.

@@ -348,15 +348,15 @@ class UnpackedSection(mmap.mmap):
 
 
 def _open_section(path: Path, size: int) -> tuple[int, int]:
-    """Open the file of the cache that has a decompressed section.
+    """Open the file of the cache that has a decompressed section, and mark it as used now.
 
     Args:
         path: of the file.
         size: bytes of the section.
 
     Returns:
-        (the file's descriptor, bytes at the beginning that it has); (-1, 0): there is none, or
-        another user may have written it.
+        (the file's descriptor, bytes at the beginning that it has); (-1, 0): there is none, it is
+        of another size or format, or another user may have written it.
     """
     file = -1
     try:
@@ -375,7 +375,8 @@ def _open_section(path: Path, size: int) -> tuple[int, int]:
 
 
 def _new_section(path: Path, size: int) -> int:
-    """Make a file of the cache for a section, of which nothing is decompressed yet.
+    """Make a file of the cache for a section, of which nothing is decompressed yet. It takes the
+    place of an earlier one; other files are removed where the cache gets too large.
 
     Args:
         path: of the file, whose folder is made.
@@ -454,7 +455,8 @@ def _read(path: Path, understood: Callable[[Any], Kept]) -> Kept | None:
 
 
 def _write(path: Path, data: bytes, behind: bytes = b"") -> None:
-    """Replace a file of the cache as a whole. Errors are ignored: the file is then not kept.
+    """Replace a file of the cache as a whole, and remove other files where the cache gets too
+    large. Errors are ignored: the file is then not kept.
 
     Args:
         path: of the file, whose folder is made.

@@ -213,7 +213,8 @@ class FileNameSearch:
         )
 
     def _may_be_in(self, unit: Any) -> bool:
-        """Whether the name's bytes are in the header of a unit's line table.
+        """Whether the name's bytes are in the header of a unit's line table; True, too, where the
+        header has names in a form that is not searched.
 
         Args:
             unit: pyelftools' view of the unit.

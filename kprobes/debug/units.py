@@ -87,6 +87,7 @@ class Function:
 
 def units_of(file: LoadedFile, symbols: Symbols | None = None, bits: int = 64) -> Units:
     """Return the units of a file, made once; of a file without DWARF those made of its BTF, if any.
+    These are made again when symbols have changed.
 
     Args:
         file: the file.
@@ -232,7 +233,7 @@ class Units:
 
         First come those that .debug_aranges names. Unless it names units for the whole range, those
         that it does not list follow, if their own entries name the range or do not say where their
-        code is.
+        code is. A unit may come several times.
 
         Args:
             start: first link address.
@@ -624,7 +625,8 @@ class Units:
         return sorted(found, key=lambda line: line.start)
 
     def lines_in(self, start: int, end: int) -> list[Line]:
-        """Return the lines whose code begins in a range.
+        """Return the lines whose code begins in a range: one unit after the other, by address in
+        each.
 
         Args:
             start: first link address.

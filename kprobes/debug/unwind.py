@@ -332,6 +332,10 @@ class _Walked:
 
         Returns:
             The address where the caller goes on; 0: there is no caller, and nothing was changed.
+
+        Raises:
+            UnknownValue: a register that is needed is not kept.
+            GuestFault: memory cannot be read.
         """
         values: dict[str, int | None] = {**self._values, self._sp: self.sp}
         for name, where in self._saved.items():

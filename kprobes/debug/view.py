@@ -180,7 +180,14 @@ class View:
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Write a member's value, a number or an address, into guest memory."""
+        """Write a member's value, a number or an address, into guest memory.
+
+        Raises:
+            AttributeError: the type has no such member.
+            Unsupported: where the member is is not known, or the value is not in memory.
+            BadArgument: the value cannot be written as the member's type.
+            GuestFault: memory cannot be read or written.
+        """
         member = _struct(self._type).members.get(name)
         if member is None:
             virtual = _struct(self._type).virtual.get(name)
@@ -196,6 +203,9 @@ class View:
         Args:
             member: a member of the View's type.
             value: a number, or a View, whose address is written.
+
+        Raises:
+            BadArgument: the value cannot be written as the member's type.
         """
         address, type = self._address + member.offset, member.type
         if member.bits:

@@ -40,6 +40,9 @@ class _Encoding:
 def frame_ranges(table: bytes, address: int, bits: int, order: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) addresses of the code that each entry of an `.eh_frame` is for.
 
+    Entries without code, and those of a CIE that is not known, are left out. Nothing more is
+    yielded behind an entry that is cut off or has a size of 64 bits.
+
     Args:
         table: the section's bytes.
         address: guest address of the section.

@@ -181,7 +181,9 @@ class _Search:
             self._vectors()
 
     def _vectors(self) -> None:
-        """Add the functions at pc and in the vector table of a raw image."""
+        """Add the functions at pc and in the vector table of a raw image. The table ends in front
+        of the lowest of these functions, or at a word that is no address of code with mode bits.
+        """
         arch, first = self._arch, self._text[0]
         pc = self._machine.regs.pc
         mode = self._mode_of_raw()
@@ -204,7 +206,7 @@ class _Search:
     def _mode_of_raw(self) -> int:
         """Return the mode bits of a raw image's first code.
 
-        They are those of its reset vector; without vectors, those of the code at pc.
+        The bits are those of its reset vector; without vectors, those of the code at pc.
         """
         vectors = self._arch.files.vectors
         if vectors is not None:
@@ -226,8 +228,8 @@ class _Search:
     def _mode_at(self, address: int) -> int:
         """Return the mode bits of code at an address.
 
-        They are those of the function that is known there; else those in which more instructions
-        make sense, the usual ones where it is a draw.
+        The bits are those of the function that is known there; else those in which more
+        instructions make sense, the usual ones where it is a draw.
         """
         known = self._known.get(address)
         if known is not None:
@@ -403,7 +405,8 @@ class _Search:
     def _pointers(self) -> None:
         """Add the functions whose addresses are in words of data: tables of functions, callbacks.
 
-        An address within a function, such as one in a jump table, is passed over.
+        Passed over are addresses within a function, such as those in a jump table, addresses that
+        code in front falls into or branches to, and those where no code makes sense.
         """
         word = self._arch.bits // 8
         branches = self._sweeper.sweep.branches
@@ -423,7 +426,10 @@ class _Search:
                 self._add(address, mode or self._mode_at(address), POINTER)
 
     def _jumps(self) -> None:
-        """Add the functions that unconditional jumps out of a function lead to (tail calls)."""
+        """Add the functions that unconditional jumps out of a function lead to (tail calls). Passed
+        over are targets that lie within a function with an unwind entry, that code in front falls
+        into or branches to, and where no code makes sense.
+        """
         sweep, known = self._sweeper.sweep, sorted(self._known)
         new = []
         for at, target in sweep.jumps:
@@ -688,7 +694,7 @@ class _Search:
         """Yield the known functions in order of address, each with its size and name.
 
         A function ends at the next one, at its unwind entry's end, or with its section, whichever
-        is first.
+        is first; one with a symbol that has a size keeps that size.
         """
         ends = dict(self._frames)
         starts = sorted(self._known)

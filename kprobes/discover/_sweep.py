@@ -118,8 +118,8 @@ class Sweeper:
     ) -> int:
         """Decode a function up to its end, and add what it tells to the findings.
 
-        It ends behind an instruction that never falls through, where no branch of its own leads
-        farther.
+        A function ends behind an instruction that never falls through, if none of its own branches
+        leads farther.
 
         Args:
             code: the bytes from its start on.
@@ -148,7 +148,8 @@ class Sweeper:
     def _one(
         self, code: bytes, start: int, at: int, mode: int, data_end: Callable[[int], int]
     ) -> int:
-        """Decode one instruction, or pass over data, and note what it tells.
+        """Decode one instruction, or pass over data, and add what the instruction tells to the
+        findings. `_far`, `_falls` and `_covered` are set for the next call.
 
         Args:
             code: bytes of the stretch, and some behind it.
@@ -270,7 +271,9 @@ class Sweeper:
     def _leads(
         self, at: int, behind: int, target: int, mode: int, links: bool, falls_through: bool
     ) -> None:
-        """Note in the findings where an instruction leads.
+        """Add to the findings where an instruction leads, and set `_far` to its target, or to 0 for
+        a call. A call of the next instruction, by which code asks for its own address, is not
+        added.
 
         Args:
             at: address of the instruction.

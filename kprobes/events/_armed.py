@@ -156,7 +156,8 @@ class TraceEvent:
     def filter(self) -> str:
         """The filter: which hits are recorded, in ftrace's language; "" for all.
 
-        Setting it to "" or "0" clears it. EventError where it is wrong: then it stays as it was.
+        Setting it to "" or "0" clears it, and arms all places again. EventError where it is wrong,
+        and then it stays as it was; or where a place cannot be armed any more.
         """
         return "" if self._filter is None else self._filter.text
 
@@ -180,7 +181,7 @@ class TraceEvent:
 
         Raises:
             EventError: the trigger is wrong, there already (EEXIST), or not there to be removed
-                (ENOENT).
+                (ENOENT); or a place cannot be armed any more.
             BadLocation: the event is removed.
         """
         self._check()
@@ -228,7 +229,7 @@ class TraceEvent:
     def remove(self) -> None:
         """Remove the event's probes; its records and counters stay.
 
-        It has no effect on an event that is removed.
+        Removing an event again has no effect.
 
         Raises:
             MachineBusy: another thread runs the machine; the event stays armed.
@@ -279,7 +280,7 @@ class TraceEvent:
     # --- its places
 
     def add(self, definitions: Sequence[Event], lenient: bool = False) -> None:
-        """Arm the event at more places.
+        """Arm the event at more places, and add these to `places`.
 
         Args:
             definitions: one for each place.
@@ -361,6 +362,9 @@ class TraceEvent:
     def _arm(self, place: EventPlace) -> None:
         """Register the probe of a place, with a program where that can be, else with a handler.
 
+        The semaphore of the place's marker is counted up while hits are recorded or there are
+        triggers, and down again where an error is raised. Without either a watchpoint is not set.
+
         Raises:
             EventError: the registration was refused.
             MachineBusy: another thread runs the machine.
@@ -427,7 +431,8 @@ class TraceEvent:
             raise refused
 
     def _counting(self, programs: bool) -> None:
-        """Choose who counts the event's histograms.
+        """Choose who counts the event's histograms. What earlier programs have counted goes back to
+        Python first.
 
         Args:
             programs: True: the event's programs; False: Python.
@@ -463,7 +468,7 @@ class TraceEvent:
 
     def _handler(self, place: EventPlace) -> Handler:
         """Return the handler of a place's probe: the machine's own recorder where it has one, or
-        Python's.
+        Python's. Where the machine may record, set the place's `reader`, which decodes its records.
         """
         event, machine = place.definition, self._owner.machine
         plain = handler(

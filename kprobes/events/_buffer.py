@@ -115,7 +115,8 @@ class Buffer:
         return self.dropped + self.ring.lost
 
     def pull(self) -> deque[Row]:
-        """Move what programs have written from the ring to the rows.
+        """Move what programs have written from the ring to the rows. Where there are more than
+        `limit`, drop the oldest, and count them in `dropped`.
 
         Returns:
             All rows, in the order of their numbers: the buffer's own list, which changes.
@@ -134,11 +135,13 @@ class Buffer:
         return rows
 
     def taken(self, sound: Callable[[bytes], bool]) -> Iterable[bytes]:
-        """Take the records that programs have written out of the ring.
+        """Take the records that programs have written out of the ring, the oldest first: each
+        leaves it as the iteration comes to it.
 
         Args:
-            sound: tells whether bytes are a record. It is asked only where the ring lies in a
-                guest's memory, as the guest may have written over it.
+            sound: tells whether bytes are a record. This function is asked only where the ring lies
+                in a guest's memory, as the guest may have written over it; bytes that are none are
+                counted in `dropped`.
         """
         return self._sound(sound) if self.ring.copies else self.ring
 
@@ -152,6 +155,8 @@ class Buffer:
     def _sound(self, sound: Callable[[bytes], bool]) -> Iterator[bytes]:
         """Yield records of a ring in guest memory that are sound, and count the others as
         dropped.
+
+        Then drop what is still in the ring: no program is writing it.
         """
         for data in self.ring:
             if sound(data):
@@ -178,8 +183,9 @@ class Buffer:
     ) -> list[str]:
         """Return the lines of Python that append a record's row to `rows`, for a generated handler.
 
-        When `rows` is full they drop its oldest row first. They use the handler's variables
-        `number` (of the record), `who` (the task) and `back` (the return address).
+        When `rows` is full the lines drop its oldest row first, and count it in `dropped`. The
+        lines use the handler's variables `number` (of the record), `who` (the task) and `back` (the
+        return address; of an access to watched memory the instruction).
 
         Args:
             cookie: the place's number in the buffer.
@@ -206,7 +212,7 @@ class Buffer:
         return len(self.members) - 1
 
     def clear(self) -> None:
-        """Forget all records; numbers go on."""
+        """Forget all records, those in the ring too; numbers go on, and `dropped` stays."""
         self.pull()
         self.rows.clear()
 

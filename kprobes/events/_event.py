@@ -224,6 +224,11 @@ class Event:
             values: as fetch() gives them.
             return_address: where a return event's function returns to; of a "w" event, the
                 instruction that accessed. Not used for "p".
+
+        Returns:
+            "group", "name", "kind", "symbol", "offset", "address" and "args"; of a return event
+            also "return_address" and "caller" (its name), of a "w" event also "access", "size" and
+            "caller".
         """
         record = {
             name: getattr(self, name)

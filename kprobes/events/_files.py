@@ -233,7 +233,7 @@ class EventFiles:
 
         Args:
             name: of the file; `enable` may be that of an event, of a group, or of all.
-            text: what is written.
+            text: what is written; "" for `trigger` does nothing.
 
         Raises:
             BadArgument: there is no such file, it is not to be written, or takes no such text.
@@ -272,7 +272,9 @@ class EventFiles:
         self._events.buffer.on = _switch("tracing_on", text.strip())
 
     def _set_tracer(self, text: str) -> None:
-        """Write to current_tracer. Raises BadArgument where the text is not "nop"."""
+        """Take a text written to current_tracer, which changes nothing. Raises BadArgument where it
+        is not "nop".
+        """
         if text.strip() != "nop":
             raise BadArgument(
                 f"there is no tracer {text.strip()!r}", hint="there is nop; events need no other"

@@ -174,8 +174,8 @@ def tests(tree: Node) -> Iterator[Test]:
 
 
 def fields(event: Event) -> dict[str, EventField]:
-    """Return the fields of an event by name; arrays, floating-point numbers and structures are
-    none.
+    """Return the fields of an event by name, those that every event has (COMMON) and its place's
+    among them; arrays, floating-point numbers and structures are none.
     """
     out = {name: EventField(name, -1, python, text) for name, (python, text) in COMMON.items()}
     ours = (
@@ -225,7 +225,9 @@ class _FilterParser:
         raise make_error(kind, at, self.text, *facts)
 
     def take(self) -> tuple[str, str, int]:
-        """Return the next token, and go on behind it; the end is never passed."""
+        """Return the next token as (kind, text, column), and go on behind it; the end is never
+        passed.
+        """
         token = self.tokens[self.at]
         self.at += token[0] != "end"
         return token

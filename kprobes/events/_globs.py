@@ -137,6 +137,9 @@ def _in_source(words: list[str], machine: Machine) -> Many | None:
 
     Returns:
         The definitions; None: words[1] is no place in the source.
+
+    Raises:
+        EventError: words[1] is a place in the source, and no code is there.
     """
     body = words[1].removesuffix("%return")
     if not machine.symbols.files or body in machine.symbols:
@@ -154,7 +157,8 @@ def _in_source(words: list[str], machine: Machine) -> Many | None:
 
 
 def _quoted(words: list[str], machine: Machine) -> Many:
-    """Make a definition for each function that a quoted name stands for.
+    """Make a definition for each function that a quoted name stands for; where there is none, for
+    each place of the source that it stands for.
 
     Args:
         words: the definition; words[1] is the place: a name in quotes, which may have blanks or be
@@ -162,7 +166,7 @@ def _quoted(words: list[str], machine: Machine) -> Many:
         machine: the guest.
 
     Raises:
-        EventError: no function is called so.
+        EventError: no function is called so, and it is no place in the source.
     """
     body = words[1].removesuffix("%return")[1:-1]
     joined = " ".join(words)
@@ -234,7 +238,7 @@ def _head(word: str, pattern: str, returns: bool) -> str:
 
 
 def _matcher(pattern: str, text: str, at: int) -> Callable[[str], object]:
-    """Return a function that tells whether a name fits a pattern.
+    """Return a function from a name to a true value where it fits a pattern, else None.
 
     Args:
         pattern: a glob, or a /regular expression/.

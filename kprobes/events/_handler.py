@@ -33,7 +33,8 @@ class Trigger(Protocol):
         Args:
             values: the arguments' values.
             regs: the registers.
-            caller: where a return event's function returns to; 0 in others.
+            caller: where a return event's function returns to; of an access to watched memory the
+                instruction; 0 in others.
             func: the probed address.
 
         Returns:
@@ -63,7 +64,7 @@ class Store(Protocol):
         """Return the lines of Python that keep a hit.
 
         They may use `number` (of the record), `who` (the task), `back` (where a return event
-        returns to), and what they add to `names`.
+        returns to; of an access to watched memory the instruction), and what they add to `names`.
 
         Args:
             cookie: the place's number in the store.

@@ -178,12 +178,14 @@ class Histogram:
         self._values = [_getter(value, stack) for value in values]
 
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
-        """Count a hit, unless the histogram is paused or its filter keeps the hit out.
+        """Count a hit, unless the histogram is paused or its filter keeps the hit out. Where there
+        is no room for another key, count the hit in `dropped`.
 
         Args:
             values: the arguments' values.
             regs: the registers.
-            caller: where a return event's function returns to; 0 in others.
+            caller: where a return event's function returns to; of an access to watched memory the
+                instruction; 0 in others.
             func: the probed address.
 
         Returns:
@@ -261,7 +263,8 @@ class Histogram:
             counted.table = None
 
     def share(self, other: Histogram) -> bool:
-        """Count from now on in the counts of another histogram of the same name.
+        """Count from now on in the counts of another histogram of the same name, and take over its
+        size and whether the hit count is printed.
 
         Args:
             other: the histogram that is there already.
@@ -282,7 +285,9 @@ class Histogram:
         return False
 
     def clear(self) -> None:
-        """Forget all that was counted."""
+        """Forget all that was counted, for all histograms that share these counts; a paused one
+        stays paused.
+        """
         counted = self._counted
         counted.entries.clear()
         if counted.table is not None:
@@ -467,7 +472,9 @@ def _percentage(value: int, total: int) -> int | None:
 
 
 def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
-    """Return the function that gives a column's value at a hit; of keys with buckets, the bucket.
+    """Return the function of (arguments' values, registers, return address, probed address) that
+    gives a column's value at a hit; of keys with buckets, the bucket. The value is None where
+    memory could not be read.
 
     Args:
         column: the column.

@@ -129,7 +129,9 @@ class EventPlace:
     """
 
     def __init__(self, definition: Event, buffer: Buffer) -> None:
-        """Enter a place in a buffer; nothing is registered."""
+        """Add the place to the buffer's members, which gives it its `cookie`; nothing is
+        registered.
+        """
         self.definition, self.cookie = definition, buffer.admit(self)
         self.probe: Probe | Watchpoint | None = None
         self.reader: RecordReader | None = None
@@ -141,7 +143,8 @@ class EventPlace:
         """Register a probe that runs the event's program, if that saves stops of a remote guest.
 
         Where the program cannot run in the remote guest, each hit would stop the guest all the
-        same; the program is then taken off again.
+        same; the program is then taken off again. Sets `reader`, `why` and `compiled`, and `probe`
+        where it stays.
 
         Args:
             owner: registers the probe.

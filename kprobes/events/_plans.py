@@ -64,7 +64,7 @@ class Fetch:
 def comm(regs: Regs) -> str:
     """Return the name of the guest's task, cut to 15 bytes.
 
-    It is machine.cpu_task where that is a str, else "guest".
+    The name is machine.cpu_task where that is a str, else "guest".
 
     Args:
         regs: the registers, which know the task.
@@ -182,7 +182,7 @@ def _whole(value: Plan) -> Plan:
 def plan(source: Fetch, type: Type, symbols: Symbols) -> Plan:
     """Return the function of (registers, saved values) that gives an argument's value at a hit.
 
-    It gives None where guest memory cannot be read, and a tuple for an array.
+    The function gives None where guest memory cannot be read, and a tuple for an array.
 
     Args:
         source: the parsed fetch.

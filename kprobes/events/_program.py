@@ -76,7 +76,8 @@ def needs_python(
         machine: the guest.
         event: the event.
         filter: which hits are recorded; None: all.
-        make: returns the event's program; it is called only where nothing else speaks against one.
+        make: returns the event's program; it is called only where nothing else speaks against one,
+            and the program is then compiled for the machine, to see whether that works.
         clock: name of the clock that the program reads for its records' times.
     """
     if machine.cpu_task is not None:
@@ -160,7 +161,9 @@ class RecordReader:
         return self.layout.time
 
     def reader(self) -> Callable[[bytes], tuple[tuple[Value, ...], int]]:
-        """Return a function that does what decode() does, faster for many records."""
+        """Return a function of a record's bytes that returns what decode() does, faster for many
+        records.
+        """
         layout, args = self.layout, self.event.args
         if any(
             arg.source.literal is not None or arg.type.count or arg.type.style == "string"

@@ -23,7 +23,8 @@ class Record:
             memory was unreadable.
         stack: pc and return addresses, innermost first; empty where the event takes none.
         address: of the probepoint.
-        caller: where a return event returns to; 0 in other events.
+        caller: where a return event returns to; of an access to watched memory the instruction; 0
+            in other events.
         time: by the trace's clock, in ns or instructions; None where it has none.
         incomplete: True where the stack ends before the outermost caller.
     """

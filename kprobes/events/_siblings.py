@@ -14,7 +14,7 @@ def check_sibling(event: Event, other: Event) -> None:
         other: the one that is there.
 
     Raises:
-        EventError: they do not agree.
+        EventError: they do not agree, or are the same.
     """
     mine, theirs = ([(arg.name, arg.type) for arg in each.args] for each in (event, other))
     if (event.kind, event.written) != (other.kind, other.written):

@@ -110,7 +110,8 @@ class Events(Mapping[str, TraceEvent]):
         return event
 
     def _parse(self, text: str) -> tuple[list[Event], bool]:
-        """Parse a definition, or those that its pattern stands for; nothing is armed.
+        """Parse a definition, or those that its pattern stands for; nothing is armed. Of a
+        pattern's, those with an error are left out.
 
         Args:
             text: the definition.
@@ -169,12 +170,13 @@ class Events(Mapping[str, TraceEvent]):
 
     def _delete(self, line: str) -> None:
         """Delete the events that a line `-:...` names; without a group, those of the name in all
-        groups.
+        groups. With a place behind the name only the places that match are disarmed, and an event
+        goes with its last one.
 
         Raises:
             EventError: it names none.
             NotRegistered: there is none.
-            EventBusy: one is in use.
+            EventBusy: one that would lose all places is in use; then nothing is deleted.
         """
         words = line.split()
         name = words[0][2:]

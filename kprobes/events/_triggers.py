@@ -103,7 +103,8 @@ class Command:
         Args:
             values: the arguments' values.
             regs: the registers.
-            caller: where a return event's function returns to; 0 in others.
+            caller: where a return event's function returns to; of an access to watched memory the
+                instruction; 0 in others.
             func: the probed address.
 
         Returns:
@@ -208,7 +209,7 @@ class TriggerParser:
         )
 
     def action(self, name: str, target: str) -> Callable[[], object]:
-        """Return the function that a trigger calls at a hit.
+        """Return the function, without arguments, that a trigger calls at a hit.
 
         Args:
             name: one of PLAIN or SWITCHES.
@@ -412,7 +413,8 @@ class Triggers:
                 :pause, :continue or :clear.
 
         Returns:
-            True where there is a trigger more, or less.
+            True where there is a trigger more, or less; False where a histogram was paused,
+            continued or cleared.
 
         Raises:
             EventError: the trigger is wrong, there already, or not there.

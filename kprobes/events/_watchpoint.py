@@ -163,7 +163,8 @@ class Watchpoint:
         """Count an access, note its bytes, and call the handler. The engine calls it before the
         access.
 
-        While the handler runs, a further access is only counted, as missed.
+        While the handler runs, a further access is only counted, as missed. Where the memory is not
+        mapped any more, nothing is counted or called. What the handler raises passes through.
 
         Args:
             regs: the registers before the access.

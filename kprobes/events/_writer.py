@@ -123,7 +123,8 @@ class Writer:
         self.jump(isa.JEQ | isa.JMP, missing, 0)
 
     def _take_kept(self, event: Event, number: int) -> None:
-        """Copy to the stack what was kept at the entry: fault bits, and the arguments.
+        """Copy to the stack what was kept at the entry: fault bits, and the arguments; for a call
+        of which nothing is kept all fault bits are set.
 
         Args:
             event: whose arguments are kept.
@@ -212,7 +213,9 @@ class Writer:
         return self.code
 
     def _reserve(self) -> None:
-        """Reserve a record, or go to "end" without room, and write its head."""
+        """Count the hit up among the buffer's records, reserve a record, and write its head; go to
+        "end" where there is no room for one.
+        """
         op, layout = self.op, self._layout
         # nobody else counts meanwhile: the guest's thread is ours
         op(isa.MEM | isa.DW | isa.LDX, 9, 8, 8 * SEQ)

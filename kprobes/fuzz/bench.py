@@ -158,11 +158,13 @@ class InputRunner:
 
         Args:
             data: the input.
-            seconds: what the run may take; None: there is no limit.
+            seconds: what the run may take; None: there is no limit. In another thread than the main
+                one it is not used.
 
         Returns:
-            FINE, or a Fate with the error and the signal that stands for it: SIGKILL for a run that
-            has taken too long.
+            FINE where the run returned or was stopped; else a Fate with the error and the signal
+            that stands for it: SIGKILL for a run that has taken too long, that of the access for a
+            GuestFault, SIGABRT for any other error. The guest stays as the run left it.
         """
         if seconds is None:
             return self._run(data)

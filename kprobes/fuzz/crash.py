@@ -74,7 +74,9 @@ class Finding:
     details: list[str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as a value for json.dumps()."""
+        """Return the finding as a value for json.dumps(): its attributes by name, places of `stack`
+        and `path` as mappings, too.
+        """
         return asdict(self)
 
     @classmethod
@@ -91,7 +93,8 @@ def examine(
 ) -> tuple[Fate, Finding | None]:
     """Run an input again, and describe the crash that it leads to.
 
-    The run's last blocks are recorded, so it takes many times as long as a plain one.
+    The run's last blocks are recorded, so it takes many times as long as a plain one. The guest
+    stays as the run left it.
 
     Args:
         bench: runs the input.

@@ -50,11 +50,15 @@ class Findings:
     _known: dict[str, _KnownFinding] = field(factory=dict, init=False)
 
     def note(self, item: str, result: Any) -> None:
-        """Add the finding of a run, if it has one; write it to the folder if it is new or smaller.
+        """Count the finding of a run, if it has one, and keep the smallest input that leads to it.
+
+        A finding that is new, or whose input is smaller than the one kept so far (of equally small
+        ones the first by name), takes the place of the one kept, and is written to the folder.
 
         Args:
             item: path of the run's input.
-            result: the value that Replay returned for it; None: the item has failed.
+            result: the value that Replay returned for it; None: the item has failed, and nothing is
+                done.
 
         Raises:
             OSError: the finding cannot be written, or the input cannot be read.
@@ -132,7 +136,9 @@ def encoded(text: str) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file under another name, and rename it when it is complete. Raises OSError."""
+    """Write a file under another name, and rename it to `path` when it is complete: what was there
+    before is then replaced. Raises OSError.
+    """
     with NewFile(path, binary=True) as new:
         new.file.write(content)
 
@@ -159,7 +165,8 @@ def check_folder(folder: Path, inputs: Path) -> None:
 
 
 def write_corpus(folder: Path, items: Sequence[str]) -> None:
-    """Copy inputs to folder/corpus, and delete all other files there.
+    """Copy inputs to folder/corpus under their own names, and delete all other files there. To a
+    name that another input has already, a hash of the content is added.
 
     Args:
         folder: the folder for findings.

@@ -74,7 +74,8 @@ def inputs_of(folder: Path) -> list[Path]:
 def _walk(folder: Path) -> Iterator[Path]:
     """Yield the paths of inputs below a folder, in order of their names.
 
-    Files that AFL++ writes beside its inputs, and hidden ones, are left out.
+    Files that AFL++ writes beside its inputs, and hidden ones, are left out; of an instance of
+    AFL++'s only its folders queue, crashes and hangs are searched.
     """
     entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     names = {entry.name for entry in entries}
@@ -126,7 +127,8 @@ class Replay:
     """The job of a replay: called with an input's path, it runs the input in the target.
 
     The call returns {"bytes": size of the input, "edges": what packed() gives of the edges that it
-    covers, "finding": Finding.to_json(), or None}.
+    covers, "finding": Finding.to_json()}. The finding is None where the run returned, and where it
+    did not fail again when it was repeated to be described.
 
     Attributes:
         target: what is run.
@@ -158,7 +160,8 @@ class Replay:
             return self._run(bench, counters, data)
 
     def _run(self, bench: InputRunner, counters: Map, data: bytes) -> dict[str, Any]:
-        """Run one input, and once more, to describe the crash, where it fails.
+        """Run one input. Where it fails, run it once more to describe the crash, for at most
+        _SLOWER times as long.
 
         Args:
             bench: runs inputs.
@@ -264,7 +267,8 @@ def smallest(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def edges_in(results: Iterable[Mapping[str, Any]]) -> int:
-    """Return the number of different edges that inputs have covered together.
+    """Return the number of different edges that inputs have covered together, whatever their
+    counts.
 
     Args:
         results: the value that Replay returned for each input.
@@ -279,8 +283,8 @@ def edges_in(results: Iterable[Mapping[str, Any]]) -> int:
 class Cover:
     """A job that writes coverage: called with the paths of inputs, it runs them in the target.
 
-    The call writes to a file which code all of them have executed, and returns how many blocks
-    that are.
+    The call writes to a file which code they have executed together, and returns how many blocks
+    that are. Runs that fail count as well.
 
     Attributes:
         target: what is run.

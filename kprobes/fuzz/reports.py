@@ -36,7 +36,9 @@ class Kept:
     again: Sequence[str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as a value for json.dumps()."""
+        """Return the finding as a value for json.dumps(): the attributes of `finding` by name, and
+        "input", "count" and "again" (the command as text).
+        """
         return {
             "input": self.input,
             "count": self.count,

@@ -205,7 +205,8 @@ class _Server:
         """Have one worker after the other serve AFL++ until AFL++ is gone.
 
         Returns:
-            The exit status for this process.
+            The exit status for this process: that of a worker which has ended by itself, as AFL++
+            asked for no more; 0 where AFL++ is gone when a status is to be told.
         """
         parent = os.getpid()
         asked = False
@@ -254,7 +255,8 @@ class _Worker:
         self._phase = phase
 
     def run(self, parent: int, asked: bool) -> NoReturn:
-        """Run inputs as AFL++ asks for them, and end this process when AFL++ is gone.
+        """Run inputs as AFL++ asks for them, and end this process when AFL++ is gone (exit status
+        0), or at any error of its own (1, with the error on standard error).
 
         Args:
             parent: number of the server's process.

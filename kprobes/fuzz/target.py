@@ -169,7 +169,7 @@ class CallTarget:
             ImageError: the image or a library cannot be loaded.
             BadArgument: no argument is the input, or with `heap` the guest has no allocator
                 functions.
-            GuestFault: a call of `before` fails.
+            GuestFault, GuestTimeout: a call of `before` fails.
         """
         call = parse_call(self.call, inputs=True)
         machine = self._machine()

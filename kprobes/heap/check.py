@@ -207,9 +207,11 @@ class HeapCheck:
     def _begin(
         self, memory: MarkedMemory, zone: int, quarantine: int, limit: int, uninitialized: bool
     ) -> None:
-        """Make the memory that blocks come from, and register the probes.
+        """Make the memory that blocks come from, and register the probes. From then on the
+        machine's snapshots have the heap's state, too.
 
-        Where a probe cannot be registered, accesses are not watched any more.
+        Where a probe cannot be registered, its error is raised, and accesses are not watched any
+        more.
 
         Args:
             memory: the machine's memory with marks: it reports accesses to marked bytes.
@@ -325,7 +327,8 @@ class HeapCheck:
 
     def _allocating(self, allocator: Allocator, function: str, regs: Regs) -> bool:
         """Do the work of malloc(), calloc(), memalign() and the like: allocate a block and set the
-        result.
+        result. The result is the block's address, or 0 where there is none; of posix_memalign() 0
+        or an error number, and the address goes to guest memory, where an argument says.
 
         Args:
             allocator: what the function does, and where its arguments are.
@@ -401,7 +404,7 @@ class HeapCheck:
         """Do the work of realloc(): copy the block to a new one, free the old one, set the result.
 
         A size of 0 frees the block, as glibc does. A wrong pointer is a finding, and the result is
-        0.
+        0. Without room for the new block the result is 0, and the old block stays.
 
         Args:
             allocator: what the function does, and where its arguments are.
@@ -517,7 +520,9 @@ class HeapCheck:
     ) -> None:
         """Free a block, or report why it cannot be freed.
 
-        Its red zones, and freed blocks that are kept back no longer, are checked for writes.
+        A block of another family than the function frees, or of another size than the guest says,
+        is reported, and freed all the same. The block's red zones, and freed blocks that are kept
+        back no longer, are checked for writes; what these show is reported, too.
 
         Args:
             address: the pointer that the guest frees; not 0.
@@ -525,6 +530,10 @@ class HeapCheck:
             function: the function's name in the guest.
             regs: registers at the function's entry, of which the stack is made.
             sized: bytes that the guest says the block has; None: it does not say.
+
+        Raises:
+            HeapError: the check was made with `raising`, and there is a finding; if it is one of
+                the block, the block is not freed.
         """
         memory, stack = self._memory, self._callers(regs)
         block = memory.alive.get(address)
@@ -568,6 +577,9 @@ class HeapCheck:
         Args:
             block: the block, not freed.
             stack: return addresses of the call at which this is noticed; () in check().
+
+        Raises:
+            HeapError: the check was made with `raising`, and there was such a write.
         """
         if block.number in self._damaged:
             return
@@ -593,6 +605,9 @@ class HeapCheck:
         Args:
             block: the freed block, which is kept back, or was until now.
             stack: return addresses of the call at which this is noticed; () in check().
+
+        Raises:
+            HeapError: the check was made with `raising`, and there was such a write.
         """
         if block.number in self._damaged:
             return
@@ -604,10 +619,14 @@ class HeapCheck:
             )
 
     def check(self) -> list[HeapFinding]:
-        """Check the red zones of all blocks, and all freed blocks that are kept back, for writes.
+        """Check the red zones of all blocks, and all freed blocks that are kept back, for writes,
+        and report each damaged block once.
 
         Returns:
             The findings that are new.
+
+        Raises:
+            HeapError: the check was made with `raising`, and there is a new finding.
         """
         before = len(self.findings)
         for block in list(self._memory.alive.values()):
@@ -642,13 +661,19 @@ class HeapCheck:
         """Report an access to marked bytes, unless it is allowed.
 
         Called by the machine as the guest accesses them. Writing to bytes that were never written
-        only takes that mark from them.
+        only takes that mark from them. A read of such bytes is reported, and takes the mark, too. A
+        block that was written outside of its bytes is not reported again when it is freed. Of one
+        instruction, after TOLD accesses to bytes with the same mark, the further ones are only
+        counted.
 
         Args:
             regs: registers at the instruction.
             address: guest address of the first byte.
             size: bytes of the access; at least one of them is marked.
             data: the bytes to be written; None: it is a read.
+
+        Raises:
+            HeapError: the check was made with `raising`, and the access is a finding.
         """
         memory = self._memory
         marks = memory.marks(address, size)
@@ -824,7 +849,8 @@ class HeapCheck:
             The finding, new or counted.
 
         Raises:
-            HeapError: the check was made with `raising`, and the finding is no leak.
+            HeapError: the check was made with `raising`, and the finding, new or counted, is no
+                leak.
         """
         allocated = block.stack if block is not None else None
         number = 0  # findings of one place are one, unless nothing else tells them apart
@@ -974,8 +1000,9 @@ class HeapCheck:
 
         From then on the guest's own allocator functions run again.
 
-        Blocks that the guest still has must not be freed afterwards: its own allocator does not
-        know them.
+        What is found goes to `findings`, also where the check was made with `raising`. Closing
+        again does nothing. Blocks that the guest still has must not be freed afterwards: its own
+        allocator does not know them.
 
         Raises:
             MachineBusy: another thread runs the machine; the check goes on.

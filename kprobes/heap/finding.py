@@ -120,8 +120,12 @@ class HeapFinding:
         return [f"    {frame}" for frame in frames] or ["    (unknown)"]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the finding for JSON: addresses are integers, stacks lists of {"address",
-        "text"}.
+        """Return the finding for JSON. Addresses are integers, stacks lists of {"address", "text"}.
+
+        Returns:
+            "kind", "text" (the headline), "address", "size", "access", "pc", "count", "noticed" and
+            "stack"; "block" ({"address", "size", "function", "stack"}) and "freed" ({"function",
+            "stack"}), None where there is none.
         """
         found: dict[str, Any] = {
             "kind": self.kind,

@@ -419,8 +419,9 @@ class HeapMemory:
     def _take(self, room: int) -> int | None:
         """Take memory for a block and its red zones; return its address; None: there is none.
 
-        It is the room of an earlier block that had as many bytes, or else memory that was never
-        used, in a new segment where the present one is full.
+        Taken is the room of an earlier block that had as many bytes, or else memory that was never
+        used, in a new segment where the present one is full; what was left of the present one is
+        then not used.
 
         Args:
             room: how many bytes, red zones included, as _room() gives them.
@@ -439,8 +440,11 @@ class HeapMemory:
         return start
 
     def _new_segment(self, size: int) -> HeapSegment:
-        """Map `size` bytes of guest memory for blocks, all marked fresh, and watch them; raise
-        NoMemory.
+        """Map `size` bytes of guest memory for blocks, all marked fresh, watch them, and add them
+        to the heap's segments.
+
+        Raises:
+            NoMemory: there is no room for them.
         """
         start = self._memory.map(size)
         segment = HeapSegment(start, size, self._marks_of(start, size))

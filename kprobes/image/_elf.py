@@ -138,7 +138,7 @@ class Relocation(NamedTuple):
         offset: a link address; in relocatable files: within the section.
         type: number of the relocation type; -1 for an entry of RELR's form.
         symbol: index in the symbol table; 0: none.
-        addend: None where it stands in place.
+        addend: None where the addend stands in memory at `offset` (REL).
     """
 
     offset: int
@@ -165,10 +165,14 @@ class Elf:
     """
 
     def __init__(self, data: bytes, name: str) -> None:
-        """
+        """Read the file's header; the rest is read when it is asked for.
+
         Args:
             data: contents of the file.
             name: names the file in errors.
+
+        Raises:
+            ImageError: it is no ELF file.
         """
         _refuse_foreign(data, name)
         self.data = data
@@ -209,7 +213,10 @@ class Elf:
 
     @cached_property
     def headers(self) -> list[Container]:
-        """The program headers."""
+        """The program headers, as pyelftools gives them, in the file's order.
+
+        Raises ImageError: an entry is too short.
+        """
         step = self._file["e_phentsize"]
         first = self._file["e_phoff"]
         count = self._file.num_segments()
@@ -219,7 +226,11 @@ class Elf:
 
     @cached_property
     def loads(self) -> list[Load]:
-        """The LOAD segments, checked against the file's size and the address space."""
+        """The LOAD segments that take memory, in the file's order.
+
+        Raises ImageError: there are none or too many, they need too much memory, or one lies
+        outside the file or the address space.
+        """
         found = [h for h in self.headers if h["p_type"] == "PT_LOAD" and h["p_memsz"]]
         if not found or len(found) > _MAX_LOADS:
             raise ImageError(
@@ -233,7 +244,8 @@ class Elf:
         return [self._load(h) for h in found]
 
     def _load(self, h: Container) -> Load:
-        """Return a LOAD segment by its program header.
+        """Return a LOAD segment by its program header; without bytes in a file of separate debug
+        information.
 
         Args:
             h: the program header, as pyelftools gives it.

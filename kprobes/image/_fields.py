@@ -63,7 +63,7 @@ class FieldPicture:
             memory.write(p, {"b": 1, "h": 2, "d": 8}.get(self.unit, 4), unit, self._little())
 
     def read(self, memory: ImageMemory, p: int) -> int:
-        """Return the signed value that stands in the field.
+        """Return the signed value that stands in the field, shifted right by `scale`.
 
         Args:
             memory: of the image.

@@ -48,7 +48,7 @@ def _lo12(x: RelocationSite) -> int:
 
 
 def _i386_got(x: RelocationSite) -> int:
-    """Compute the operand that names the symbol's GOT slot.
+    """Compute the operand that names the symbol's GOT slot, which is filled the first time.
 
     That is the slot's address where the instruction has no base register (ModRM 00 xxx 101), else
     its distance from the GOT.
@@ -85,12 +85,14 @@ def _mips_rel32(x: RelocationSite) -> int:
 
 
 def _page_slot(x: RelocationSite) -> int:
-    """Return the address of a GOT slot that holds S + A, rounded to 64 KiB."""
+    """Return the address of a GOT slot that holds S + A, rounded to 64 KiB; the first time, fill
+    one.
+    """
     return x.binder.slot(x.sum + 0x8000 & ~0xFFFF)
 
 
 def _mips_got16(x: RelocationSite) -> int:
-    """Compute the distance from GP to the symbol's slot in the GOT.
+    """Compute the distance from GP to the symbol's slot in the GOT, which is filled the first time.
 
     The slot holds S + A; that of local symbols, which share slots, the 64 KiB page of S + A, whose
     low half is the LO16 of the pair.

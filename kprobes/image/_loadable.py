@@ -109,7 +109,9 @@ def _symbols(
 
 
 def _own_symbols(elf: Elf) -> list[SymbolEntry]:
-    """Return the entries of .symtab; where it was stripped, those that .gnu_debugdata has of it."""
+    """Return the entries of .symtab; where it was stripped, those that .gnu_debugdata has of it. []
+    where there are neither, or the latter is damaged.
+    """
     found = elf.symbol_table()
     packed = packed_symbols(elf.data) if not found else b""
     if packed:

@@ -108,7 +108,8 @@ def _json(lines: list[str]) -> Iterator[Symbol]:
     """Yield the symbols of a JSON list of objects with name and address, or of one object of names
     to addresses.
 
-    Nothing where it is damaged.
+    Nothing is yielded where the JSON is damaged or is neither; objects without a name or a sound
+    address are left out.
     """
     try:
         found = json.loads("\n".join(lines))

@@ -141,12 +141,15 @@ class Image:
     ) -> Placed:
         """Compute the memory of the image, loaded `base` bytes above its link addresses.
 
+        This image stays as it is, and no memory is mapped. `resolve` and `resolve_ifunc` are called
+        for the symbols that relocations name; what they raise goes to the caller.
+
         Args:
             base: a multiple of page_size(machine); 0 for kind "exec".
             resolve: addresses of undefined symbols; where it has none a weak symbol is 0.
             resolve_ifunc: address of a resolver -> the function that it chooses; without it such
                 functions are bound to 0.
-            module: of the symbols; default: the image's name.
+            module: of the symbols; None: the image's name.
             relocate: False: leave that to the start-up code of a static PIE, which would add the
                 base a second time where addends stand in place.
             tls: (the image's number for __tls_get_addr; bytes from the thread pointer to the
@@ -191,7 +194,8 @@ class _Placing:
         resolve_ifunc: ResolveIfunc | None,
         tls: tuple[int, int, int],
     ) -> None:
-        """
+        """Copy the image's bytes to their addresses; placed() relocates them.
+
         Args:
             image: gets an address.
             base: bytes that are added to its link addresses.
@@ -226,7 +230,7 @@ class _Placing:
 
         Args:
             module: the symbols' module.
-            relocate: False: leave the bytes as in the file.
+            relocate: False: leave the bytes as in the file, and return no initialisation functions.
         """
         if relocate:
             self._relocate()
@@ -249,7 +253,8 @@ class _Placing:
         )
 
     def _relocate(self) -> None:
-        """Apply all relocations; add warnings of what is bound to nothing useful.
+        """Apply all relocations to `memory`, note what is to be copied after mapping, and add
+        warnings of what is bound to nothing useful.
 
         The last ones are those that need what others leave (RelocationRow.late): code addresses in
         descriptors, low parts of an address whose high part has its own relocation.
@@ -306,7 +311,7 @@ class _Placing:
 
     def _apply(self, r: Relocation, found: list[RelocationRow]) -> None:
         """Apply a relocation: write its value into memory, or note what is to be copied after
-        mapping.
+        mapping. The symbol of a thread-local one is noted, to be warned of.
 
         Args:
             r: the relocation, at its link address.
@@ -383,7 +388,8 @@ class _Placing:
         return self._of.entries[index]
 
     def _target(self, index: int) -> RelocationTarget:
-        """Return what a symbol means at run time.
+        """Return what a symbol means at run time; it is found the first time, as _bind() does, and
+        kept.
 
         Args:
             index: of the symbol in the symbol table; 0 is no symbol: address 0.
@@ -393,7 +399,12 @@ class _Placing:
         return self._targets[index]
 
     def _bind(self, e: SymbolEntry) -> RelocationTarget:
-        """Return what a symbol means at run time; an ifunc is resolved."""
+        """Return what a symbol means at run time; an ifunc is resolved, which runs its resolver in
+        the guest, or counts it.
+
+        Raises:
+            ImageError: the symbol is undefined, not weak, and has no address.
+        """
         if e.type == "STT_TLS":
             return RelocationTarget(e.name, e.value)
         if e.section == "SHN_UNDEF":

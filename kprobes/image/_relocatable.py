@@ -157,7 +157,9 @@ class _Layout:
     def _moved(self, n: int, e: SymbolEntry) -> SymbolEntry:
         """Return a symbol's entry with its address for its value.
 
-        Where its section is not loaded the entry's section becomes "none".
+        Where its section is not loaded, the value stays and the entry's section becomes "none"; a
+        common symbol's becomes "common". A symbol of a loaded section without a name gets the
+        section's.
 
         Args:
             n: index in the symbol table.

@@ -24,8 +24,9 @@ _CALLS_BY_VENEER = (MIPS, PPC64)
 def apply(rows: list[RelocationRow], x: RelocationSite) -> None:
     """Compute a relocation's value and write it into the image's memory.
 
-    A call of an absent weak symbol is left alone. Of MIPS's composed types each takes the result of
-    the one before as its addend.
+    Nothing is written for a call of an absent weak symbol, and for types that do nothing, are left
+    to the thread-local code, or are copies. Of MIPS's composed types each takes the result of the
+    one before as its addend.
 
     Args:
         rows: the rows of its type, one or more.

@@ -67,7 +67,8 @@ def up(value: int, align: int) -> int:
 
 
 def with_addends(raw: Iterable[Relocation], memory: ImageMemory, elf: Elf) -> Iterator[Relocation]:
-    """Yield relocations with an addend each, read from memory where it stands in place.
+    """Yield relocations with an addend each; where an entry has none (REL), it is what stands in
+    the relocation's field in memory, 0 for types that are not known or do nothing.
 
     RELR's (type -1) get the type of a relative relocation.
 

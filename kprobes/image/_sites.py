@@ -171,10 +171,10 @@ class Binder(Protocol):
     tls: tuple[int, int, int]
 
     def slot(self, content: int) -> int:
-        """Return the address of a GOT slot that holds `content`."""
+        """Return the address of a GOT slot that holds `content`; the first time, fill one."""
 
     def veneer(self, target: int, kind: str) -> int:
-        """Return the address of code that jumps to a target.
+        """Return the address of code that jumps to a target; write that code the first time.
 
         Args:
             target: run address, with the Thumb bit.
@@ -182,7 +182,9 @@ class Binder(Protocol):
         """
 
     def code(self, x: RelocationSite) -> int:
-        """Return the address that a direct call of the site's symbol is to jump to."""
+        """Return the address that a direct call of the site's symbol is to jump to; write a veneer
+        where the call needs one.
+        """
 
     def describe(self, x: RelocationSite) -> int:
         """Write the second word of a thread-local variable's descriptor, and return the first

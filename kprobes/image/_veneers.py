@@ -14,19 +14,21 @@ SIZES = {ARM: 8, MIPS: 16, PPC64: 48}  #: bytes of the longest veneer, a multipl
 
 
 def _arm(target: int) -> list[tuple[int, int]]:
-    """Return the veneer for ARM code: ldr pc, [pc, #-4], then the target; its bit 0 selects the
-    mode.
+    """Return the veneer for ARM code, as [(bytes, value)]: ldr pc, [pc, #-4], then the target; the
+    target's bit 0 selects the mode.
     """
     return [(4, 0xE51FF004), (4, target)]
 
 
 def _thumb(target: int) -> list[tuple[int, int]]:
-    """Return the veneer for Thumb code: ldr.w pc, [pc, #0], then the target."""
+    """Return the veneer for Thumb code, as [(bytes, value)]: ldr.w pc, [pc, #0], then the
+    target.
+    """
     return [(2, 0xF8DF), (2, 0xF000), (4, target)]
 
 
 def _mips(target: int) -> list[tuple[int, int]]:
-    """Return the veneer lui t9; addiu t9; jr t9; nop.
+    """Return the veneer lui t9; addiu t9; jr t9; nop, as [(bytes, value)].
 
     Position-independent functions find their GOT from t9.
     """
@@ -52,7 +54,7 @@ def _load_r12(value: int) -> list[int]:
 
 
 def _elfv2(target: int) -> list[tuple[int, int]]:
-    """Return the veneer std r2, 24(r1); r12 = target; mtctr r12; bctr.
+    """Return the veneer std r2, 24(r1); r12 = target; mtctr r12; bctr, as [(bytes, value)].
 
     The target is a global entry point, which makes its TOC from r12.
     """
@@ -60,7 +62,7 @@ def _elfv2(target: int) -> list[tuple[int, int]]:
 
 
 def _elfv1(target: int) -> list[tuple[int, int]]:
-    """Return the veneer that calls by a descriptor, whose address is `target`.
+    """Return the veneer that calls by a descriptor, whose address is `target`, as [(bytes, value)].
 
     It is std r2, 40(r1); r12 = descriptor; ld r0, 0(r12); mtctr r0; ld r2, 8(r12); ld r11, 16(r12);
     bctr.

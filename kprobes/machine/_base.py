@@ -261,7 +261,7 @@ class BuiltIn(Protocol):
         """Set how many more calls the program may follow; at first it may follow none.
 
         Args:
-            calls: of those that begin at its call site from now on.
+            calls: how many, of the calls that begin at its call site from now on.
         """
 
     @property
@@ -389,7 +389,7 @@ class Hits(Protocol):
     def begin(
         self, block: Any, idle: object, active: object, stepped: object, settled: object
     ) -> None:
-        """Take the control block that is to be changed while hits are served.
+        """Remember the control block, whose state the machine is to change while it serves hits.
 
         Called as a Kprobes begins.
 
@@ -408,7 +408,7 @@ class Hits(Protocol):
             usual: the breakpoint.
 
         Returns:
-            Counts the hits, and ends the service.
+            An object that counts the hits, and by which the core ends the service.
         """
 
     def hit(self, usual: UsualHit) -> BuiltIn:
@@ -463,6 +463,9 @@ class Following(Protocol):
                 that run then; the return address is back where it was.
             entered: the entry handler that is asked first whether the call is followed; None: every
                 call is.
+
+        Returns:
+            The program: CallsInPlace.program_at() takes it as `last`.
         """
 
     def leave(self, target: int) -> BuiltIn:
@@ -474,6 +477,9 @@ class Following(Protocol):
 
         Args:
             target: address to which calls return, mode bits included.
+
+        Returns:
+            The program: CallsInPlace.program_at() takes it as `last`.
         """
 
     def take(self) -> list[tuple[int, int, int]]:
@@ -656,9 +662,9 @@ class HitRecording(Protocol):
         """Make a handler that writes a record at each hit, or at each return.
 
         Args:
-            hit: what it records.
-            plain: (probe or instance, registers): a handler that does the same, for what is not
-                usual: what cannot be read, guest tasks.
+            hit: what the handler records, and where.
+            plain: (probe or instance, registers): a handler that does the same, called where
+                something is not usual: memory that cannot be read, guest tasks.
 
         Returns:
             (probe or instance, registers): the handler. None: nothing but `plain` can do it.
@@ -674,7 +680,8 @@ class HitRecording(Protocol):
 
         Args:
             numbers: what is fetched at the entry.
-            plain: (instance, registers): a handler that does the same, for what is not usual.
+            plain: (instance, registers): a handler that does the same, called where something is
+                not usual.
 
         Returns:
             (instance, registers): the handler. None: nothing but `plain` can do it.
@@ -892,7 +899,8 @@ class Watching(Protocol):
         """Return True if the guest may write at an address, and watch_at() works there."""
 
     def rewritten(self) -> Collection[int] | None:
-        """Return the pages of text that the machine's user has written since this was asked last.
+        """Return the pages of text that the machine's user has written since this method was last
+        called.
 
         What the guest writes, and patch(), does not count. None: others may write memory, too, and
         it is not known.

@@ -58,6 +58,7 @@ def refuses(reason: str, hint: str) -> Callable[..., Any]:
     """
 
     def refuse(*args: Any, **more: Any) -> Any:
+        """Raise Unsupported, whatever the arguments are."""
         raise Unsupported(reason, hint=hint)
 
     return refuse

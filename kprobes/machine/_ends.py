@@ -1,4 +1,7 @@
-"""Runs that end at an address that somebody has named."""
+"""Runs that end at an address which the caller of the run has named.
+
+The core (kprobes.core) puts jumps for probes into the guest's text.
+"""
 
 from __future__ import annotations
 

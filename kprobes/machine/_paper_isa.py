@@ -54,23 +54,30 @@ LENGTHS = {
 
 
 def _jump(regs: Regs, insn: Insn) -> int:
+    """Simulate `jmp` or `djmp`: return the target."""
     return insn.addr + signed(insn.raw[1], 8)
 
 
 def _call(regs: Regs, insn: Insn) -> int:
+    """Simulate `call`: put the return address into lr, and return the target."""
     regs["lr"] = insn.next
     return insn.addr + signed(insn.raw[1], 8)
 
 
 def _ret(regs: Regs, insn: Insn) -> int:
+    """Simulate `ret`: return what lr holds."""
     return regs["lr"]
 
 
 def _brz(regs: Regs, insn: Insn) -> int:
+    """Simulate `brz`: return the target where the register is 0, else the next instruction's
+    address.
+    """
     return insn.next if regs[NAMES[insn.raw[1]]] else insn.addr + signed(insn.raw[2], 8)
 
 
 def _jr(regs: Regs, insn: Insn) -> int:
+    """Simulate `jr`: return the address in the register."""
     return regs[NAMES[insn.raw[1]]]
 
 
@@ -158,6 +165,7 @@ def _back(frm: int, to: int) -> bytes:
 
 
 def _set_lr(regs: Regs, target: int) -> None:
+    """Put an address, to which the function returns, into the link register."""
     regs["lr"] = target
 
 
@@ -190,6 +198,9 @@ def execute(
     regs: Regs, values: dict[str, int], fetch: Callable[[int], bytes], pc: int, op: bytes
 ) -> int:
     """Execute one instruction of PAPER, and return the next pc.
+
+    `pc` itself is not changed in `values`; the caller sets it. Of a `djmp` the delay slot is
+    executed, too.
 
     Args:
         regs: the CPU's registers, for accesses to memory.

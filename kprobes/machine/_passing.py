@@ -88,6 +88,8 @@ class Passing:
     def _make_room(self, regs: Regs, abi: Abi, pushed: int, spilled: int) -> None:
         """Move the stack pointer to where it stands at function entry, aligned as the ABI asks for.
 
+        Where the ABI has a back chain, zeros are written to the stack as its end.
+
         Args:
             regs: the registers; sp is set.
             abi: the architecture's calling convention.
@@ -105,7 +107,8 @@ class Passing:
             )
 
     def _sorted(self, abi: Abi) -> tuple[list[int], list[int]]:
-        """Return the arguments as words; buffers are copied into guest memory for that.
+        """Return the arguments as words, those of pointers apart where the ABI has registers for
+        pointers; buffers are copied into guest memory for that.
 
         Args:
             abi: the architecture's calling convention.
@@ -158,6 +161,9 @@ def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
     Args:
         memory: the guest's.
         regs: its registers.
+
+    Returns:
+        () moves the stack pointer of `regs`, for the return address to be written by the caller.
     """
     arch = regs.arch
     abi, linkage, bias, mask = arch.abi, arch.linkage, arch.regs.sp_bias, arch.mask
@@ -167,6 +173,9 @@ def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
     room, align, pushed = BELOW + abi.stack_args, abi.stack_align, linkage.pushed
 
     def make_room() -> None:
+        """Move the stack pointer down: past a red zone, aligned, and by the bytes of a pushed
+        return address.
+        """
         sp = read() + bias & mask
         write((sp - room) // align * align - pushed - bias & mask)
 

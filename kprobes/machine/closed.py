@@ -36,12 +36,16 @@ def close(thing: object, keeps: frozenset[str] = frozenset()) -> None:
 def _closed(kind: type, keeps: frozenset[str]) -> type:
     """Make a subclass of a class, whose objects raise MachineClosed for nearly every use.
 
+    Each use of a public attribute or of an operator raises. The subclass is made once for each pair
+    of arguments.
+
     Args:
         kind: the class.
         keeps: names of attributes that can still be used. Names that begin with "_" can be, too.
     """
 
     def refuse(*_: Any) -> NoReturn:
+        """Raise MachineClosed, whatever the arguments are."""
         raise MachineClosed("this machine is closed", hint="make another one")
 
     def guarded(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:

@@ -384,8 +384,9 @@ class PaperMachine:
     def call(self, function: str | int, *args: int, cpu: int | None = None) -> int:
         """Call a guest function and return its integer result.
 
-        Registers are put back afterwards. If an outermost call fails, they stay as they are where
-        it failed, until the next call.
+        Registers are put back afterwards. Where `cpu` ran the outermost call, it is the CPU that
+        ran last (regs). If an outermost call fails, the registers stay as they are where it has
+        failed, until the next call.
 
         Args:
             function: symbol or address.
@@ -431,6 +432,11 @@ class PaperMachine:
 
         Args:
             target: its address.
+
+        Raises:
+            GuestFault: the guest has failed, and no handler has handled that.
+            GuestTimeout: 100,000 steps are made.
+            ReentryError: 16 runs are nested.
         """
         regs, values = self._regs[self._cpu], self._values[self._cpu]
         saved, outer = dict(values), (regs.reported, regs.target)
@@ -446,6 +452,10 @@ class PaperMachine:
         self, start: int | None = None, until: int = EXIT, *, cpu: int = 0, limit: int = 100_000
     ) -> None:
         """Run the guest on one CPU until it comes to an address.
+
+        The core is told before it begins and, where the run is in no other, when it has ended. An
+        outermost run makes `cpu` the CPU that ran last (regs); after a run in another one that is
+        the former CPU again.
 
         Args:
             start: address where it starts; None: where the CPU stands.
@@ -486,7 +496,10 @@ class PaperMachine:
                 self.sink.ended()
 
     def step(self, cpu: int = 0) -> None:
-        """Execute one instruction of a CPU, or deliver one report.
+        """Execute one instruction of a CPU, or deliver one report; set the CPU's pc.
+
+        `before` is called first. At a call site the service is called, and the instruction there
+        executed where that has not sent the guest elsewhere.
 
         Args:
             cpu: number of the CPU.

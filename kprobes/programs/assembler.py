@@ -247,11 +247,13 @@ class Assembler:
         self._put(isa.EXIT | isa.JMP)
 
     def line(self, line: CodeLine) -> None:
-        """Note the line of source that the following instructions were made of."""
+        """Note the source line of the instructions that are appended from now on, until the next
+        call.
+        """
         self._lines[len(self._code)] = line
 
     def finish(self) -> tuple[tuple[Instruction, ...], dict[int, CodeLine]]:
-        """Bind all jumps to their labels, and return the program.
+        """Bind all jumps to their labels, and return the program; called once, at the end.
 
         Instructions that no path reaches are left out. A conditional jump reaches 32,767
         instructions: one that leads farther is replaced by a short one and a far jump.

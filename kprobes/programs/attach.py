@@ -153,14 +153,16 @@ class Attachment:
 
     @cached_property
     def debug(self) -> DebugInfo:
-        """The guest's debug information."""
+        """The guest's debug information, loaded at the first use."""
         from ..debug.info import DebugInfo  # many modules, which most programs do not need
 
         return DebugInfo(self._owner.machine)
 
     @property
     def maps(self) -> dict[str, Map]:
-        """The program's maps by name, with what programs in a guest have written to them by now."""
+        """The program's maps by name; what programs in a guest have written is copied at each
+        access.
+        """
         for probe in self.probes.values():
             if isinstance(probe._host, InGuest):
                 probe._host.look()
@@ -190,7 +192,10 @@ class Attachment:
         )
 
     def _start(self, ticks: Ticks) -> None:
-        """Count the guest's instructions until detach(), where the programs' clock goes by them.
+        """Start counting the guest's instructions, where the programs' clock goes by them; else do
+        nothing.
+
+        detach() stops counting.
 
         Args:
             ticks: the clock of ktime_get_ns.
@@ -211,8 +216,10 @@ class Attachment:
             self._semaphores.append(semaphore)
 
     def detach(self) -> None:
-        """Unregister the programs' probes; maps and counters stay. The second time nothing
-        happens.
+        """Unregister the programs' probes, take 1 off the semaphores, and stop counting
+        instructions.
+
+        Maps and counters stay. The second time nothing happens.
         """
         while self._semaphores:
             with suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
@@ -533,7 +540,7 @@ class _Site:
         """Make an engine for each program that the attached program can tail-call (bpf_tail_call).
 
         The engines go into the program arrays that the program uses, and into those of its
-        followers.
+        followers. A generator: nothing is made before its first item is asked for.
 
         Args:
             code: the attached program's code.
@@ -541,6 +548,9 @@ class _Site:
 
         Yields:
             Numbers of the context's words that the followers read.
+
+        Raises:
+            ProgramError: a follower is not safe, or not for this guest.
         """
         machine = self._owner.machine
         done = list[Code]()

@@ -279,7 +279,8 @@ class PlacedProgram:
             m.block.view[:] = self._machine.read(address, m.block.size)
 
     def run(self, context: bytes | bytearray = b"") -> int:
-        """Run the program in the guest, on its copies of the maps.
+        """Run the program in the guest, on its copies of the maps; copies no maps: see push() and
+        pull().
 
         Args:
             context: bytes at r1, zeros behind them; a bytearray gets what the program has written.

@@ -198,6 +198,9 @@ class InGuest:
     ) -> None:
         """Compile a program for the guest, and write code, maps and environment into guest memory.
 
+        For the first program of a guest, `view.copies` is set to a new GuestMaps. The maps are
+        copied to and fro only after at().
+
         Args:
             program: the program.
             view: the machine's access to guest memory and code.

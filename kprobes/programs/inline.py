@@ -241,13 +241,16 @@ def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
 def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
     """Write bpf_map_lookup_elem() on an array or a hash table, and return the name of its result.
 
+    In an LRU table the entry is marked as looked up.
+
     Args:
         w: writer of the IR of the current function.
         pc: slot of the call.
         m: the map.
 
     Returns:
-        None, with nothing written: the map is of another type, or its keys are too large.
+        None, with nothing written: the map is of another type, or a table whose keys keyed.fits()
+        refuses.
     """
     if m.type in _ARRAYS:
         index, inside = _index(w, pc, m)
@@ -272,7 +275,8 @@ def _update(w: IrWriter, pc: int, m: Map) -> str | None:
         m: the map.
 
     Returns:
-        None, with nothing written: the map is of another type, or its keys are too large.
+        None, with nothing written: the map is of another type, an array with values of more than
+        COPIED bytes, or a table whose keys keyed.fits() refuses.
     """
     if m.type in _ARRAYS and m.value_size <= COPIED:
         return _update_array(w, pc, m)
@@ -288,8 +292,8 @@ def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
         m: the map.
 
     Returns:
-        The IR name of the result, 0 or ENOENT; None: the map is of another type, or its keys are
-        too large, and nothing is emitted.
+        The IR name of the result, 0 or ENOENT; None, with nothing emitted: the map is no hash
+        table, or one whose keys keyed.fits() refuses.
     """
     if not isinstance(m, Hash) or not keyed.fits(m):
         return None

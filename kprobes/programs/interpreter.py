@@ -174,7 +174,8 @@ def _refuse(reason: str) -> Step:
 def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     """Return a function that does one instruction on a run's registers and memory.
 
-    It returns the slot to go on at; None: the next one.
+    It returns the slot to go on at; None: the next one. For an instruction that is illegal, or
+    writes r10, it raises Invalid.
 
     Args:
         code: the program.
@@ -200,7 +201,10 @@ def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
 
 
 def _arithmetic(i: Instruction) -> Step:
-    """Return the Step (a function of a run) of an ALU or ALU64 instruction, but for swaps."""
+    """Return the Step (a function of a run) of an ALU or ALU64 instruction, but for swaps.
+
+    The step raises Invalid where the instruction writes r10.
+    """
     bits, mask = (64, U64) if i.cls == isa.ALU64 else (32, U32)
     dst = i.dst
     src = i.src
@@ -232,6 +236,8 @@ def _arithmetic(i: Instruction) -> Step:
 
 def _unary(code: Code, i: Instruction) -> Step:
     """Return the Step (a function of a run) that does a byte swap.
+
+    Where the byte order needs none, the step only cuts the number; it raises Invalid for r10.
 
     Args:
         code: the program.
@@ -293,6 +299,8 @@ def _wide(code: Code, pc: int, i: Instruction) -> Step:
 
 def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     """Return the Step (a function of a run) that does a jump, a call or the end.
+
+    The step of a jump that leads out of the program raises Invalid.
 
     Args:
         code: the program.
@@ -430,6 +438,8 @@ def _map_argument(number: int) -> int:
 def _call_local(code: Code, pc: int, target: int) -> Step:
     """Return the Step (a function of a run) that calls one of the program's own functions.
 
+    The step raises Invalid where the call leads out of the program, or is too deep.
+
     Args:
         code: the program.
         pc: slot of the call.
@@ -470,6 +480,8 @@ def _struct(code: Code, size: int, sign: bool = False) -> struct.Struct:
 def _load(code: Code, i: Instruction) -> Step:
     """Return the Step (a function of a run) that does a load.
 
+    The step raises Invalid where the program may not read there, or the load is into r10.
+
     Args:
         code: the program.
         i: the instruction.
@@ -491,6 +503,8 @@ def _load(code: Code, i: Instruction) -> Step:
 
 def _store(code: Code, i: Instruction) -> Step:
     """Return the Step (a function of a run) that does a store.
+
+    The step raises Invalid where the program may not write there.
 
     Args:
         code: the program.
@@ -514,6 +528,9 @@ def _store(code: Code, i: Instruction) -> Step:
 
 def _atomic(code: Code, i: Instruction) -> Step:
     """Return the Step (a function of a run) that does an atomic operation.
+
+    The step raises Invalid where the program may not write there, the address is not aligned, or
+    r10 would get the old value.
 
     Args:
         code: the program.

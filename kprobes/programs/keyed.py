@@ -24,7 +24,13 @@ _PARAMETERS: Final = {
 
 
 def fits(m: object) -> bool:
-    """Return True for a hash table whose keys this code can read: small ones, or whole words."""
+    """Return True for a hash table whose keys this code can read.
+
+    Such are keys of at most COPIED bytes, and those of whole 8-byte words, up to LONGEST bytes.
+
+    Args:
+        m: the map.
+    """
     if not isinstance(m, Hash):
         return False
     return m.key_size <= COPIED or (m.key_size % 8 == 0 and m.key_size <= LONGEST)

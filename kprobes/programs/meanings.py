@@ -138,14 +138,19 @@ def pop(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
 
 
 def peek(call: ProgramRun, map_: int, value: int, *_: Any) -> int:
-    """Write the next value of a queue or stack to `value`, and leave it there (bpf_map_peek_elem).
+    """Write the next value of a queue or stack to `value`, and leave it in the map
+    (bpf_map_peek_elem).
 
-    A bloom filter is asked whether it has the value at `value`: 0 or ENOENT.
+    A bloom filter is asked whether it has the value at `value`, which is only read.
 
     Args:
         call: the run.
         map_: address of the map.
-        value: address of the value.
+        value: address that the value is written to; of a bloom filter, that it is read from.
+
+    Returns:
+        0; ENOENT, for a queue or stack with zeros written: the map is empty, or does not have the
+        value.
     """
     m = call.maps[map_]
     if isinstance(m, Bloom):  # its value is asked for
@@ -341,8 +346,9 @@ def pid_tgid(call: ProgramRun, *_: Any) -> int:
 
 
 def task(call: ProgramRun, *_: Any) -> int:
-    """Return a number for the guest's task: its pid. A kernel gives an address, of which a guest
-    has none.
+    """Return a number for the guest's task: its pid.
+
+    A Linux kernel gives the address of a structure, which guests do not have.
     """
     return call.place.pid_tgid() & _U32
 
@@ -375,7 +381,7 @@ def comm(call: ProgramRun, to: int, size: int, *_: Any) -> int:
 
 
 def printk(call: ProgramRun, text: int, size: int, *args: int, texts: Texts | None = None) -> int:
-    """Print a line (bpf_trace_printk).
+    """Print a line (bpf_trace_printk): `call.printed` gets it.
 
     Args:
         call: the run.
@@ -386,7 +392,7 @@ def printk(call: ProgramRun, text: int, size: int, *args: int, texts: Texts | No
             that may be read there (or EITHER, UNSET); None: the arguments' values tell.
 
     Returns:
-        Bytes of the line, or EINVAL.
+        Bytes of the line; EINVAL, with nothing printed: the format is none, or has too many fields.
     """
     return _print(call, text, size, _given_to_format(call, args[:3], texts))
 
@@ -412,7 +418,8 @@ def vprintk(
             that may be read there (or EITHER, UNSET); None: the arguments' values tell.
 
     Returns:
-        Bytes of the line, or EINVAL.
+        Bytes of the line; EINVAL, with nothing printed: the format is none, or has too many fields,
+        or `length` is no multiple of 8, or stands for more than ARGUMENTS.
     """
     args = _words(call, data, length & _U32)
     return EINVAL if args is None else _print(call, text, size, _given_to_format(call, args, texts))
@@ -479,7 +486,8 @@ def snprintf(
             that may be read there (or EITHER, UNSET); None: the arguments' values tell.
 
     Returns:
-        The length of the whole text, its NUL included; EINVAL: the format is none.
+        The length of the whole text, its NUL included; EINVAL, with zeros written: the format is
+        none, has too many fields, or `length` is wrong.
     """
     size &= _U32
     call.check(to, size)
@@ -545,18 +553,19 @@ def strtoul(call: ProgramRun, text: int, size: int, flags: int, to: int, out: in
 
 
 def _to_number(call: ProgramRun, text: int, size: int, flags: int, to: int, sign: bool) -> int:
-    """Read a number at the beginning of a text.
+    """Read a number at the beginning of a text, and write it to memory.
 
     Args:
         call: the run.
         text: address of the text.
         size: bytes of the text.
-        flags: the base, or 0: 0x and 0 tell it.
+        flags: the base, 8, 10 or 16; 0: 0x and 0 tell it.
         to: address of 8 bytes that the number is written to.
         sign: True where it may be negative.
 
     Returns:
-        How many bytes of the text it has; EINVAL: there is none; ERANGE: it has more than 64 bits.
+        How many bytes of the text it has, blanks in front included; with nothing written, EINVAL:
+        there is none, or the base is another; ERANGE: it has more than 64 bits.
     """
     call.check(to, 8)
     base = flags & 31
@@ -718,7 +727,8 @@ def ring_query(call: ProgramRun, map_: int, what: int, *_: Any) -> int:
     Args:
         call: the run.
         map_: address of the ring.
-        what: 0: bytes not consumed; 1: size; 2: consumer position; 3: producer position.
+        what: 0: bytes not consumed; 1: size; 2: consumer position; 3: producer position; others: 0
+            is returned.
     """
     m = call.maps[map_]
     assert isinstance(m, Ring)
@@ -1078,12 +1088,14 @@ def override(call: ProgramRun, _ctx: int, value: int, *_: Any) -> int:
 
 
 def func_ip(call: ProgramRun, *_: Any) -> int:
-    """Return the address of the probed function (bpf_get_func_ip)."""
+    """Return the address of the probed function (bpf_get_func_ip); 0 for a probe inside one."""
     return call.place.func_ip()
 
 
 def cookie(call: ProgramRun, *_: Any) -> int:
-    """Return the number that the program was attached with (bpf_get_attach_cookie)."""
+    """Return the number that the program was attached with (bpf_get_attach_cookie); 0: none was
+    given.
+    """
     return call.place.cookie()
 
 

@@ -347,7 +347,7 @@ class Program:
             part._forget()
 
     def run(self, ctx: bytes | bytearray = b"", engine: str | None = None) -> int:
-        """Run the program without a guest, as a test.
+        """Run the program without a guest, as a test; `printed` gets the lines of trace_printk.
 
         Args:
             ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray
@@ -372,22 +372,31 @@ class Program:
         )
 
     def engine(self, name: str | None = None) -> ProgramEngine:
-        """Return the engine that runs this program at probes, made once.
+        """Return the engine that runs this program at probes, made once; set `why_interpreter`.
 
         Args:
             name: name of the engine; None: the best there is.
+
+        Raises:
+            ProgramError: there is no such engine, or it runs verified programs only, and this one
+                is refused.
+            Unsupported: the named engine does not run here.
         """
         return self._made(name, None, CONTEXT_SIZE)
 
     def _made(self, name: str | None, writable: bool | None, size: int) -> ProgramEngine:
         """Return an engine that runs the program; one is made for each set of arguments.
 
+        Sets `why_interpreter`: to "" where an engine is named.
+
         Args:
-            name: the engine's name; None: the best that can run the program. Then
-                `why_interpreter` is set.
+            name: the engine's name; None: the best that can run the program.
             writable: whether the program may write its context; None: the context is a probe's,
                 which is read only, in whole words.
             size: bytes of the largest context.
+
+        Raises:
+            ProgramError, Unsupported: as _make() does.
         """
         key = name, writable, size
         if key not in self._engines:
@@ -405,6 +414,7 @@ class Program:
                 itself; "": it calls Python.
 
         Raises:
+            ProgramError: the program is not safe.
             Unsupported: this program, or this computer, cannot have host code.
         """
         from .site import compiled
@@ -422,6 +432,7 @@ class Program:
             view: the machine's access to guest memory and code.
 
         Raises:
+            ProgramError: the program is not safe.
             Unsupported: this program cannot run there, or no program can.
         """
         from .framed import compiled

@@ -37,14 +37,17 @@ def script_at(
     named: Mapping[str, str | bool] | None = None,
     **options: Any,
 ) -> Script:
-    """Compile a script for probes of a guest, as Kprobes.script() does.
+    """Compile a script for probes of a guest, as Kprobes.script() does; nothing is attached yet.
 
     Args:
-        kprobes: the Kprobes that registers the probes.
+        kprobes: the Kprobes that is to register the probes.
         text: the script.
         params: positional parameters, `$1` and on.
         named: options that the script asks for by getopt(); True where one has no value.
         options: further arguments of Script.
+
+    Returns:
+        The script; entering it as a context manager attaches its probes.
 
     Raises:
         ScriptError: the script is wrong.

@@ -21,7 +21,10 @@ _OFF: Final = 8
 def update(
     g: BlockWriter, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: tree.Expression
 ) -> None:
-    """Write `@x[key] = count()` and its like.
+    """Write `@x[key] = count()` and its like: code that finds or makes the map's entry and changes
+    it.
+
+    Where the map is full, the code warns Python and changes nothing.
 
     Args:
         g: writes the program.
@@ -82,11 +85,14 @@ def _add(g: BlockWriter, offset: int) -> None:
 
 
 def _extreme(g: BlockWriter, kind: types.MinimumType | types.MaximumType) -> None:
-    """Write code that stores r0 where it is the first number, or smaller or larger than that.
+    """Write code that stores r0 as the new extreme, where r0 is below the minimum or above the
+    maximum.
+
+    The first number is always stored.
 
     Args:
         g: writes the program.
-        kind: says which, Minimum or Maximum, and whether numbers are signed.
+        kind: minimum or maximum, and whether numbers are signed.
     """
     asm = g.asm
     keep = asm.label()
@@ -215,7 +221,7 @@ def _linear(g: BlockWriter, kind: types.LinearHistogramType) -> None:
 
 
 def _series(g: BlockWriter, kind: types.TimeSeriesType) -> None:
-    """Write code that adds r0 to the present interval of a time series.
+    """Write code that adds r0 to the present interval of a time series; r0 is kept.
 
     An entry has four words: the interval's number plus 1, total or number, count, and the time of
     the last number, which only tests that give the time themselves look at.

@@ -100,10 +100,13 @@ class BlockWriter(ABC):
         self._loops: list[tuple[str, str]] = []
 
     def program(self) -> tuple[Sequence[Instruction], dict[int, CodeLine]]:
-        """Write the whole program.
+        """Write the whole program: the check for a waiting Python, the predicate, the block, the
+        exit.
+
+        Code behind the predicate runs only where it holds; elsewhere the program returns 0.
 
         Returns:
-            (its instructions, slot -> line of the script from there on).
+            (its instructions, slot -> line of the script from that slot on).
         """
         asm, block = self.asm, self.probe.probe
         asm.move(_CONTEXT, 1)
@@ -140,8 +143,8 @@ class BlockWriter(ABC):
 
         Args:
             node: the call, or the name of a function without parentheses.
-            used: True where its value counts as used: no warning where it deletes what is not
-                there.
+            used: matters for delete() only. False: the code warns Python where the key is missing;
+                True: it does not.
         """
 
     @abstractmethod
@@ -162,7 +165,9 @@ class BlockWriter(ABC):
 
     @abstractmethod
     def comparison(self, node: tree.Binary, label: str) -> None:
-        """Jump to a label if `==` or `!=` of two values in memory does not hold; else go on behind.
+        """Write code that jumps to a label if `==` or `!=` of two values in memory does not hold.
+
+        Where it holds, the code goes on with the next instruction.
 
         Args:
             node: the comparison.
@@ -204,7 +209,11 @@ class BlockWriter(ABC):
         return self.typing.of[node]
 
     def temporary(self, size: int) -> Area:
-        """Return an area of `size` bytes for a temporary value, free again behind the statement."""
+        """Return an area of `size` bytes for a temporary value, free again at the end of the
+        statement.
+
+        `storage.scratch`, the bytes of the map that has such areas, grows where needed.
+        """
         area = Area(SCRATCH, self._temporary)
         self._temporary += size + 7 & ~7
         self.storage.scratch = max(self.storage.scratch, self._temporary)
@@ -218,7 +227,7 @@ class BlockWriter(ABC):
         self._temporary = before
 
     def push(self) -> int:
-        """Spill r0 to the frame, and return its offset from r10.
+        """Write code that spills r0 to the frame; return the spilled number's offset from r10.
 
         Raises:
             ProgramError: the frame is full.
@@ -233,10 +242,10 @@ class BlockWriter(ABC):
         return -self._depth
 
     def pop(self, place: int, register: int) -> None:
-        """Load the number that was spilled last into a register.
+        """Write code that loads the number that was spilled last into a register; free its place.
 
         Args:
-            place: what push() returned for it.
+            place: what push() returned for the number.
             register: the register's number.
         """
         assert place == -self._depth, "spilled numbers come back in reverse"
@@ -250,7 +259,9 @@ class BlockWriter(ABC):
     # --- statements
 
     def block(self, block: tree.BlockExpression) -> None:
-        """Write a block's statements, and its value for its effect."""
+        """Write a block's statements; then its last expression, if it has one, with the value
+        dropped.
+        """
         for statement in block.statements:
             self.statement(statement)
         if block.value is not None:
@@ -278,8 +289,8 @@ class BlockWriter(ABC):
 
         Args:
             node: the expression.
-            used: True where its value counts as used: no warning where it deletes what is not
-                there.
+            used: matters for delete() only. False: the code warns Python where the key is missing;
+                True: it does not.
         """
         if isinstance(node, tree.BlockExpression):
             self.block(node)
@@ -315,10 +326,11 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _chosen(self, node: tree.Conditional) -> list[Expression] | None:
-        """Return the branch that is taken, as a list, of an `if` whose condition is `comptime`.
+        """Return, for an `if` whose condition is `comptime`, the branch that is taken, in a list.
 
         Returns:
-            The list is empty where a missing `else` is taken; None: the condition is no `comptime`.
+            The branch; an empty list where a missing `else` is taken; None: the condition is no
+            `comptime`, and both branches are compiled.
         """
         if not isinstance(node.condition, tree.CompileTime):
             return None
@@ -327,7 +339,9 @@ class BlockWriter(ABC):
         return [node.otherwise] if node.otherwise is not None else []
 
     def _declare(self, statement: tree.Declare) -> None:
-        """Write `let $x = value`."""
+        """Write `let $x = value`; without a value, `$x` is zeroed. Nothing for a variable without a
+        type.
+        """
         slot = self.typing.slots[statement.variable]
         if slot.type is None:
             return  # it is never assigned to
@@ -338,7 +352,10 @@ class BlockWriter(ABC):
             self.store(statement.value, slot.type, area)
 
     def _assign(self, statement: tree.Assign) -> None:
-        """Write an assignment to a variable or a map."""
+        """Write an assignment to a variable or a map, or the update of an aggregate in a map.
+
+        A value that mentions the variable itself is computed into a temporary area first.
+        """
         target = statement.target
         if isinstance(target, tree.ScratchVariable):
             slot = self.typing.slots[target]
@@ -442,9 +459,10 @@ class BlockWriter(ABC):
         self.send(area, 16, action)
 
     def told_if_missing(self, node: tree.MapName | tree.MapAccess) -> None:
-        """With -k, send Python the warning that a map has no such key.
+        """Where `wary` (option -k): write code that warns Python that a map has no such key.
 
-        Written where the code knows that the key is missing.
+        Without -k, nothing is written. The code warns always: it must be reached only where the key
+        is missing. r0 is overwritten.
 
         Args:
             node: the access to the map.
@@ -455,11 +473,14 @@ class BlockWriter(ABC):
                 self.failed("map_lookup_elem", node.span)
 
     def told_if_failed(self, helper: str, at: Span | None = None) -> None:
-        """With -k, send Python a warning where r0 is negative: reading guest memory has failed.
+        """Where `wary` (option -k): write code that warns Python if r0 is negative, as a helper's
+        error.
+
+        Without -k, nothing is written.
 
         Args:
-            helper: what has read.
-            at: where the script reads; None: `reading`.
+            helper: name of the helper that has read guest memory.
+            at: the part of the script that reads; None: that in `reading`.
         """
         if not self._wary:
             return
@@ -495,21 +516,23 @@ class BlockWriter(ABC):
     def top(self, top: str, out: str) -> None:
         """Write the beginning of a loop's round: engines count rounds, and may end the loop there.
 
+        The label `top` is placed; the code then asks the engine for one more round.
+
         Args:
             top: label that is placed there, for the jump back.
-            out: label behind the loop, jumped to after too many rounds.
+            out: label behind the loop, jumped to after too many rounds; the caller places it.
         """
         self.asm.place(top)
         self.asm.call("may_loop")
         self.asm.jump_if_number("==", 0, 0, out)
 
     def _body(self, body: tree.BlockExpression, onward: str, out: str) -> None:
-        """Write a loop's body.
+        """Write a loop's body; the caller writes the jump back.
 
         Args:
             body: the statements.
-            onward: label that `continue` goes to.
-            out: label that `break` goes to.
+            onward: label that `continue` goes to; the caller places it.
+            out: label that `break` goes to; the caller places it.
         """
         self._loops.append((onward, out))
         self.block(body)
@@ -526,7 +549,9 @@ class BlockWriter(ABC):
         self.asm.place(out)
 
     def _for_range(self, statement: tree.ForRange) -> None:
-        """Write a loop over numbers."""
+        """Write a loop over the numbers from `first` to below `last`, both computed once before the
+        loop.
+        """
         asm = self.asm
         bounds = self.storage.variable(16)
         self.number(statement.first)
@@ -558,7 +583,10 @@ class BlockWriter(ABC):
         asm.place(out)
 
     def _for_map(self, statement: tree.ForMap) -> None:
-        """Write a loop over a map's entries."""
+        """Write a loop over a map's entries; its variable is a tuple (key, value).
+
+        An entry that is deleted meanwhile is passed over.
+        """
         asm = self.asm
         facts = self.typing.maps[statement.map.name]
         slot = self.typing.slots[statement.variable]
@@ -721,7 +749,7 @@ class BlockWriter(ABC):
             self.asm.extend(0, bits, signed)
 
     def _truth(self) -> None:
-        """Replace r0 by 1 unless it is 0."""
+        """Write code that replaces r0 by 1 unless r0 is 0."""
         done = self.asm.label()
         self.asm.jump_if_number("==", 0, 0, done)
         self.asm.set(0, 1)
@@ -749,7 +777,9 @@ class BlockWriter(ABC):
         self._load(self.storage.slot(slot), slot.type)
 
     def _map(self, node: tree.MapName | tree.MapAccess) -> None:
-        """Load a map's number into r0; 0 where there is no such key."""
+        """Load a map's number into r0; 0 where there is no such key, and with -k a warning to
+        Python.
+        """
         facts = self.facts(node)
         asm = self.asm
         assert facts.value is not None
@@ -792,7 +822,11 @@ class BlockWriter(ABC):
         self.function_number(node)
 
     def _unary(self, node: tree.Unary) -> None:
-        """Compute an operator with one operand into r0."""
+        """Compute an operator with one operand into r0; `++` and `--` also change the operand.
+
+        Raises:
+            ProgramError: the operator is `&`.
+        """
         asm, operator = self.asm, node.operator
         if operator in ("x++", "x--", "++x", "--x"):
             self._count(node)
@@ -826,7 +860,10 @@ class BlockWriter(ABC):
                 asm.compute("^", 0, 1)
 
     def _count(self, node: tree.Unary) -> None:
-        """Write `++` or `--` of a variable or map; r0 is the value before or after it."""
+        """Write `++` or `--` of a variable or map; r0 is the value before or after it.
+
+        A pointer moves by the size of its target. r0 is 0 where a map is full.
+        """
         asm, operand = self.asm, node.operand
         step = -1 if "-" in node.operator else 1
         before = node.operator.startswith("x")
@@ -858,12 +895,14 @@ class BlockWriter(ABC):
         asm.place(skip)
 
     def entry(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, full: str) -> None:
-        """Load the address of a map's value into r7; an entry of zeros is made if there is none.
+        """Load the address of a map's value into r7; where there is no entry, make one of zeros.
+
+        Where a map is full, Python gets a warning.
 
         Args:
-            target: what is written.
-            facts: its map.
-            full: the label to go on at, with r0 == 0, where there is no room.
+            target: the map, or the map with a key, that is written.
+            facts: the map's types.
+            full: label that is jumped to, with r0 == 0, where the map has no room for the entry.
         """
         asm = self.asm
         if isinstance(target, tree.MapName):
@@ -929,7 +968,9 @@ class BlockWriter(ABC):
         self.pop(place, 0)
 
     def _divide(self, node: tree.Binary) -> None:
-        """Divide r0 by r2; a division by zero gives 1, and Python gets a warning.
+        """Divide r0 by r2 into r0, or take the remainder.
+
+        A division by zero gives 1, and Python gets a warning.
 
         Args:
             node: the division, or the remainder.
@@ -975,7 +1016,9 @@ class BlockWriter(ABC):
     # --- conditions
 
     def jump_unless(self, node: Expression, label: str) -> None:
-        """Jump to a label where a condition does not hold; go on behind where it does.
+        """Write code that jumps to a label where a condition does not hold.
+
+        Where the condition holds, the code goes on with the next instruction.
 
         Args:
             node: the condition.
@@ -1000,7 +1043,10 @@ class BlockWriter(ABC):
             asm.jump_if_number("==", 0, 0, label)
 
     def _compare(self, node: tree.Binary, label: str) -> None:
-        """Jump to a label where a comparison does not hold; go on behind where it does.
+        """Write code that jumps to a label where a comparison does not hold.
+
+        Where the comparison holds, the code goes on with the next instruction. Values that are no
+        numbers are left to comparison().
 
         Args:
             node: the comparison.
@@ -1069,12 +1115,15 @@ class BlockWriter(ABC):
     # --- the guest's memory
 
     def read_number(self, kind: ValueType, bit: int = 0, bits: int | None = None) -> None:
-        """Replace r0, a guest address, by the number there; 0 where the guest has no memory.
+        """Replace r0, a guest address, by the number at that address; 0 where the guest has no
+        memory.
+
+        With -k, Python gets a warning where the read fails.
 
         Args:
             kind: the number's type.
             bit: the lowest bit of a bit field.
-            bits: bits of a bit field; None: it is none.
+            bits: bits of a bit field; None: the number is none.
         """
         asm = self.asm
         size = layout.size_of(kind, self.world.bits // 8)
@@ -1140,9 +1189,9 @@ class BlockWriter(ABC):
         """Compute into r0 the guest address of a place in the guest's memory.
 
         Args:
-            node: the place.
-            outside: the label to go on at where an index is behind its array; Python has been told
-                then.
+            node: `*p`, a member, or an element.
+            outside: label that is jumped to where an index is outside its array, after a warning to
+                Python.
         """
         word = self.world.bits // 8
         if isinstance(node, tree.Unary):
@@ -1164,11 +1213,11 @@ class BlockWriter(ABC):
             self.asm.compute("+", 0, 2)
 
     def _base(self, node: Expression, outside: str) -> None:
-        """Compute into r0 the guest address that a pointer holds, or where a structure or array is.
+        """Compute into r0 the guest address that a pointer holds, or of a structure or array.
 
         Args:
             node: a pointer, structure or array.
-            outside: the label that is jumped to where an index in it is behind its array.
+            outside: label that is jumped to where an index inside `node` is outside its array.
         """
         if isinstance(self.type(node), types.PointerType):
             self.number(node)
@@ -1176,11 +1225,14 @@ class BlockWriter(ABC):
             self.address(node, outside)
 
     def _subscript(self, node: tree.Index, outside: str) -> None:
-        """Compute an index into r0, and check it where the number of elements is known.
+        """Compute an index into r0; for arrays and strings, write the check that it is inside, if
+        needed.
+
+        No check is written for a pointer, or a literal index that is inside.
 
         Args:
             node: the access with the index.
-            outside: the label that is jumped to where the array has no such element; Python gets a
+            outside: label that is jumped to where the array has no such element; Python gets a
                 warning before.
         """
         self.number(node.index)
@@ -1194,16 +1246,16 @@ class BlockWriter(ABC):
         self.asm.place(inside)
 
     def _elements(self, node: tree.Index) -> int:
-        """Return the number of elements of an indexed array, or bytes of a string; 0: it is a
-        pointer.
-        """
+        """Return the number of elements of an indexed array, or bytes of a string; else 0."""
         of = self.type(node.of)
         if isinstance(of, types.ArrayType):
             return of.count
         return of.size if isinstance(of, types.StringType) else 0
 
     def _may_miss(self, node: tree.Index) -> bool:
-        """Return True for an index that may be behind its array when the script runs."""
+        """Return True for an index that may be outside its array when the script runs; a pointer
+        has none.
+        """
         count = self._elements(node)
         literal = isinstance(node.index, tree.NumberLiteral) and 0 <= node.index.value < count
         return bool(count) and not literal
@@ -1211,12 +1263,16 @@ class BlockWriter(ABC):
     def at_address(
         self, node: Expression, then: Callable[[], None], otherwise: Callable[[], None]
     ) -> None:
-        """Compute the guest address of an expression into r0, and write what is done with it.
+        """Compute the guest address of an expression into r0, and write what is done with the
+        address.
+
+        Sets `reading` to the expression's part of the script.
 
         Args:
             node: an expression in the guest's memory.
-            then: writes what is done with r0.
-            otherwise: writes what is done instead where an index is behind its array.
+            then: called at once, without arguments; writes what is done with r0.
+            otherwise: called at once, too; writes what is done where an index is outside its array.
+                Not called where no index can be.
         """
         if not any(isinstance(one, tree.Index) and self._may_miss(one) for one in tree.walk(node)):
             self.address(node, "")
@@ -1247,7 +1303,11 @@ class BlockWriter(ABC):
         self.at_address(node, lambda: self.read_number(kind, bit, bits), lambda: self.asm.set(0, 0))
 
     def member(self, node: tree.FieldAccess) -> types.RecordField:
-        """Return the field of a structure or record that `x.name` or `x->name` means."""
+        """Return the field of a structure or record that `x.name` or `x->name` means.
+
+        A structure of which only the name is known is looked up. The field exists: types were
+        inferred before.
+        """
         of = self.type(node.of)
         if isinstance(of, types.PointerType):
             of = of.target
@@ -1258,13 +1318,14 @@ class BlockWriter(ABC):
         return next(field for field in of.fields if field.name == node.name)
 
     def read(self, area: Area, size: int, text: bool = False, room: int = 0) -> None:
-        """Read guest memory at r0 into an area.
+        """Read guest memory at r0 into an area; with -k, Python gets a warning where that fails.
 
         Args:
             area: where to.
             size: bytes; of a text, its NUL included.
-            text: True for a text that ends with a NUL; zeros follow.
-            room: bytes that are zeroed before, for a text; 0: as many as `size`.
+            text: True for a text that ends with a NUL: the area is zeroed first. False: nothing is
+                zeroed.
+            room: bytes of the area that are zeroed before, for a text; 0: as many as `size`.
         """
         asm = self.asm
         self.guest_address(0)
@@ -1283,7 +1344,9 @@ class BlockWriter(ABC):
         self.told_if_failed(helper)
 
     def _field(self, node: tree.FieldAccess) -> None:
-        """Load a member that is a number into r0."""
+        """Load a member that is a number into r0: of `args`, of guest memory, or of the script's
+        own value.
+        """
         if isinstance(node.of, tree.Name) and node.of.name == "args":
             self.argument(node)
             return
@@ -1347,7 +1410,9 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _cast(self, node: tree.Cast) -> None:
-        """Compute a cast to a number into r0."""
+        """Compute a cast to a number, pointer or boolean into r0; a string is True where it is not
+        empty.
+        """
         of = self.type(node.operand)
         to = self.type(node)
         if isinstance(of, types.ArrayType):
@@ -1403,9 +1468,10 @@ class BlockWriter(ABC):
     # --- values that lie in memory
 
     def place(self, node: Expression) -> Area:
-        """Return the area where an expression's value lies, in its own type.
+        """Return the area where an expression's value lies, in the expression's own type.
 
-        A value that lies nowhere is computed into a temporary area.
+        For a value without an area of its own, code is written that computes it into a temporary
+        area.
         """
         kind = self.type(node)
         if isinstance(node, tree.ScratchVariable):
@@ -1449,12 +1515,15 @@ class BlockWriter(ABC):
         return isinstance(node.of, tree.Name) and node.of.name == "args"
 
     def store(self, node: Expression, kind: ValueType, area: Area) -> None:
-        """Put an expression's value into an area.
+        """Write code that puts an expression's value into an area, converted to the area's type.
 
         Args:
             node: the expression.
             kind: the type that the area has.
             area: where to.
+
+        Raises:
+            ProgramError: the expression cannot be compiled.
         """
         if layout.is_number(kind):
             self.number(node, kind)
@@ -1573,11 +1642,12 @@ class BlockWriter(ABC):
         asm.place(done)
 
     def _store_map(self, node: tree.MapName | tree.MapAccess, kind: ValueType, area: Area) -> None:
-        """Store a map's value in an area; zeros where the map has no such key.
+        """Store a map's value in an area; zeros where the map has no such key, and with -k a
+        warning.
 
         Args:
             node: the map, or the map with a key.
-            kind: the type that it is stored as.
+            kind: the type that it is stored as; an aggregate is stored in its own type.
             area: where it is stored.
         """
         facts = self.facts(node)
@@ -1608,9 +1678,9 @@ class BlockWriter(ABC):
     def copy_aggregate(
         self, node: tree.MapName | tree.MapAccess, facts: MapFacts, area: Area
     ) -> None:
-        """Copy an aggregate as it is into an area, for print(@x[1]).
+        """Copy an aggregate with all its words, not as one number, into an area, for print(@x[1]).
 
-        Zeros are stored where there is no such key.
+        Zeros are stored where there is no such key; with -k, Python gets a warning then.
 
         Args:
             node: the map, or the map with a key.
@@ -1635,10 +1705,10 @@ class BlockWriter(ABC):
         self.asm.place(done)
 
     def _store_cast(self, node: tree.Cast, kind: ValueType, area: Area) -> None:
-        """Store a cast to a string, an array or an address with a symbol in an area.
+        """Store the value of a cast to a type that is no number in an area.
 
         Args:
-            node: the cast.
+            node: the cast: to a string, an array, an address with a symbol, or another such type.
             kind: the type that it is stored as.
             area: where it is stored.
         """
@@ -1669,15 +1739,17 @@ class BlockWriter(ABC):
         self.store(node.operand, kind, area)
 
     def _store_guest(self, node: Expression, kind: ValueType, area: Area) -> None:
-        """Copy a value from the guest's memory to an area; zeros where it cannot be read.
+        """Copy a value from the guest's memory to an area.
+
+        Zeros are stored where the memory cannot be read, or an index is outside its array.
 
         Args:
             node: the expression in the guest's memory.
-            kind: the type that it is stored as.
+            kind: the type that a string is stored as; other values are copied as they are.
             area: where it is stored.
 
         Raises:
-            ProgramError: the size of its type is not known.
+            ProgramError: the size of the expression's type is not known.
         """
         own = self.type(node)
         if isinstance(own, types.StringType):
@@ -1744,13 +1816,16 @@ class BlockWriter(ABC):
                 at += width
 
     def transfer(self, source: Area, of: ValueType, to: Area, kind: ValueType) -> None:
-        """Copy a value into an area of another type that holds it, too.
+        """Copy a value from one area to another, converted from its type to the other area's type.
+
+        Numbers are extended or cut, items of tuples and fields of records (by name) converted one
+        by one; all else is copied as bytes, cut or padded with zeros.
 
         Args:
-            source: where it lies.
+            source: where the value lies.
             of: its type.
             to: where to.
-            kind: the type of that area.
+            kind: the type of `to`.
         """
         if of == kind and not isinstance(kind, (types.TupleType, types.RecordType)):
             if source != to:

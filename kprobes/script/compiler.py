@@ -88,16 +88,16 @@ class Compiled:
 def read(
     source: ScriptSource, parameters: Parameters, environment: Mapping[str, str], bits: int
 ) -> Front:
-    """Read a script.
+    """Parse a script: its tree without macros, its settings, C types and attach points.
 
     Args:
         source: its text.
-        parameters: what was given behind it.
-        environment: the process's.
+        parameters: the arguments that follow the script on the command line.
+        environment: the process's environment variables.
         bits: bits of the guest's addresses.
 
     Raises:
-        ScriptError: it is wrong.
+        ScriptError: the script is wrong.
     """
     found = Diagnostics(source)
     script = parse(source, found)
@@ -126,7 +126,7 @@ def translate(
     at_once: bool,
     wary: bool = False,
 ) -> Compiled:
-    """Compile a script's blocks.
+    """Infer the types of a script, compile its blocks, and make their maps.
 
     Args:
         front: the script.
@@ -135,12 +135,12 @@ def translate(
         unsafe: True where functions that change the guest, or run programs of the host, are
             allowed.
         at_once: True where Python reads each record at once.
-        wary: True where Python gets warnings of keys that are not there and of guest memory that
-            cannot be read.
+        wary: True where Python gets warnings of missing keys and of guest memory that cannot be
+            read.
 
     Raises:
-        ScriptError: it is wrong.
-        ProgramError: it cannot be put into a program.
+        ScriptError: the script is wrong.
+        ProgramError: a block cannot be compiled.
     """
     found = front.found
     typing = infer(front.script, probes, front.definitions, world, front.settings, unsafe, found)
@@ -217,12 +217,12 @@ def _linked(
 
 
 def _array(name: str, size: int, data: bytes = b"") -> Map:
-    """Make an array with one value.
+    """Make an array map with one value.
 
     Args:
-        name: its name.
-        size: bytes of the value.
-        data: the value's first bytes; with these, programs cannot write it.
+        name: the map's name.
+        size: bytes of the value, at least 8 of which are made.
+        data: the value's first bytes. Programs cannot write the value of a map that is given any.
     """
     made = kinds.create(
         Spec(

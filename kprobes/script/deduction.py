@@ -22,20 +22,23 @@ class Deduction(Inference):
     """The inference of types, one walk after the other, with builtins and functions."""
 
     def aggregate(self, node: tree.FunctionCall) -> types.AggregateType | None:
-        """Return the type of a map that is assigned by `count()` and its like; None: it is
-        wrong.
+        """Return the type of a map that is assigned by `count()` and its like.
+
+        Returns:
+            None: not known yet, or an error was noted.
         """
         return signatures.aggregate(self, node)
 
     def named(self, node: tree.Name) -> ValueType | None:
-        """Return the type of a builtin, an enumerator or a constant; note its errors.
+        """Return the type of a builtin, an enumerator or a constant.
 
-        None: it is not known yet, or there is no such name.
+        Returns:
+            None: not known yet, or an error was noted.
         """
         return signatures.name(self, node)
 
     def called(self, node: tree.FunctionCall) -> ValueType | None:
-        """Return the type of a call; note its errors. None: it is not known yet, or wrong."""
+        """Return the type of a call; None: not known yet, or an error was noted."""
         return signatures.call(self, node)
 
     def constant(self, node: Expression) -> str | int | None:
@@ -52,7 +55,7 @@ def infer(
     unsafe: bool,
     found: Diagnostics,
 ) -> Typing:
-    """Find the types of a script.
+    """Find the types of a script: walk it until no type changes, then once more for errors.
 
     Args:
         script: the tree, without macros.
@@ -62,7 +65,10 @@ def infer(
         settings: the script's.
         unsafe: True where functions that change the guest, or run programs of the host, are
             allowed.
-        found: where errors and warnings go.
+        found: takes errors and warnings of the last walk; nothing is raised.
+
+    Returns:
+        The types; where errors were found some are missing.
     """
     typing = Typing(probes)
     inference = Deduction(typing, definitions, world, settings, unsafe, Diagnostics(found.source))

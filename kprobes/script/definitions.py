@@ -85,11 +85,12 @@ class Definitions:
 
 
 def read(parts: Sequence[tuple[str, Span]], bits: int, found: Diagnostics) -> Definitions:
-    """Read C definitions.
+    """Read C definitions. Errors are noted in `found`; what stands before one in its part stays
+    defined.
 
     Args:
-        parts: texts and where they stand.
-        bits: bits of an address.
+        parts: (text, where it stands in the script) of each preprocessor line and C definition.
+        bits: bits of the guest's addresses.
         found: where errors go.
     """
     out = Definitions(bits)
@@ -423,10 +424,15 @@ class _Reader:
         return made, True
 
     def _enumeration(self, name: str) -> ValueType:
-        """Read enumerators behind the opening brace, enter them as constants, and return the type.
+        """Read enumerators up to the closing brace, and return the enumeration's type.
+
+        Each enumerator is entered in `constants` and in `enumerators`; the type itself is not.
 
         Args:
-            name: of the enumeration.
+            name: the enumeration's name; "": it has none.
+
+        Raises:
+            _DefinitionError: they are not written well.
         """
         members = dict[int, str]()  # of names with the same number the first is printed
         names = list[str]()
@@ -481,11 +487,16 @@ class _Reader:
     def _declarators(self, base: ValueType) -> list[tuple[str, ValueType, int | None]]:
         """Read declarators such as `*a, b[4], c : 3`, up to the semicolon, which is not read.
 
+        An array of char becomes a StringType, with room for a NUL.
+
         Args:
             base: the type in front of them.
 
         Returns:
             (name, type, bits of a bit field or None) of each.
+
+        Raises:
+            _DefinitionError: they are not written well.
         """
         out: list[tuple[str, ValueType, int | None]] = []
         while self._peek() not in (";", ""):
@@ -523,7 +534,11 @@ class _Reader:
         return out
 
     def _function(self) -> tuple[str, ValueType]:
-        """Read `(*name)(...)`; return the name, and the type of a pointer to a function."""
+        """Read `(*name)(...)`; return the name, and the type of a pointer to a function: `void *`.
+
+        Raises:
+            _DefinitionError: a parenthesis is not closed.
+        """
         name, depth = "", 0
         while self._peek() not in (";", ","):
             token = self._peek()

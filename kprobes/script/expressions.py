@@ -203,7 +203,11 @@ class ExpressionParser(Scanner):
             raise self.fail("increment/decrement requires a variable or map", operand.span)
 
     def postfix(self, operand: Expression) -> Expression:
-        """Read fields, indexes and increments behind an operand."""
+        """Read fields, indexes and increments behind an operand, and return the whole expression.
+
+        Args:
+            operand: the operand, which was read already; it is returned itself where none follow.
+        """
         start = self._start(operand)
         while True:
             behind = self.at
@@ -359,7 +363,9 @@ class ExpressionParser(Scanner):
         return tree.MapAccess(span=span, map=whole, key=key)
 
     def _dollar(self) -> Expression:
-        """Read a variable, a positional parameter, or their count."""
+        """Read a variable `$name`, a positional parameter `$1`, or `$#`, the number of these
+        parameters.
+        """
         start = self.at
         if self.peek(1) == "#":
             self.at += 2
@@ -569,7 +575,7 @@ class ExpressionParser(Scanner):
     # --- blocks
 
     def block(self, gives: bool) -> tree.BlockExpression:
-        """Read statements in braces.
+        """Read statements in braces. The subclass that parses statements has this method.
 
         Args:
             gives: True where the last expression may be the block's value.

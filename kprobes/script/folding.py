@@ -129,7 +129,10 @@ class _Folder:
     # --- parameters
 
     def _parameter(self, value: tree.Parameter) -> Expression:
-        """Return the literal of a positional parameter."""
+        """Return the literal of a positional parameter: a number, or else a string.
+
+        A parameter that was not given is 0, with a warning. `$#` is their number.
+        """
         if value.number == 0:
             count = len(self.parameters.positional)
             return tree.NumberLiteral(span=value.span, value=count)
@@ -147,10 +150,10 @@ class _Folder:
         return tree.NumberLiteral(span=value.span, value=number)
 
     def _string(self, call: tree.FunctionCall) -> Expression | None:
-        """Return the text that `str($1)` or `str($1 + 2, size)` is; None: the call is another.
+        """Return the text that `str($1)` or `str($1 + n, size)` is; None: the call is another.
 
-        It is the parameter's text without its first 2 bytes, `size` bytes at most. An offset beyond
-        the text is an error in `found`.
+        It is the parameter's text without its first n bytes, `size` bytes at most; "" for a
+        parameter that was not given. An offset beyond the text is an error in `found`.
         """
         of, skip = call.arguments[0], 0
         if isinstance(of, tree.Binary) and of.operator == "+":
@@ -271,7 +274,7 @@ class _Folder:
         return evolve(parts[value.name], span=value.span)
 
     def _unary(self, value: tree.Unary) -> Expression:
-        """Fold an operator with one operand."""
+        """Return the literal of an operator with a literal operand; else the node itself."""
         of = value.operand
         if isinstance(of, tree.BooleanLiteral) and value.operator == "!":
             return tree.BooleanLiteral(span=value.span, value=not of.value)
@@ -287,10 +290,10 @@ class _Folder:
         return value
 
     def _number(self, at: Expression, value: int) -> Expression:
-        """Return a number as a literal; more than 64 bits are noted as an error.
+        """Return a number as a literal; for one of more than 64 bits, note an error and return 0.
 
         Args:
-            at: the expression that it replaces.
+            at: the expression that the literal replaces.
             value: the number.
         """
         if not _LEAST <= value <= _MOST:
@@ -299,7 +302,11 @@ class _Folder:
         return tree.NumberLiteral(span=at.span, value=value)
 
     def _binary(self, value: tree.Binary) -> Expression:
-        """Fold an operator with two operands."""
+        """Return the literal of an operator with two literal operands; else the node itself.
+
+        A division by zero or a shift by too much is noted as an error, and the left operand
+        returned.
+        """
         a, b = value.left, value.right
         if value.operator in ("&&", "||"):
             return self._logical(value, a, b)
@@ -368,7 +375,10 @@ class _Folder:
         return value
 
     def _conditional(self, value: tree.Conditional) -> Expression:
-        """Return the branch that is taken, where the condition is known at compile time."""
+        """Return the branch that is taken, where the condition is a literal; else the node itself.
+
+        For a missing `else` that is an empty block.
+        """
         known = value.condition
         if not isinstance(known, tree.NumberLiteral | tree.BooleanLiteral):
             return value

@@ -46,12 +46,13 @@ def _word(node: tree.Name | tree.FunctionCall) -> str:
 
 
 def effect(g: BlockWriter, node: tree.FunctionCall | tree.Name, used: bool) -> None:
-    """Write a call for what it does.
+    """Write a call for what it does; a value that it has is computed and dropped.
 
     Args:
         g: writes the program.
         node: the call.
-        used: True where its value counts as used: no warning where it deletes what is not there.
+        used: matters for delete() only. False: the code warns Python where the key is missing;
+            True: it does not.
     """
     word = _word(node)
     rule = _EFFECTS.get(word)
@@ -106,7 +107,11 @@ def _format(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _print(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Write the call `node` of print(), with `g`: an action with a map's name, or with a value."""
+    """Write the call `node` of print(), with `g`: an action for Python.
+
+    The record of a map has its name and the numbers `top` and `div` (0 and 1 if not given); that of
+    a value has the value.
+    """
     first = node.arguments[0]
     if isinstance(first, tree.MapName):
         numbers = [one.value for one in node.arguments[1:] if isinstance(one, tree.NumberLiteral)]
@@ -132,8 +137,10 @@ def _of_map(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _exit(g: BlockWriter, node: tree.FunctionCall | tree.Name) -> None:
-    """Write the call `node` of exit(), with `g`: an action with the status, and a jump to the
-    end.
+    """Write the call `node` of exit(), with `g`.
+
+    The code sends the action `exit` with the status, if one is given, wakes Python, and jumps to
+    the program's end.
     """
     values: list[tuple[tree.Expression, ValueType]] = [
         (argument, _I64) for argument in _arguments(node)
@@ -181,7 +188,9 @@ def _assert(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _override(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Write the call `node` of override(), with `g`: the function returns a number at once."""
+    """Write the call `node` of override(), with `g`: the probed function returns the number at
+    once.
+    """
     g.number(node.arguments[0])
     g.asm.move(2, 0)
     g.asm.move(1, _CONTEXT)
@@ -209,14 +218,16 @@ _EFFECTS: Final[dict[str, Callable[..., None]]] = {
 
 
 def number(g: BlockWriter, node: tree.Name | tree.FunctionCall) -> None:
-    """Load the number that a builtin or function gives into r0.
+    """Write code that loads into r0 the number that a builtin or function gives, and does its
+    effect.
 
     Args:
         g: writes the program.
-        node: the name or call.
+        node: the name or call: a constant, argN, sargN, a predicate such as is_literal(), or one of
+            `_NUMBERS`.
 
     Raises:
-        ProgramError: it gives no number.
+        ProgramError: the builtin or function gives no number.
     """
     word = _word(node)
     definitions = g.definitions
@@ -277,7 +288,7 @@ def _source(g: BlockWriter, name: str) -> ArgumentSource:
         name: the argument's name.
 
     Raises:
-        ProgramError: it is not known.
+        ProgramError: the argument is nowhere at this probe, or its place is not known.
     """
     source = g.probe.sources.get(name)
     if source is None:
@@ -292,7 +303,15 @@ def _source(g: BlockWriter, name: str) -> ArgumentSource:
 
 
 def argument(g: BlockWriter, node: tree.FieldAccess) -> None:
-    """Load `args.name` into r0."""
+    """Write code that loads `args.name`, a number, into r0.
+
+    Args:
+        g: writes the program.
+        node: the access.
+
+    Raises:
+        ProgramError: it is not known where the argument is.
+    """
     _argument_number(g, node.name, g.type(node))
 
 
@@ -338,12 +357,15 @@ def _number_of_parts(g: BlockWriter, source: ArgumentSource, kind: ValueType) ->
 
 
 def argument_store(g: BlockWriter, node: tree.FieldAccess, area: Area) -> None:
-    """Store `args.name`, which is no number, in an area of its type.
+    """Store `args.name`, which is no number, in an area of its type; a floating-point one as zeros.
 
     Args:
         g: writes the program.
         node: the access.
         area: where it is stored.
+
+    Raises:
+        ProgramError: it is not known where the argument is.
     """
     kind = g.type(node)
     g.clear(area, layout.room_of(kind))
@@ -387,10 +409,14 @@ def _argument_bytes(g: BlockWriter, source: ArgumentSource, size: int, area: Are
 
 
 def _result(g: BlockWriter, node: tree.Name) -> None:
-    """Load `retval` into r0.
+    """Load `retval` into r0, from the context's word or from the parts that `result_source` names.
+
+    Args:
+        g: writes the program.
+        node: the builtin.
 
     Raises:
-        ProgramError: it is in two words, and the second is not known.
+        ProgramError: the result has two words, and where the second is is not known.
     """
     source = g.probe.result_source
     if source is not None:
@@ -404,7 +430,7 @@ def _result(g: BlockWriter, node: tree.Name) -> None:
 
 
 def _pid(g: BlockWriter, node: tree.Name) -> None:
-    """Load the name `node`, one of `pid`, `tid` and `curtask`, into r0; `g` writes that."""
+    """Load the process id (`pid`, `curtask`) or the thread id (`tid`) into r0; `g` writes that."""
     g.asm.call("get_current_pid_tgid")
     if _word(node) in ("pid", "curtask"):
         g.asm.compute_with(">>", 0, 32)
@@ -489,7 +515,7 @@ def _address(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _length(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Load the number of a map's entries, or of a stack's, into r0: len().
+    """Load the number of a map's entries, or of a stack's addresses, into r0: len().
 
     Entries of a map are counted in a loop.
 
@@ -556,11 +582,13 @@ def _is_set(g: BlockWriter) -> None:
 
 
 def _delete(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Delete an entry or a map without keys; load 1 into r0 where it was there, else 0: delete().
+    """Delete an entry of a map, or the value of a map without keys: delete().
+
+    r0 becomes 1 where an entry was there (for a map without keys: where it was set), else 0.
 
     Args:
         g: writes the program.
-        node: the call: map and key, or the map with a key.
+        node: the call: map and key, or the map with a key, or the map without keys.
     """
     asm, first = g.asm, node.arguments[0]
     if isinstance(first, tree.MapName) and len(node.arguments) == 1:
@@ -592,7 +620,9 @@ def _delete(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _find(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Store a map's value in a variable, and load 1 into r0; 0 without such a key: find().
+    """Store a map's value in a variable, and load 1 into r0: find().
+
+    Without such a key r0 becomes 0, and the variable stays as it is.
 
     Args:
         g: writes the program.
@@ -623,8 +653,11 @@ def _find(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _swap(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Load the number with its bytes reversed into r0: the call `node` of bswap(). `g` writes
-    that.
+    """Load the argument of bswap(), with its bytes reversed in the width of its type, into r0.
+
+    Args:
+        g: writes the program.
+        node: the call.
     """
     g.number(node.arguments[0])
     bits, _ = layout.width(g.type(node))
@@ -711,7 +744,7 @@ def _contains(g: BlockWriter, node: tree.FunctionCall) -> None:
 
 
 def _begins(g: BlockWriter, node: tree.FunctionCall) -> None:
-    """Load 1 into r0 where the beginnings of two strings differ, else 0: strncmp().
+    """Load into r0 0 where the first bytes of two strings are the same, else 1: strncmp().
 
     Args:
         g: writes the program.
@@ -763,7 +796,7 @@ _NUMBERS: Final[dict[str, Callable[..., None]]] = {
 
 
 def store(g: BlockWriter, node: tree.Name | tree.FunctionCall, kind: ValueType, area: Area) -> None:
-    """Store a builtin's or function's value in an area.
+    """Write code that stores a builtin's or function's value in an area, converted to its type.
 
     Args:
         g: writes the program.
@@ -772,7 +805,7 @@ def store(g: BlockWriter, node: tree.Name | tree.FunctionCall, kind: ValueType, 
         area: where to.
 
     Raises:
-        ProgramError: it gives no value that can be stored.
+        ProgramError: the builtin or function gives no value that can be stored.
     """
     word = _word(node)
     own = g.type(node)
@@ -857,7 +890,8 @@ def _comm(g: BlockWriter, node: tree.Name, area: Area) -> None:
 def _probe(g: BlockWriter, node: tree.Name, area: Area) -> None:
     """Store the name of the attach point that was hit: the builtin probe.
 
-    Where the block has several, the program's cookie is the number of the attach point.
+    Where the block has several, the program's cookie is the index of the attach point; with a
+    cookie that is too large nothing is stored.
 
     Args:
         g: writes the program.
@@ -939,13 +973,13 @@ def _string(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
 def _text_at(
     g: BlockWriter, most: tree.Expression | None, size: int, kind: types.StringType, area: Area
 ) -> None:
-    """Read the string at the guest address r0.
+    """Write code that reads the string at the guest address in r0 into an area, padded with zeros.
 
     Args:
         g: writes the program.
-        most: what str() was given as the length; None: nothing.
-        size: the most bytes with the NUL, where the length is no expression.
-        kind: the type of the area.
+        most: the length given to str(); None: none was given.
+        size: the most bytes with the NUL; used only where `most` is None or a literal.
+        kind: the type of the area, which limits a computed length.
         area: where to.
     """
     asm = g.asm
@@ -972,6 +1006,9 @@ def _text_at(
 
 def _buffer(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store a length, and that many bytes of the guest's or of the script's own: buf().
+
+    The length has the first 8 bytes of the area, the bytes follow. The type of the buffer limits
+    the length. Where an index is outside its array, zeros are stored.
 
     Args:
         g: writes the program.
@@ -1008,13 +1045,13 @@ def _buffer(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
 def _bytes_at(
     g: BlockWriter, length: tree.Expression | None, kind: types.BufferType, area: Area
 ) -> None:
-    """Read the bytes at the guest address r0 into an area that is zeroed.
+    """Store in an area, which is zeroed, a length and so many bytes at the guest address in r0.
 
     Args:
         g: writes the program.
-        length: how many; None: as many as the type has room for.
+        length: how many, at most as many as the type has room for; None: as many as that.
         kind: the type of the area.
-        area: where to.
+        area: where to: the length in the first 8 bytes, the bytes behind.
     """
     asm = g.asm
     place = g.push()
@@ -1100,6 +1137,9 @@ def _stack(g: BlockWriter, node: tree.Name, area: Area) -> None:
 def _inet(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store an Internet address: its family (2 or 10, as in Linux), then its bytes: ntop().
 
+    The family has the first 8 bytes of the area. Where it is not given, it follows from the size: 4
+    bytes are IPv4.
+
     Args:
         g: writes the program.
         node: the call: perhaps the family, and the address.
@@ -1163,6 +1203,8 @@ def _mac(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
 def _strftime(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store a time in nanoseconds, and the number of its format, which is kept now: strftime().
 
+    The format is appended to `g.storage.texts` at once; its number is its index there.
+
     Args:
         g: writes the program.
         node: the call: format and time.
@@ -1216,7 +1258,9 @@ _STORES: Final[dict[str, Callable[..., None]]] = {
 
 
 def compare(g: BlockWriter, node: tree.Binary, label: str) -> None:
-    """Jump to a label where `==` or `!=` of two values in memory does not hold.
+    """Write code that jumps to a label where `==` or `!=` of two values in memory does not hold.
+
+    Where it holds, the code goes on with the next instruction.
 
     Args:
         g: writes the program.
@@ -1276,7 +1320,7 @@ def _text_place(g: BlockWriter, node: tree.Expression) -> Area:
 
 
 def _words(g: BlockWriter, a: Area, b: Area, size: int, differ: str) -> None:
-    """Jump to a label where two areas differ.
+    """Write code that jumps to a label where the bytes of two areas differ.
 
     Args:
         g: writes the program.

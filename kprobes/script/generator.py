@@ -21,13 +21,17 @@ class Generator(BlockWriter):
 
         Args:
             node: the call, or the name of a function without parentheses.
-            used: True where its value counts as used: no warning where it deletes what is not
-                there.
+            used: matters for delete() only. False: the code warns Python where the key is missing;
+                True: it does not.
         """
         functions.effect(self, node, used)
 
     def function_number(self, node: tree.FunctionCall | tree.Name) -> None:
-        """Write code that loads into r0 the number that a builtin or function gives."""
+        """Write code that loads into r0 the number that a builtin or function gives.
+
+        Raises:
+            ProgramError: `node` gives no number.
+        """
         functions.number(self, node)
 
     def function_store(
@@ -39,11 +43,15 @@ class Generator(BlockWriter):
             node: the builtin or the call.
             kind: the type that the value is stored as.
             area: where it is stored.
+
+        Raises:
+            ProgramError: `node` gives no value that can be stored.
         """
         functions.store(self, node, kind, area)
 
     def comparison(self, node: tree.Binary, label: str) -> None:
-        """Write a jump to a label where `==` or `!=` of two values in memory does not hold.
+        """Write code that jumps to a label where `==` or `!=` of two values in memory does not
+        hold.
 
         Args:
             node: the comparison.

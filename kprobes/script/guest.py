@@ -287,14 +287,15 @@ class GuestWorld:
         )
 
     def arguments(self, address: int) -> tuple[types.StructType, dict[str, ArgumentSource]] | None:
-        """Return a function's arguments, from debug information.
+        """Return a function's arguments, from debug information; those without a name are left out.
 
         Args:
             address: address of the function.
 
         Returns:
-            (a structure with their names and types, name -> where it is at the entry); None: debug
-            information has nothing of the function.
+            (a structure with their names and types, name -> where it is at the entry: one that
+            programs cannot read is missing, or has a reason); None: debug information has nothing
+            of the function.
         """
         if self.debug.parameters(address) is None:
             return None
@@ -381,7 +382,8 @@ class GuestWorld:
         """Return where a result of two words is: in the two result registers of the calling
         convention.
 
-        None: the second one is not known.
+        Returns:
+            None: the second register is not known.
         """
         abi = self.machine.arch.abi
         if abi is None or len(abi.returns) < 2:

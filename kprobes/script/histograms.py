@@ -74,7 +74,10 @@ def _power_bound(index: int, bits: int) -> Bound:
 
 
 def _linear_bound(number: int, step: int) -> Bound:
-    """Return a bound of lhist(): with a suffix K or M where steps are whole multiples of 1024.
+    """Return a bound of lhist(): with the suffix M or K where it can be, else as its number.
+
+    That is where the step is a multiple of 1024, and the bound one of 1024 * 1024 (M) or 1024 (K),
+    but not 0.
 
     Args:
         number: the bound.

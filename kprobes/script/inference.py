@@ -229,21 +229,33 @@ class Inference(ABC):
 
     @abstractmethod
     def aggregate(self, node: tree.FunctionCall) -> types.AggregateType | None:
-        """Return the type of a map that is assigned by `count()` and its like; None: it is
-        wrong.
+        """Return the type of a map that is assigned by `count()` and its like.
+
+        Returns:
+            None: not known yet, or an error was noted.
         """
 
     @abstractmethod
     def named(self, node: tree.Name) -> ValueType | None:
-        """Return the type of a name: a builtin, an enumerator or a constant; None: it is wrong."""
+        """Return the type of a name: a builtin, an enumerator or a constant.
+
+        Returns:
+            None: not known yet, or an error was noted.
+        """
 
     @abstractmethod
     def called(self, node: tree.FunctionCall) -> ValueType | None:
-        """Return the type of a call; None: not known yet, or wrong."""
+        """Return the type of a call, after walking its arguments.
+
+        Returns:
+            None: not known yet, or an error was noted.
+        """
 
     @abstractmethod
     def constant(self, node: Expression) -> str | int | None:
-        """Return the value that an expression has at compile time; None: it has none."""
+        """Return the value that an expression has at compile time; None: it has none. Notes no
+        error.
+        """
 
     # --- messages
 
@@ -277,7 +289,8 @@ class Inference(ABC):
     def declare(self, declaration: tree.MapDeclaration) -> None:
         """Enter the kind and the number of entries of a declared map.
 
-        It is an error where there is no such kind, or fewer than 1 entry.
+        A kind that does not exist is an error, and nothing is entered. Fewer than 1 entry is an
+        error, too, but entered.
 
         Args:
             declaration: `let @x = KIND(ENTRIES)`.
@@ -309,10 +322,11 @@ class Inference(ABC):
             self.block(probe.probe.body)
 
     def default(self) -> bool:
-        """Give an integer type to maps that are used and whose values have no type yet.
+        """Give a signed integer type to maps that are counted or read, and whose values have no
+        type yet.
 
-        Called after a walk that has changed nothing. Such is a map that only gets values of its
-        own, as by `@x++`.
+        Such is a map that only gets values of its own, as by `@x++`. Called after a walk that has
+        changed nothing.
 
         Returns:
             True where there was such a map: another walk is needed.
@@ -325,8 +339,11 @@ class Inference(ABC):
         return some
 
     def block(self, block: tree.BlockExpression) -> ValueType | None:
-        """Walk through a block, with a scope of its own; return the type of its value: VoidType()
-        where it has none; None: not known yet, or wrong.
+        """Walk through a block, with a scope of its own; warn of statements that cannot be reached.
+
+        Returns:
+            The type of the block's value; VoidType() where it has none; None: not known yet, or
+            wrong.
         """
         self._scopes.append({})
         left = False
@@ -350,7 +367,10 @@ class Inference(ABC):
         _STATEMENTS[type(statement)](self, statement)
 
     def _evaluate(self, statement: tree.Evaluate) -> None:
-        """Walk through an expression that is a statement."""
+        """Walk through an expression that is a statement; warn where its value is dropped.
+
+        An aggregate's call, such as count(), that is not assigned to a map is an error.
+        """
         expression = statement.expression
         if isinstance(expression, tree.FunctionCall) and expression.name in AGGREGATES:
             self.error(
@@ -366,7 +386,11 @@ class Inference(ABC):
             self.warn("Return value discarded.", expression)
 
     def _declare(self, statement: tree.Declare) -> None:
-        """Walk through `let $x: type = value`."""
+        """Walk through `let $x: type = value`: enter the variable in the innermost scope.
+
+        Notes an error where the name is declared already or the value does not fit the type, and a
+        warning where nothing is assigned anywhere.
+        """
         variable = statement.variable
         if self._find(variable.name) is not None and variable not in self.typing.slots:
             self.error(
@@ -433,7 +457,9 @@ class Inference(ABC):
             )
 
     def assign(self, slot: BlockVariable, value: ValueType, at: tree.Node) -> None:
-        """Widen a variable's type so that it holds a value, too; note an error where none does.
+        """Widen a variable's type so that it holds a value, too; note an error where no type does.
+
+        A type that a declaration has fixed stays.
 
         Args:
             slot: the variable; its type is changed.
@@ -469,7 +495,11 @@ class Inference(ABC):
             self.changed = True
 
     def _assign(self, statement: tree.Assign) -> None:
-        """Walk through an assignment."""
+        """Walk through an assignment: widen the type of the variable, or of the map's keys and
+        values.
+
+        A variable that is not declared is entered in the innermost scope.
+        """
         target = statement.target
         if isinstance(target, tree.ScratchVariable):
             value = self.type(statement.value)
@@ -493,7 +523,10 @@ class Inference(ABC):
             self._warn_of_sign(statement.value, value, self._facts(target).value)
 
     def _assigned(self, value: Expression) -> ValueType | None:
-        """Return the type of what is assigned to a map; None: not known yet, or wrong."""
+        """Walk what is assigned to a map, and return its type; None: not known yet, or wrong.
+
+        Here, and only here, count() and its like are allowed; their type is entered in `typing`.
+        """
         if isinstance(value, tree.FunctionCall) and value.name in AGGREGATES:
             made = self.aggregate(value)
             if made is not None:
@@ -579,9 +612,10 @@ class Inference(ABC):
         return self.map(named.name, named.span)
 
     def key(self, target: tree.MapName | tree.MapAccess) -> MapFacts:
-        """Widen the type of a map's keys so that it holds that of an access; return the map.
+        """Widen the type of a map's keys so that it holds the key of an access; return the map.
 
-        It is an error where the map is used with keys here and without keys elsewhere.
+        The map is noted as used, and as one with or without keys. An error is noted where it is
+        used with keys in one place and without in another.
 
         Args:
             target: the map, or the map with a key.
@@ -654,13 +688,15 @@ class Inference(ABC):
         self._loop(statement.body)
 
     def _loop(self, body: tree.BlockExpression) -> None:
-        """Walk through a loop's body, in which `break` and `continue` are allowed."""
+        """Walk through a loop's body; while it is walked, `break` and `continue` are allowed."""
         self._loops += 1
         self.block(body)
         self._loops -= 1
 
     def _unroll(self, statement: tree.Unroll) -> None:
-        """Walk through an unrolled loop."""
+        """Walk through an unrolled loop's body once; note an error unless its count is a literal, 1
+        to 100.
+        """
         count = statement.count
         if not isinstance(count, tree.NumberLiteral):
             self.error("unroll() expects an integer literal", count)
@@ -672,7 +708,7 @@ class Inference(ABC):
         self._loop(statement.body)
 
     def _for_range(self, statement: tree.ForRange) -> None:
-        """Walk through a loop over numbers."""
+        """Walk through a loop over numbers; note an error where a bound is no integer."""
         for bound in (statement.first, statement.last):
             kind = self.type(bound)
             if kind is not None and not isinstance(kind, (IntegerType, types.EnumType)):
@@ -687,11 +723,11 @@ class Inference(ABC):
     def _each(
         self, variable: tree.ScratchVariable, value: ValueType, body: tree.BlockExpression
     ) -> None:
-        """Walk through the body of a for loop.
+        """Walk through the body of a for loop; note an error where its variable's name is in use.
 
         Args:
-            variable: the loop's variable, which has its own scope.
-            value: the type that it has.
+            variable: the loop's variable, which is known in the body only.
+            value: the type that the variable has.
             body: the loop's statements.
         """
         if self._find(variable.name) is not None and variable not in self.typing.slots:
@@ -704,7 +740,11 @@ class Inference(ABC):
         self._scopes.pop()
 
     def _for_map(self, statement: tree.ForMap) -> None:
-        """Walk through a loop over a map's entries."""
+        """Walk through a loop over a map's entries; its variable is a tuple (key, value).
+
+        Notes an error where the map has no keys, and in the last walk where nothing is assigned to
+        it.
+        """
         facts = self.map(statement.map.name, statement.map.span)
         if facts.keyed is False:
             self.error(
@@ -732,7 +772,9 @@ class Inference(ABC):
         )
 
     def _jump(self, statement: tree.JumpStatement) -> None:
-        """Walk through `return`, `break` or `continue`."""
+        """Walk through `return`, `break` or `continue`; `break` and `continue` are errors outside a
+        loop.
+        """
         if statement.value is not None:
             self.type(statement.value)
         if statement.kind != "return" and not self._loops:
@@ -753,7 +795,11 @@ class Inference(ABC):
     # --- expressions
 
     def type(self, node: Expression) -> ValueType | None:
-        """Return the type of an expression, and enter it; None: not known yet, or wrong."""
+        """Walk through an expression, enter its type in `typing.of`, and return the type.
+
+        Returns:
+            None: not known yet, or an error was noted; then nothing is entered.
+        """
         result: ValueType | None = _EXPRESSIONS[type(node)](self, node)
         if result is not None:
             self.typing.of[node] = result
@@ -778,11 +824,12 @@ class Inference(ABC):
         return found
 
     def as_integer(self, type: ValueType, at: tree.Node) -> IntegerType | None:
-        """Return the integer type that a value counts as.
+        """Return the integer type that a value counts as. Notes no error.
 
         Args:
-            type: the value's type.
-            at: the expression, for errors.
+            type: the value's type: an integer, enumerator, boolean, or an aggregate that is read as
+                an integer.
+            at: the expression.
 
         Returns:
             None: it counts as no integer.
@@ -876,21 +923,23 @@ class Inference(ABC):
         return slot.type
 
     def _whole_map(self, node: tree.MapName) -> ValueType | None:
-        """Return the type of a map without keys."""
+        """Return the type of a map that is read without a key; None: not known yet, or an error was
+        noted.
+        """
         facts = self.key(node)
         return self._value_of(facts, node)
 
     def _value_of(self, facts: MapFacts, node: tree.Node) -> ValueType | None:
         """Return the type of a map's values.
 
-        Where nothing assigns any, that is an error, noted in the last walk.
+        In the last walk, a map that nothing is assigned to is an error.
 
         Args:
             facts: the map.
             node: where the map is read, for the error.
 
         Returns:
-            None: it is not known.
+            None: the type is not known.
         """
         if facts.value is None and self.final:
             self.error(
@@ -899,7 +948,11 @@ class Inference(ABC):
         return facts.value
 
     def _map_access(self, node: tree.MapAccess) -> ValueType | None:
-        """Return the type of a map's entry."""
+        """Walk through a read of a map's entry, and return the type of the map's values.
+
+        Returns:
+            None: not known yet, or an error was noted.
+        """
         return self._value_of(self.key(node), node.map)
 
     def _parameter(self, node: tree.Parameter) -> ValueType:
@@ -921,7 +974,12 @@ class Inference(ABC):
         return self.written(node.type)
 
     def _unary(self, node: tree.Unary) -> ValueType | None:
-        """Return the type of an operator with one operand."""
+        """Return the type of an operator with one operand; `++` and `--` also widen the operand's
+        type.
+
+        Returns:
+            None: not known yet, or an error was noted.
+        """
         operator = node.operator
         if operator in _COUNTING:
             return self._count(node)
@@ -958,7 +1016,13 @@ class Inference(ABC):
         return None
 
     def _count(self, node: tree.Unary) -> ValueType | None:
-        """Return the type of `++` or `--`; the variable or map becomes 64 bits wide."""
+        """Return the type of `++` or `--`; the variable or map becomes 64 bits wide.
+
+        Pointers, and variables whose declaration fixes the type, keep theirs.
+
+        Returns:
+            None: not known yet, as for a map that is only counted up, or an error was noted.
+        """
         operand = node.operand
         down = "-" in node.operator
         if isinstance(operand, tree.ScratchVariable):
@@ -999,7 +1063,11 @@ class Inference(ABC):
         return wide
 
     def _binary(self, node: tree.Binary) -> ValueType | None:
-        """Return the type of an operator with two operands."""
+        """Return the type of an operator with two operands, after walking both.
+
+        Returns:
+            None: not known yet, or an error was noted.
+        """
         left = self.type(node.left)
         right = self.type(node.right)
         if left is None or right is None:
@@ -1118,7 +1186,8 @@ class Inference(ABC):
             right: type of its right operand.
 
         Returns:
-            None after an error of types that do not go together at all.
+            A boolean, also after the error of arrays, strings or tuples of unlike types; None after
+            any other error.
         """
         whole = node.operator in ("==", "!=")
         numbers = [
@@ -1173,8 +1242,12 @@ class Inference(ABC):
     def _conditional(self, node: tree.Conditional) -> ValueType | None:
         """Return the type of `a ? b : c`, or of `if`.
 
-        It holds both branches; VoidType() where only one has a value. Of a condition that is known
-        at compile time only the branch that is taken is walked.
+        Where the condition is `comptime`, only the branch that is taken is walked.
+
+        Returns:
+            The type that holds both branches' values; VoidType() where one of them has none; None:
+            not known yet, or an error was noted. Where the type of one branch is not known yet, the
+            other's.
         """
         if isinstance(node.condition, tree.CompileTime):
             known = self.known(node.condition.operand)
@@ -1212,7 +1285,10 @@ class Inference(ABC):
         return together
 
     def known(self, node: Expression) -> bool | None:
-        """Return what a condition is at compile time, True or False; None: it is not known."""
+        """Return what a condition is at compile time, True or False; None: it is not known.
+
+        Sides of `&&` and `||` must both be known.
+        """
         if isinstance(node, tree.NumberLiteral | tree.BooleanLiteral):
             return bool(node.value)
         if isinstance(node, tree.Unary) and node.operator == "!":
@@ -1233,7 +1309,7 @@ class Inference(ABC):
         return None if value is None else bool(value)
 
     def _field(self, node: tree.FieldAccess) -> ValueType | None:
-        """Return the type of a member."""
+        """Return the type of a member; None: not known yet, or an error was noted."""
         of = self.type(node.of)
         if of is None:
             return None
@@ -1287,7 +1363,9 @@ class Inference(ABC):
         return found if isinstance(found, types.StructType) else of
 
     def _tuple_access(self, node: tree.TupleAccess) -> ValueType | None:
-        """Return the type of an item of a tuple."""
+        """Return the type of an item of a tuple or record; None: not known yet, or an error was
+        noted.
+        """
         of = self.type(node.of)
         if of is None:
             return None
@@ -1307,7 +1385,10 @@ class Inference(ABC):
         return items[node.index]
 
     def _index(self, node: tree.Index) -> ValueType | None:
-        """Return the type of an element."""
+        """Return the type of an element; None: not known yet, or an error was noted.
+
+        A literal index that is outside an array is an error, too, but the type is returned.
+        """
         of = self.type(node.of)
         at = self.type(node.index)
         if of is None or at is None:
@@ -1343,7 +1424,11 @@ class Inference(ABC):
         return None
 
     def _cast(self, node: tree.Cast) -> ValueType | None:
-        """Return the type of a cast."""
+        """Return the type of a cast; None: not known yet, or an error was noted.
+
+        An array without a size gets one that fits the value. Warns where the value has the type
+        already.
+        """
         of = self.type(node.operand)
         to = self.written(node.type)
         if of is None or to is None:
@@ -1403,7 +1488,7 @@ class Inference(ABC):
         return to
 
     def _tuple(self, node: tree.TupleLiteral) -> ValueType | None:
-        """Return the type of a tuple."""
+        """Return the type of a tuple; None: a part's type is not known, or an error was noted."""
         items = [self.type(item) for item in node.items]
         out = list[ValueType]()
         for item, kind in zip(node.items, items, strict=True):
@@ -1419,7 +1504,7 @@ class Inference(ABC):
         return types.TupleType(tuple(out))
 
     def _record(self, node: tree.RecordLiteral) -> ValueType | None:
-        """Return the type of a record."""
+        """Return the type of a record; None: a field's type is not known, or an error was noted."""
         fields = list[tuple[str, ValueType]]()
         for name, value in node.fields:
             kind = self.type(value)
@@ -1431,7 +1516,9 @@ class Inference(ABC):
         return layout.record(fields)
 
     def _size_of(self, node: tree.SizeOf) -> ValueType | None:
-        """Return the type of sizeof(), and enter its number."""
+        """Return the type of sizeof(), an unsigned integer; enter the bytes in `typing.sizes`, if
+        known.
+        """
         of = self.written(node.type)
         if of is not None:
             self.typing.sizes[node] = layout.stated(
@@ -1443,7 +1530,11 @@ class Inference(ABC):
         return _UINT64
 
     def _offset_of(self, node: tree.OffsetOf) -> ValueType | None:
-        """Return the type of offsetof(), and enter its number."""
+        """Return the type of offsetof(), an unsigned integer; enter the bytes in `typing.sizes`, if
+        known.
+
+        An error is noted where there is no such field.
+        """
         of = self.written(node.type)
         offset = 0
         for name in node.fields:
@@ -1464,7 +1555,12 @@ class Inference(ABC):
         return _UINT64
 
     def _type_info(self, node: tree.TypeInfo) -> ValueType | None:
-        """Return the type of typeinfo()."""
+        """Return the type of typeinfo(), a record; enter the type that it tells of in
+        `typing.described`.
+
+        Returns:
+            None: the type that it tells of is not known.
+        """
         kind = self.written(node.type)
         if kind is None:
             return None

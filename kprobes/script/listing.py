@@ -166,7 +166,11 @@ class Listing:
         self._ignored = ignored
 
     def search(self, pattern: str) -> list[ListedProbe]:
-        """Return the probes that fit a pattern such as `uprobe:./a.out:ma*,interval:*`."""
+        """Return the probes that fit a pattern such as `uprobe:./a.out:ma*,interval:*`.
+
+        Raises:
+            OSError, KprobeError: a file that is named without a glob cannot be loaded.
+        """
         found: list[ListedProbe] = []
         for part in pattern.split(","):
             found += self._search_one(" ".join(part.split()))
@@ -224,7 +228,7 @@ class Listing:
             yield from self._functions(kind, words[0] if len(words) > 1 else "*", words[-1])
 
     def _kernel(self, kind: str, pattern: str) -> Iterator[ListedProbe]:
-        """Yield functions of the guest as probes of a kind that name no file.
+        """Yield functions of the guest as probes of a kind that name no file; none without a guest.
 
         Args:
             kind: the kind.
@@ -284,7 +288,9 @@ class Listing:
         return found
 
     def of_points(self, points: Iterable[Point]) -> list[ListedProbe]:
-        """Return the probes of a script's attach points."""
+        """Return the probes that a script's attach points mean; `begin`, `end` and the like are
+        left out.
+        """
         found: list[ListedProbe] = []
         for point in points:
             if point.kind in ("interval", "profile"):

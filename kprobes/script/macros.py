@@ -72,12 +72,16 @@ class _Expansion:
     calls: list[Span] = field(factory=list)
 
     def copy(self, value: Any, bindings: Bindings, inside: tuple[str, ...]) -> Any:
-        """Return a copy of a node, or of a list of nodes.
+        """Return a copy of a node, or of a list of nodes, with calls of macros expanded.
+
+        In a macro's body, parameters are replaced by the arguments, and own variables get fresh
+        names.
 
         Args:
-            value: what to copy.
-            bindings: parameter -> what stands for it; `$x` of a macro's own -> its fresh name.
-            inside: names of the macros that are being expanded.
+            value: what to copy; what is no node is returned as it is.
+            bindings: parameter -> what stands for it; `$x` of a macro's own -> its fresh name;
+                filled.
+            inside: names of the macros that are being expanded; (): the script's own text.
         """
         if isinstance(value, list):
             return [self.copy(one, bindings, inside) for one in value]

@@ -101,14 +101,18 @@ def _key_text(shape: MapShape, key: Any) -> str:
 
 
 def shown_items(shape: MapShape, items: Sequence[Item], top: int, final: bool) -> list[Item]:
-    """Return what is printed of a map, in order.
+    """Return the items of a map that are printed, in the order of printing.
 
     Args:
         shape: the map's name and types.
         items: (key, value) in the map's own order; at most one for a scalar map, key ignored.
-        top: how many of the last are shown; 0 for all.
+        top: how many of the last are shown; 0 for all. All items of time series are shown, in the
+            map's own order.
         final: True where the map is printed because the script ends. Otherwise an unset scalar map
             shows the zero of its type.
+
+    Returns:
+        (key, value) of each; the key is None for the zero of an unset scalar map.
     """
     if isinstance(shape.value, TimeSeriesType):
         return list(items)
@@ -277,11 +281,12 @@ class TextOutput(ScriptOutput):
         self._out(text)
 
     def _log(self, kind: str, text: str, places: Sequence[SourceReference], context: bool) -> None:
-        """Write a message with the source lines that it names.
+        """Write a message to standard error: a line for each place, with its source lines.
 
         Args:
             kind: "ERROR" or "WARNING".
-            text: the message.
+            text: the message, in the line of the first place; the others are said to be expanded
+                from.
             places: the call, then the calls of the macros that it stands in.
             context: True to show the source lines of the first of these, too.
         """

@@ -263,7 +263,11 @@ class _Parser(ExpressionParser):
         )
 
     def _point(self) -> tree.AttachPoint:
-        """Read an attach point, as it is written."""
+        """Read an attach point, as it is written.
+
+        Outside of quotes it ends before a brace, a comma or a blank, and before a `/` where no
+        colon was read yet.
+        """
         self.skip()
         start = self.at
         quoted = False
@@ -360,7 +364,10 @@ class _Parser(ExpressionParser):
         )
 
     def _end(self) -> None:
-        """Move on behind a semicolon; none is needed before a closing brace."""
+        """Move on behind a semicolon; before a closing brace it may be missing.
+
+        Raises ScriptError where neither comes next.
+        """
         if self.text[self.beyond(self.at) :][:1] != "}":
             self.expect(";")
         else:

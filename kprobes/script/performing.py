@@ -61,7 +61,9 @@ class Performer:
         self._formats: dict[int, Format] = {}
 
     def drain(self) -> None:
-        """Do what the records in the ring ask for, and remove them from the ring."""
+        """Do what the complete records in the ring ask for, in their order, and remove them from
+        the ring.
+        """
         ring: Ring = self._compiled.ring  # type: ignore[assignment]
         actions = self._compiled.storage.actions
         for record in ring:
@@ -92,8 +94,8 @@ class Performer:
     def _places(self, action: Action) -> list[SourceReference]:
         """Return the parts of the script that a message names.
 
-        They are: the call in bpftrace's library, if it is one; the call in the script; and where
-        the macros were called that it comes from.
+        They are: the call in bpftrace's library, if it is one; the call in the script; and, if the
+        call comes from macros, where these were called, innermost first.
         """
         places = [
             place for span in (action.span, *action.data["expanded"]) for place in self._place(span)
@@ -260,7 +262,9 @@ class Performer:
     def _system(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Run a command of the shell on this computer, wait for it, and write what it prints.
+        """Run a command of the shell on this computer, wait for it, and write its standard output.
+
+        Its standard error and its status are dropped.
 
         Args:
             number: number of the action.

@@ -87,11 +87,12 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
     """Return a script's blocks with attach points that have their addresses in the guest.
 
     A block becomes several where the types of its arguments differ between attach points, or the
-    kind of these. Errors and warnings go to `front.found`.
+    kind of these; a block whose attach points mean no place is left out. Errors and warnings go to
+    `front.found`.
 
     Args:
         front: the parsed script: its probes, and the attach points of each.
-        world: the guest; None: there is none, and only begin, interval and end probes are right.
+        world: the guest; None: there is none, and an attach point in a guest is an error.
         unsafe: True also takes addresses that no function is known to cover (--unsafe).
     """
     out = list[TypedProbe]()
@@ -387,12 +388,15 @@ def attach(
 ) -> Iterator[Attachment | Watchpoint]:
     """Attach a block's program to all attach points of the block in the guest, one by one.
 
+    A generator: an attach point is attached when its item is asked for.
+
     Args:
         kprobes: the Kprobes of the guest.
         probe: the block; points outside of the guest, such as begin and interval, are passed over.
-        program: the block's program. Its cookie is the number of the attach point.
+        program: the block's program. Its cookie is the index of the attach point in `probe.points`.
         clock: what nsecs reads: a name or a function, as of Kprobes.attach().
-        engine: name of the engine that runs the program; None: the best.
+        engine: name of the engine that runs the program; None: the best. The interpreter, whatever
+            is given, where the guest may run it on several processors at once.
         woken: called with a text when the program wants Python to read the ring.
 
     Yields:

@@ -384,10 +384,10 @@ _JSON: dict[type[ValueType], Callable[[Any, Any, int], str]] = {
 
 
 def number(type: ValueType, value: Any) -> int | None:
-    """Return the integer that `printf`'s %d and its like see in a value, or None.
+    """Return the integer that `printf`'s %d and its like see in a value; None: it is no number.
 
     Args:
-        type: the value's type.
+        type: the value's type; of an average the number is the mean.
         value: the Python value that `types` describes.
     """
     if isinstance(type, (*NUMBERS, BooleanType, EnumType, PointerType)):

@@ -154,7 +154,7 @@ class Pace:
             self._tick[0] = 1
 
     def end(self) -> None:
-        """End the thread."""
+        """Have the thread end; does not wait for it."""
         self._over.set()
 
 
@@ -164,8 +164,12 @@ def chosen(points: list[list[Point]], probe_filter: str, mode: str | None) -> li
     Args:
         points: the attach points of each block.
         probe_filter: the expression.
-        mode: `test` or `bench`; probes of the other mode are left out, without a mode those of
-            both.
+        mode: `test` or `bench`: probes of the other kind are left out; None: probes of both kinds
+            are.
+
+    Returns:
+        The attach points of each block, in the same order; an empty list for a block with none
+        left.
 
     Raises:
         BadArgument: `probe_filter` is no regular expression.
@@ -292,7 +296,11 @@ class Script:
     # --- making it
 
     def _clock(self) -> Callable[[], int]:
-        """Return the function that returns the script's time in ns, or in instructions."""
+        """Return the function that returns the script's time in ns, or in instructions.
+
+        That is the host's monotonic clock, too, where "instructions" is asked for and the machine
+        does not count them.
+        """
         if callable(self._ticks):
             return self._ticks
         if (
@@ -378,7 +386,10 @@ class Script:
         self._wind_timers()  # the first period begins behind `begin`, however long that took
 
     def _attached(self) -> int:
-        """Return the number of attached probes; a USDT marker at several addresses counts once."""
+        """Return the number of attached probes, those outside the guest (begin, timers) included.
+
+        A USDT marker at several addresses counts once.
+        """
         markers = {
             (id(probe.probe), point.text)
             for probe, _ in self._compiled.programs
@@ -483,7 +494,9 @@ class Script:
         ]
 
     def poll(self) -> None:
-        """Do what programs have asked for so far."""
+        """Read what programs have put into the ring so far, and do it: print, call exit() and the
+        like.
+        """
         self._performer.drain()
 
     def woken(self, text: str) -> None:
@@ -517,7 +530,10 @@ class Script:
         )
 
     def _fire_due(self) -> None:
-        """Run the programs of timers whose time has come by the script's clock, once each."""
+        """Run the programs of timers whose time has come by the script's clock, once each.
+
+        Periods that were missed are dropped. After exit() nothing runs.
+        """
         now = self._place.clock()
         for number, (point, program) in enumerate(self._timers):
             if now >= self._due[number] and not self.ended:
@@ -542,9 +558,9 @@ class Script:
         """Set each timer's next time, and have programs in the guest call Python at intervals if
         needed.
 
-        They are to call it where the script prints or has timers. Where Python reads each record at
-        once, they compare the time with that of the next timer. Else a thread sets the byte that
-        they look at, or, by another clock than the host's, the byte stays set.
+        That is needed where the script prints or has timers. By the host's clock, a thread is
+        started that sets the byte that programs look at; by another clock the byte stays set, for
+        timers only.
         """
         self._wind_timers()
         if (
@@ -561,7 +577,9 @@ class Script:
         self._pace = Pace(tick, max(_LEAST, min([_NAP, *periods])))
 
     def wait(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Sleep, and run timers, until the script ends or `until` returns True.
+        """Sleep, and run timers, until exit() was called or `until` returns True.
+
+        Returns at once where the script has neither timers nor `self` probes.
 
         Args:
             until: asked between timers.
@@ -593,7 +611,11 @@ class Script:
             signal.signal(signal.SIGUSR1, signal.SIG_DFL if before is None else before)
 
     def finish(self) -> None:
-        """Detach the probes, run `end`, and print the maps. No effect the second time."""
+        """Detach the probes, run `end`, and print the maps unless the settings say no; stop the
+        timers.
+
+        No effect the second time.
+        """
         if self._drained:
             return
         self._drained = True
@@ -612,7 +634,10 @@ class Script:
 
     @property
     def output(self) -> str:
-        """The text that the script has printed so far, where no other output was given."""
+        """The text that the script has printed so far, where no other output was given.
+
+        Before finish(), what programs have asked for is done first, as by poll().
+        """
         if not self._drained:
             self.poll()
         return self._kept.getvalue()
@@ -626,7 +651,10 @@ class Script:
 
     @property
     def maps(self) -> ScriptMaps:
-        """The maps, by name without `@`: with keys a mapping, without a value."""
+        """The maps, by name: of one with keys a mapping, of one without its value.
+
+        Before finish(), what programs have asked for is done first, as by poll().
+        """
         if not self._drained:
             self.poll()
         return ScriptMaps(self._performer)

@@ -51,7 +51,11 @@ class Points:
 
 
 def last_start(series: Iterable[Mapping[int, int]]) -> int | None:
-    """Return the latest interval of all series of a map; None if there is no number in them."""
+    """Return when the latest interval of all series of a map begins, in ns; None: they are empty.
+
+    Args:
+        series: for each key of the map, start of an interval in ns -> number.
+    """
     return max((start for values in series for start in values), default=None)
 
 

@@ -76,9 +76,11 @@ def configured(
 ) -> Settings:
     """Return the settings of a script.
 
+    A name or value that is wrong is noted as an error, and that setting keeps its default.
+
     Args:
         lines: the lines of its config block.
-        environment: the process's, whose `BPFTRACE_...` count more.
+        environment: the process's environment, whose `BPFTRACE_...` count more than `lines`.
         found: where errors go.
     """
     values: dict[str, object] = {}

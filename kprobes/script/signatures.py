@@ -66,8 +66,9 @@ def name(inference: Inference, node: tree.Name) -> ValueType | None:
 def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
     """Return the type of argN or sargN, an integer.
 
-    It is an error, noted in `inference`, where N is above 15, or the probes of the block have no
-    arguments.
+    Returns:
+        None, after an error in `inference`: N is above 15, or the probes of the block have no
+        arguments.
 
     Args:
         inference: the walk.
@@ -97,8 +98,12 @@ def _argument(inference: Inference, node: tree.Name) -> ValueType | None:
 
 
 def _args(inference: Inference, node: tree.Name) -> ValueType | None:
-    """Return the structure that `args` is; an error of `node` in `inference` where it is not
-    known.
+    """Return the structure that `args` is; None, after an error: nothing says what arguments there
+    are.
+
+    Args:
+        inference: the walk, which takes the error.
+        node: the name.
     """
     found = inference.probe.arguments
     if found is None:
@@ -113,6 +118,8 @@ def _args(inference: Inference, node: tree.Name) -> ValueType | None:
 
 def _counted(inference: Inference, node: tree.FunctionCall, least: int, most: int) -> bool:
     """Return True where a call has as many arguments as the function takes; else note an error.
+
+    The arguments are not walked.
 
     Args:
         inference: the walk.
@@ -143,16 +150,17 @@ def _counted(inference: Inference, node: tree.FunctionCall, least: int, most: in
 def call(
     inference: Inference, node: tree.FunctionCall, at: tree.Node | None = None
 ) -> ValueType | None:
-    """Return the type of a call.
+    """Return the type of a call, after its check.
 
     Args:
-        inference: the walk.
+        inference: the walk, which takes errors.
         node: the call.
         at: the name in the script, where it had no parentheses; None: it had.
 
     Returns:
         VoidType() of a function that gives no value; None: it is not known yet, or an error was
-        noted.
+        noted. After some errors the type is returned, too, such as that of an unsafe function in
+        safe mode.
     """
     word = node.name.removeprefix("__builtin_")
     if word in REFUSED:
@@ -412,9 +420,12 @@ def _nothing(inference: Inference, node: tree.FunctionCall) -> ValueType:
 
 
 def _format(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Check printf() and its like: a literal format, and values that fit it. It gives no value.
+    """Check the call `node` of printf() and its like: a literal format, and values that fit it.
 
-    Errors in the call `node` are noted in `inference`.
+    Errors are noted in `inference`; that values do not fit, in the last walk only.
+
+    Returns:
+        VoidType(); None: the format is missing, or no literal.
     """
     if not node.arguments:
         inference.error(f"{node.name}() requires at least one argument (0 provided)", node)
@@ -447,7 +458,13 @@ def _format(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _print(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Check the call `node` of print(), and note errors in `inference`. It gives no value."""
+    """Check the call `node` of print(), and note errors in `inference`.
+
+    The type of a map that is printed whole is entered in `typing.of`.
+
+    Returns:
+        VoidType(); None: the number of arguments is wrong.
+    """
     if not _counted(inference, node, 1, 3):
         return None
     first = node.arguments[0]
@@ -475,7 +492,11 @@ def _print(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _of_map(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Check the call `node` of clear() or zero(), and note errors in `inference`; no value."""
+    """Check the call `node` of clear() or zero(), and note errors in `inference`.
+
+    Returns:
+        VoidType(); None: the argument is no map, or not one.
+    """
     if not _counted(inference, node, 1, 1):
         return None
     first = node.arguments[0]
@@ -503,7 +524,11 @@ def _exit(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _time(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Check the call `node` of time(), and note errors in `inference`. It gives no value."""
+    """Check the call `node` of time(), and note errors in `inference`.
+
+    Returns:
+        VoidType(); None: the number of arguments is wrong.
+    """
     if not _counted(inference, node, 0, 1):
         return None
     for argument in node.arguments:
@@ -513,9 +538,15 @@ def _time(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _string(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of str(): a string as long as a literal length says, or the settings.
+    """Return the type of str(): a string as long as a literal length plus 1, or as the settings
+    say.
 
     Errors in the call `node` are noted in `inference`.
+
+    Returns:
+        The type, also where that of the argument is not known yet; None: the number of arguments is
+        wrong, the literal length negative, or the first argument no string, array, integer or
+        pointer.
     """
     if not _counted(inference, node, 1, 2):
         return None
@@ -552,8 +583,13 @@ def _string(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _buffer(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of buf(), a buffer.
 
-    It is as long as a literal length, else as its argument if that is in the script, or as the
-    settings say. Errors in the call `node` are noted in `inference`.
+    It is as long as a literal length, else as its argument if that is a string or array, at most as
+    the settings say. Errors in the call `node` are noted in `inference`.
+
+    Returns:
+        The type, also where that of the argument is not known yet; None: the number of arguments is
+        wrong, the literal length negative or missing where it is needed, or the first argument no
+        string, array, integer or pointer.
     """
     if not _counted(inference, node, 1, 2):
         return None
@@ -587,9 +623,11 @@ def _buffer(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _register(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of reg(), an integer; the guest must have the register.
+    """Return the type of reg(), an integer; note an error where the guest has no such register.
 
-    Errors in the call `node` are noted in `inference`.
+    Returns:
+        The type, also for a register that the guest has not; None: the number of arguments is
+        wrong, or the name no literal.
     """
     if not _counted(inference, node, 1, 1):
         return None
@@ -608,9 +646,15 @@ def _register(inference: Inference, node: tree.FunctionCall) -> ValueType | None
 
 
 def _address(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of kaddr(), an integer, or uaddr(), a pointer to a number of its size.
+    """Return the type of kaddr(), an integer, or uaddr(), a pointer to a number of the symbol's
+    size.
 
-    Errors in the call `node` are noted in `inference`, such as a symbol that the guest has not.
+    Errors in the call `node` are noted in `inference`; that the guest has no such symbol, in the
+    last walk.
+
+    Returns:
+        The type, also for an unknown symbol; None: the number of arguments is wrong, or the name no
+        literal.
     """
     if not _counted(inference, node, 1, 1):
         return None
@@ -636,7 +680,10 @@ def _address(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _symbol(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of ksym() or usym(): an address that is shown by its symbol.
 
-    Errors in the call `node` are noted in `inference`.
+    An argument that is neither integer nor pointer is an error in `inference`.
+
+    Returns:
+        None: the number of arguments of the call `node` is wrong.
     """
     if not _counted(inference, node, 1, 1):
         return None
@@ -650,6 +697,10 @@ def _stack(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of kstack() or ustack(): a call stack with its mode and limit.
 
     Errors in the call `node` are noted in `inference`.
+
+    Returns:
+        The type, also after the error of a mode that does not exist; None: there are too many
+        arguments, the first of two is no mode, or the limit is no literal from 1 to 1024.
     """
     user = node.name == "ustack"
     mode, limit = inference.settings.stack_mode, 127
@@ -691,7 +742,10 @@ def _stack(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _inet(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of ntop(), an Internet address as text.
 
-    Errors in the call `node` are noted in `inference`.
+    An argument that is neither an integer nor 4 or 16 bytes is an error in `inference`.
+
+    Returns:
+        None: the number of arguments of the call `node` is wrong.
     """
     if not _counted(inference, node, 1, 2):
         return None
@@ -711,7 +765,9 @@ def _inet(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _pton(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of pton(): an array of the address's 4 or 16 bytes.
 
-    Errors in the call `node` are noted in `inference`.
+    Returns:
+        None, after an error in `inference`: the call `node` does not have one argument, a literal
+        address.
     """
     if not _counted(inference, node, 1, 1):
         return None
@@ -734,7 +790,10 @@ def _pton(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _mac(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of macaddr(), a MAC address as text.
 
-    Errors in the call `node` are noted in `inference`.
+    An argument of another type, or a literal string, is an error in `inference`.
+
+    Returns:
+        None: the number of arguments of the call `node` is wrong.
     """
     if not _counted(inference, node, 1, 1):
         return None
@@ -753,7 +812,10 @@ def _mac(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _strftime(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of strftime(), a time as text.
 
-    Errors in the call `node` are noted in `inference`.
+    A format that is no literal, or a time that is no integer, is an error in `inference`.
+
+    Returns:
+        None: the number of arguments of the call `node` is wrong.
     """
     if not _counted(inference, node, 2, 2):
         return None
@@ -807,7 +869,10 @@ def _texts(
 def _length(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of len(), an integer; its argument must be a map with keys, or a stack.
 
-    Errors in the call `node` are noted in `inference`.
+    Another argument is an error in `inference`.
+
+    Returns:
+        None: the number of arguments of the call `node` is wrong.
     """
     if not _counted(inference, node, 1, 1):
         return None
@@ -826,8 +891,11 @@ def _length(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _key(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of delete(), has_key() and find(), a boolean.
 
-    The type of the map's keys, and of find()'s variable, are widened. Errors in the call `node` are
-    noted in `inference`.
+    The types of the map's keys, and of find()'s variable, are widened. Errors in the call `node`
+    are noted in `inference`.
+
+    Returns:
+        None: the number of arguments is wrong, or the first is no map.
     """
     arguments = node.arguments
     if node.name == "delete" and len(arguments) == 1:
@@ -883,7 +951,9 @@ def _key(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _swap(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of bswap(): an unsigned integer as wide as its argument.
 
-    Errors in the call `node` are noted in `inference`.
+    Returns:
+        None: the argument's type is not known yet, or an error was noted in `inference`: the call
+        `node` does not have one argument, an integer.
     """
     if not _counted(inference, node, 1, 1):
         return None
@@ -894,8 +964,10 @@ def _swap(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _same(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of kptr() and uptr(), which is that of the argument; note errors in
-    `inference`.
+    """Return the type of kptr() and uptr(), which is that of the argument.
+
+    Returns:
+        None: the argument's type is not known yet, or an error was noted in `inference`.
     """
     return inference.type(node.arguments[0]) if _counted(inference, node, 1, 1) else None
 
@@ -953,9 +1025,13 @@ def _predicate(inference: Inference, node: tree.FunctionCall) -> ValueType | Non
 
 
 def _assert(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Check the call `node` of assert() or static_assert(). It gives no value.
+    """Check the call `node` of assert() or static_assert().
 
-    Errors are noted in `inference`; a static_assert() that does not hold is one.
+    Errors are noted in `inference`; a static_assert() that is known not to hold is one, in the last
+    walk.
+
+    Returns:
+        VoidType(); None: the number of arguments is wrong.
     """
     if not _counted(inference, node, 2, 2):
         return None
@@ -972,8 +1048,10 @@ def _assert(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _fail(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Note an error with the message of the call `node` of fail() in `inference`, in the last
-    walk.
+    """Note an error with the message of the call `node` of fail() in `inference`, in the last walk
+    only.
+
+    Returns VoidType().
     """
     if inference.final:
         text = node.arguments[0] if node.arguments else None
@@ -991,7 +1069,8 @@ def _fail(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 def _function(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of the builtin func: an address that is shown by its symbol.
 
-    An argument is an error of `node`, noted in `inference`.
+    Returns:
+        None, after an error in `inference`: the call `node` has an argument.
     """
     if not _counted(inference, node, 0, 0):
         return None
@@ -999,9 +1078,12 @@ def _function(inference: Inference, node: tree.FunctionCall) -> ValueType | None
 
 
 def _result(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of retval: the function's result, or an integer; an error but at returns.
+    """Return the type of retval: that of the function's result, or a 64-bit integer if it is not
+    known.
 
-    Errors of `node` are noted in `inference`.
+    Returns:
+        None, after an error in `inference`: the block has a probe that is not at a return, or the
+        call `node` an argument.
     """
     if not _counted(inference, node, 0, 0):
         return None
@@ -1029,9 +1111,9 @@ def _probe(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _pid(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of pid() and tid(), an integer of 32 bits.
+    """Return the type of pid() and tid(), an integer of 32 bits, in any case.
 
-    Errors in the call `node` are noted in `inference`.
+    An argument other than `curr_ns` and `init` is an error in `inference`.
     """
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
@@ -1045,9 +1127,10 @@ def _pid(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _comm(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of comm(), a string; an argument is an error.
+    """Return the type of comm(), a string of 16 bytes.
 
-    Errors in the call `node` are noted in `inference`.
+    Returns:
+        None, after an error in `inference`: the call `node` has an argument.
     """
     if node.arguments:
         inference.error(
@@ -1058,9 +1141,9 @@ def _comm(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _nsecs(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Return the type of nsecs(), an integer; an argument must name a clock.
+    """Return the type of nsecs(), a 64-bit integer, in any case.
 
-    Errors in the call `node` are noted in `inference`.
+    An argument that names no clock is an error in `inference`.
     """
     if _counted(inference, node, 0, 1) and node.arguments:
         which = node.arguments[0]
@@ -1074,7 +1157,7 @@ def _nsecs(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
 
 
 def _unsafe_number(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-    """Check the call `node` of a function that changes the guest by a number. It gives no value.
+    """Check the call `node` of override(), which takes a number. Returns VoidType().
 
     Errors are noted in `inference`.
     """
@@ -1090,10 +1173,13 @@ def _unsafe_number(inference: Inference, node: tree.FunctionCall) -> ValueType |
 
 
 def _refused(reason: str) -> Callable[[Inference, tree.FunctionCall], ValueType | None]:
-    """Return the check of a function that is not supported: it notes an error.
+    """Return the check of a function that is not supported.
 
     Args:
         reason: why it is not supported, for the error.
+
+    Returns:
+        A function (inference, node) that notes an error, and returns None.
     """
 
     def refuse(inference: Inference, node: tree.FunctionCall) -> None:
@@ -1105,7 +1191,10 @@ def _refused(reason: str) -> Callable[[Inference, tree.FunctionCall], ValueType 
 def _concatenation(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
     """Return the type of str_concat(): a string as long as both together, at most 1024 bytes.
 
-    Errors in the call `node` are noted in `inference`.
+    An argument that is no string is an error in `inference`, and counts as empty.
+
+    Returns:
+        None: the number of arguments of the call `node` is wrong.
     """
     if _texts(2, 2, _NOTHING)(inference, node) is None:
         return None

@@ -175,8 +175,8 @@ class Diagnostics:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return a hint with the known name that is nearest to `name`, as a list; empty: none is
-    near.
+    """Return a hint with the known name that is nearest to `name`, in a tuple; an empty one: none
+    is near.
     """
     near = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
     return (f"did you mean {near[0]}?",) if near else ()

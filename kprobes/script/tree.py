@@ -362,7 +362,7 @@ class ProbeDefinition(Node):
 
 @define(eq=False, kw_only=True)
 class Macro(Node):
-    """`macro name(parameters) {}`; parameters are Variable, MapName or Name."""
+    """`macro name(parameters) {}`; parameters are ScratchVariable, MapName or Name."""
 
     name: str
     parameters: list[Expression]

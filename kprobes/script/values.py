@@ -51,11 +51,11 @@ class Decoder:
         settings: the script's.
         bits: bits of the guest's addresses.
         order: the guest's byte order.
-        symbols: names its addresses.
+        symbols: (guest address) -> (name of the symbol or None, bytes behind its beginning, image).
         texts: formats of strftime(), by number.
-        strftime: formats (format, ns since 1970).
+        strftime: (format, ns since 1970) -> text.
         since: what is added to the clock of programs to get ns since 1970.
-        sources: finds source lines of its addresses.
+        sources: (guest address) -> (function, source line, inlined) of each function there.
     """
 
     settings: Settings
@@ -283,5 +283,5 @@ def _word(raw: bytes, at: int = 0) -> int:
 
 
 def _signed(number: int, signed: bool) -> int:
-    """Return 64 bits as a signed number, where they are one."""
+    """Return a number of 64 bits as a signed one (two's complement) if `signed`, else as it is."""
     return number - (1 << 64) if signed and number >> 63 else number

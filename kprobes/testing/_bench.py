@@ -31,7 +31,9 @@ CONTEXTS = 0x400  # of it, bytes for saved contexts
 class Bench:
     """Compares one instruction's run with and without a probe.
 
-    Compared are registers, memory, where it went, how it failed.
+    Compared are registers, memory, where it went, how it failed. The instruction stands at `home`,
+    among *landings*: traps, at which the guest stops wherever the instruction sends it. What is
+    around it is the scenery (_scenery.py).
 
     Attributes:
         machine: where it runs.
@@ -44,11 +46,13 @@ class Bench:
     ) -> None:
         """Prepare the machine: its memory, and the code around the instruction.
 
+        All memory that the bench does not need is unmapped. A Kprobes is made on the machine, and a
+        thread that stops runs without end.
+
         Args:
             machine: an architecture's name, or what make_machine() has returned; close() closes it.
-            file: its condition flags, registers to leave alone, and instructions for delay slots;
-                None:
-                nothing is known of them.
+            file: the architecture's condition flags, registers to leave alone, and instructions for
+                delay slots; None: nothing is known of them.
             seed: of everything random.
         """
         self.machine = self.make_machine(machine) if isinstance(machine, str) else machine
@@ -141,7 +145,8 @@ class Bench:
 
         Each state is run without a probe, with a probe (boosted where it can be), with one that has
         a post_handler, and by the instruction's displaced code where it has any. An instruction
-        that reads its own bytes would see the breakpoint; it is not run.
+        that reads its own bytes would see the breakpoint; it is not run. `tally` is counted up;
+        memory is put back, and the probe unregistered.
 
         Args:
             code: the instruction and, where it has one, its delay slot; what follows is cut off.
@@ -248,7 +253,8 @@ class Bench:
     def _elsewhere(
         self, point: Probepoint, shift: int, plain: list[tuple[int, StartState, Shot]], where: str
     ) -> list[Difference]:
-        """Run each state from the displaced code, with no hit, and list the differences.
+        """Run each state from the displaced code (the instruction's copy in a buffer), with no hit,
+        and list the differences to the runs without a probe; count them in the tally.
 
         States in which the instruction branches to itself are left out: such a branch goes back to
         the original instruction.
@@ -317,7 +323,8 @@ class Bench:
     def _make_states(
         self, insn: Insn, rng: random.Random, count: int, all_flags: bool
     ) -> list[StartState]:
-        """Return start states for an instruction that stands in the scenery.
+        """Return start states for an instruction that stands in the scenery. The present registers
+        are lost.
 
         States in which it reads its own bytes or the library's pages, or branches into its own
         bytes, are left out.
@@ -359,7 +366,8 @@ class Bench:
     def _rehearse(self, insn: Insn) -> tuple[int | None, Spy]:
         """Simulate the instruction from the present registers, to see what it would do.
 
-        Used only to choose the scene; registers and memory may be changed.
+        Used only to choose start states; the simulation may change registers and memory, which are
+        not put back here.
 
         Returns:
             (target, None where it is not simulated or fails; a Spy with the registers and memory
@@ -487,10 +495,15 @@ class Bench:
 
     def _measure_pad(self, mode: int) -> tuple[str, int, int | None]:
         """Run onto a landing, and return how its fault shows: (access, pc minus trap, interrupt
-        number).
+        number; None: it has none).
+
+        Landings are written over the scenery; the registers are put back.
 
         Args:
             mode: mode bits of the landing.
+
+        Raises:
+            AssertionError: the run raises no GuestFault.
         """
         self._scenery.place(b"", mode, noise=False)
         self.machine.regs.go(self.home | mode)

@@ -153,6 +153,9 @@ class _CaseReader:
         Args:
             text: the line, of four columns.
             line: its number.
+
+        Raises:
+            ValueError: it has not four columns, or one of them is wrong.
         """
         code, asm, outcome, row = (column.strip() for column in text.split("|"))
         if outcome not in OUTCOMES:
@@ -162,8 +165,8 @@ class _CaseReader:
         )
 
     def _bytes(self, text: str) -> bytes:
-        """Parse hexadecimal text; the bytes of each unit are reversed if the file is to be
-        swapped.
+        """Parse hexadecimal text; the bytes of each unit are reversed if the file is to be swapped.
+        ValueError: it is no such text, or no whole number of units.
         """
         data = bytes.fromhex(text)
         if len(data) % self._swap:

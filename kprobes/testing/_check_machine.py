@@ -29,16 +29,20 @@ if TYPE_CHECKING:
     def machines(
         unicorn: UnicornMachine, remote: RemoteMachine, paper: PaperMachine
     ) -> list[Machine]:
-        """Have type checkers see that each engine keeps the contract."""
+        """Have type checkers see that each engine keeps the contract; never called."""
         return [unicorn, remote, paper]
 
     def call_sites(unicorn: CallAreas, remote: CallSites, paper: PaperCalls) -> list[CallsInPlace]:
-        """Have type checkers see that each engine keeps the contract of calls in place."""
+        """Have type checkers see that each engine keeps the contract of calls in place; never
+        called.
+        """
         return [unicorn, remote, paper]
 
 
 def check_machine(make: Callable[[], Any]) -> list[str]:
-    """Run all checks of an engine, each on a machine of its own, and list what is wrong.
+    """Run all checks of an engine, each on a machine of its own, which is closed afterwards, and
+    list what is wrong. A KprobeError of a check becomes a sentence, and so do the exceptions of
+    wrong code (LookupError, TypeError, ValueError ...); any other passes through.
 
     Args:
         make: makes a fresh machine, with a stack, whose architecture has a linkage.
@@ -152,8 +156,8 @@ def _trap_pc(s: Scene) -> Iterator[str]:
 
 
 def _moves(s: Scene) -> Iterator[str]:
-    """Check a chain a -> b -> c -> b' -> home, in which the same trap is visited twice with
-    different answers.
+    """Check a chain of traps a -> b -> c -> b -> the return address (Scene.home), in which the same
+    trap is visited twice with different answers.
     """
     answers = [s.home, s.go(s.c)]
 

@@ -138,14 +138,16 @@ def compare_endings(plain: Ending, probed: Ending, where: str) -> list[Differenc
 
 
 def _shortened(fault: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Return the facts of a fault with 48 bits of its address: engines report no more."""
+    """Return the facts of a fault (as facts() returns them) with the low 48 bits of its address:
+    engines report no more. None, and facts without an address, as they are.
+    """
     if fault is None or fault[3] is None:
         return fault
     return (*fault[:3], fault[3] & (1 << 48) - 1, *fault[4:])
 
 
 def _fault(fault: tuple[Any, ...] | None) -> str:
-    """Return a fault's facts as text; "none" without one."""
+    """Return a fault's facts as text, integers in hexadecimal; "none" for None: no fault."""
     if fault is None:
         return "none"
     return " ".join(hex(f) if isinstance(f, int) else str(f) for f in fault)

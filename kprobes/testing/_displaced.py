@@ -27,6 +27,9 @@ def displaced(point: Probepoint, optimizer: Optimizer, shift: int) -> Iterator[i
 
     Yields:
         Address of the displaced code; None where it does not reach all it needs.
+
+    Raises:
+        AssertionError: the code is longer than the architecture says (OutOfLine.max_displaced).
     """
     insn = point.insn
     buffers = point._rooms.buffers

@@ -56,7 +56,11 @@ class Tally:
 
 
 class Judge:
-    """Compares what two runs left behind, and what handlers saw with what they should have seen."""
+    """Compares what two runs left behind, and what handlers saw with what they should have seen.
+
+    The instruction stands at the scenery's `home`, among *landings*: traps at which the guest stops
+    wherever the instruction sends it.
+    """
 
     def __init__(
         self,
@@ -90,9 +94,9 @@ class Judge:
     def aliased(self, plain: Shot, probed: Shot) -> bool:
         """Whether two runs must not be compared, because the engine drops address bits.
 
-        That is so where only the probed run failed at a read or write, and one of the top 12 bits
-        of its
-        address is set: the engine finds memory where the CPU would find none.
+        That is so where the probed run failed at a read or write as the plain one did not, and one
+        of the top 12 bits of the address accessed is set: the engine finds memory where the CPU
+        would find none.
 
         Args:
             plain: what the run without a probe left behind.
@@ -198,7 +202,9 @@ class Judge:
         )
 
     def _landed(self, shot: Shot) -> int | None:
-        """Return the address to which the instruction went; None where it failed.
+        """Return the address to which the instruction went: where the guest came to a landing (a
+        trap around the instruction) or to unmapped memory, or pc where the run ended without a
+        fault or was stopped. None where the instruction itself failed.
 
         Args:
             shot: what a run left behind.

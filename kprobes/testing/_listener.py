@@ -36,7 +36,9 @@ class ToldSink:
         """The machine is closed."""
 
     def trap(self, regs: Regs) -> bool:
-        """Note a trap and call the function for its address; return False where there is none."""
+        """Note a trap and call the function for its address; return True, or False where there is
+        none. What the function raises passes through.
+        """
         self.traps.append(regs.pc)
         act = self.at.get(regs.pc)
         if act is None:
@@ -45,7 +47,9 @@ class ToldSink:
         return True
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
-        """Note a fault; return what `on_fault` says: whether the guest goes on."""
+        """Note a fault; return what `on_fault` says: True where the guest goes on, False where the
+        run ends by the fault.
+        """
         self.faults.append((regs.pc, fault))
         return self.on_fault(regs, fault)
 
@@ -135,7 +139,7 @@ class Scene:
             machine.stop_at(place)
 
     def go(self, addr: int) -> Callable[[Regs], None]:
-        """Make an action for ToldSink.at that sends the guest to an address."""
+        """Make an action for ToldSink.at, (regs) -> None, that sends the guest to an address."""
         return lambda regs: regs.go(addr | self.mode)
 
     def home(self, regs: Regs) -> None:

@@ -29,11 +29,15 @@ class Recorder:
         self._values = values
 
     def pre(self, name: str, result: int = 0) -> Handler:
-        """Make a pre_handler that adds the line "pre NAME" and returns `result`."""
+        """Make a pre_handler, (probe, regs) -> int, that adds the line "pre NAME" and returns
+        `result`.
+        """
         return self._handler(f"pre {name}", result)
 
     def post(self, name: str) -> Callable[[Any, Regs, int], None]:
-        """Make a post_handler that adds the line "post NAME" to the transcript."""
+        """Make a post_handler, (probe, regs, flags) -> None, that adds the line "post NAME" to the
+        transcript.
+        """
         note = self._handler(f"post {name}", 0)
 
         def post_handler(p: Any, regs: Regs, flags: int) -> None:
@@ -42,7 +46,8 @@ class Recorder:
         return post_handler
 
     def fault(self, name: str, result: int = 0) -> Callable[[Any, Regs, int], int]:
-        """Make a fault_handler that adds the line "fault NAME WHAT" and returns `result`.
+        """Make a fault_handler, (probe, regs, trap number) -> int, that adds the line "fault NAME
+        WHAT" and returns `result`.
 
         WHAT is the signal number, or the exception's class.
         """
@@ -56,13 +61,15 @@ class Recorder:
         return fault_handler
 
     def entry(self, name: str, result: int = 0) -> Callable[[KretprobeInstance, Regs], int]:
-        """Make an entry_handler of a return probe that adds the line "entry NAME" and returns
-        `result`.
+        """Make an entry_handler of a return probe, (instance, regs) -> int, that adds the line
+        "entry NAME" and returns `result`.
         """
         return self._handler(f"entry {name}", result)
 
     def returns(self, name: str) -> Callable[[KretprobeInstance, Regs], int]:
-        """Make the handler of a return probe, which adds the line "return NAME"."""
+        """Make the handler of a return probe, (instance, regs) -> 0, which adds the line "return
+        NAME".
+        """
         return self._handler(f"return {name}", 0)
 
     def mirror(self, name: str, count: int) -> Callable[..., None]:

@@ -24,6 +24,8 @@ INVERSE = bytes(range(255, -1, -1))  # of each byte
 class Scenery:
     """The code around an instruction under test, from BASE to BASE + 2 * SCENE.
 
+    A landing is a trap at which a run ends; the scenery is full of them, or of random bytes.
+
     Attributes:
         home: where the instruction under test stands.
         mode: mode bits there.
@@ -93,13 +95,17 @@ class Scenery:
         return turned[:start] + self.image[start : start + size] + turned[start + size :]
 
     def vary(self, number: int) -> None:
-        """Write the random bytes around the instruction, or their inverse where `number` is odd."""
+        """Write the random bytes around the instruction, or their inverse where `number` is odd;
+        `image` is set. Nothing is done where landings stand there instead.
+        """
         if self._variants:
             self.image = self._variants[number % 2]
             self.repair()
 
     def _name_homes(self) -> None:
-        """Make symbols for both homes: functions, in the present mode."""
+        """Make symbols for both places where the instruction may stand (among landings, and among
+        random bytes): functions, in the present mode. Earlier ones are removed.
+        """
         self._machine.symbols.remove_module("bench")
         for scene in (BASE, BASE + SCENE):
             self._machine.symbols.add(

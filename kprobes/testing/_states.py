@@ -122,7 +122,9 @@ class Freezer:
             self._engine = None
 
     def freeze(self) -> Callable[[], None]:
-        """Save the registers as they are now; return a function that restores them."""
+        """Save the registers as they are now; return a function that restores them, any number of
+        times, until forget().
+        """
         if self._engine is None:
             values = {name: self._regs[name] for name in self._regs.names}
             return lambda: self._write(values)
@@ -169,7 +171,8 @@ class Freezer:
 class States:
     """Makes register states of values that matter.
 
-    They are pointers into `data`, landing places, small, large and arbitrary numbers.
+    They are pointers into `data`, addresses of landings (traps, to which an instruction may jump),
+    small, large and arbitrary numbers.
     """
 
     def __init__(
@@ -209,11 +212,13 @@ class States:
     def randomize(
         self, rng: random.Random, values: Mapping[str, int] | None = None, *, landing: bool = True
     ) -> None:
-        """Put a random state into the registers.
+        """Put a random state into the registers. pc and those to be left alone are not written; one
+        that does not take its value keeps the one that it has.
 
         Args:
             rng: source of random numbers.
-            values: register name -> the value that it gets instead of a random one.
+            values: register name -> the value that it gets instead of a random one; None: none
+                does.
             landing: True: some registers get an address of landing code, to jump to.
         """
         for name in self._names:

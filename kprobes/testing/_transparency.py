@@ -119,7 +119,8 @@ class Comparison:
     def again(self, where: str = "") -> list[Difference]:
         """Run once more, with the probes registered now; list the differences from the run without.
 
-        Memory and registers are restored afterwards.
+        Memory and registers are restored afterwards, but not where the run raises anything but a
+        GuestFault: that passes through.
 
         Args:
             where: names the run, for people.
@@ -289,7 +290,8 @@ def transparency(
     """Run a guest without probes and with them, and list the differences.
 
     Compared are registers, memory (of the stack what is in use; the library's own pages are left
-    out), the result of `run`, and faults.
+    out), the result of `run`, and faults; and, when the probes are unregistered, the guest's text.
+    The machine stays open.
 
     Args:
         make_machine: makes the machine; called once.
@@ -369,7 +371,8 @@ def kretprobes_everywhere(
 ) -> list[Probe]:
     """Make a kretprobe for each function that may have one.
 
-    Each is registered and unregistered once to find out.
+    Each is registered and unregistered once to find out; none is registered afterwards. A function
+    whose probe is refused gets none.
 
     Args:
         kprobes: registers the probes, and unregisters them again.

@@ -47,6 +47,9 @@ def flame_data(trees: Sequence[tuple[str, str, Stacks, Stacks | None]]) -> dict[
     Args:
         trees: one for each graph: (label, unit of weights, stacks with their weights, the stacks of
             the trace to compare with or None).
+
+    Returns:
+        {"trees": a dictionary for each graph, as _tree() makes them}.
     """
     return {"trees": [_tree(*tree) for tree in trees]}
 
@@ -54,12 +57,20 @@ def flame_data(trees: Sequence[tuple[str, str, Stacks, Stacks | None]]) -> dict[
 def _tree(label: str, unit: str, stacks: Stacks, before: Stacks | None) -> dict[str, Any]:
     """Return the data of one flame graph.
 
+    A stack without frames is left out.
+
     Args:
         label: its title.
         unit: unit of the weights, such as "hits" or "ns".
         stacks: (frames, the outermost first) -> weight.
         before: the same of an earlier trace, from which the graph shows the difference; None: there
             is none.
+
+    Returns:
+        "label", "unit", "names" (texts by number), and columns with a value for each box of the
+        graph, a box in front of those that it calls: "name" (the number of its name), "depth" (0:
+        outermost) and "self" (the weight of stacks that end in it); with `before` also "before"
+        (the same weight then).
     """
     names = Names()
     name = list[int]()
@@ -106,6 +117,11 @@ def graph_data(
         own: function -> its own weight.
         weight: function -> its weight with that of the functions it calls.
         edges: (caller, function) -> number of calls, or weight of the stacks with this call.
+
+    Returns:
+        "unit", "names" (at most MOST_NODES, the heaviest first), "own" and "weight" (a value for
+        each name), "edges" (three numbers for each call: index of the caller in "names", index of
+        the function, count) and "left_out" (how many functions are not in the graph).
     """
     kept = sorted({*weight, *own}, key=lambda name: (-weight.get(name, 0), -own.get(name, 0), name))
     numbers = {name: n for n, name in enumerate(kept[:MOST_NODES])}

@@ -25,7 +25,8 @@ def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], i
     Args:
         machine: the guest, whose instructions the clock "instructions" counts.
         clock: "counter", "host" (monotonic, ns), "instructions", or a function that gives a number
-            of 64 bits.
+            of 64 bits. Such a function is returned with a check around it, which raises BadArgument
+            for anything else that it gives.
 
     Raises:
         BadArgument: there is no clock of that name.
@@ -65,13 +66,13 @@ def _own(clock: Callable[[], Any]) -> Callable[[], int]:
 
 
 def stamp(seq: int, time: int, clock: str) -> str:
-    """Return a record's time as ftrace prints it: ns as seconds and microseconds, a count
-    unchanged.
+    """Return a record's time as ftrace prints it: ns as seconds and microseconds, the counts of the
+    clocks "counter" and "instructions" unchanged.
 
     Args:
         seq: the record's number, which is its time where the clock is "counter".
         time: by the trace's clock.
-        clock: the clock's name.
+        clock: the clock's name; the times of any clock but these two are taken as ns.
     """
     if clock in COUNTS:
         return f"{seq if clock == COUNTER else time:12d}"

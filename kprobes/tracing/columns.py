@@ -71,9 +71,9 @@ def need(name: str, extra: str) -> ModuleType:
 def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[str]]:
     """Return for each event the names of the columns that hold its arguments.
 
-    A column has the argument's name. It is `event.name` where that name is taken: by a column that
-    is no argument (HEADS), or by an earlier event's argument of another type. Arguments of one name
-    and type share a column.
+    A column has the argument's name. The column of an argument is called `event.name` where that
+    name is taken: by a column that is no argument (HEADS), or by an earlier event's argument of
+    another type. Arguments of one name and type share a column.
 
     Args:
         infos: the events.
@@ -118,6 +118,9 @@ def batches_of_ring(
 ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
     """Return the schema of a ring's records, and an iterator of them in batches of some ten
     thousand.
+
+    Names and source lines are looked up now; the records are read from the ring as the iterator
+    comes to them.
 
     Args:
         infos: the events.
@@ -196,7 +199,7 @@ class _Columns:
     """The Arrow columns of some records of a ring, in their order.
 
     Attributes:
-        raw: an array of u64 with a row for each record.
+        raw: an array of u64 with a row for each record, as the ring has it.
         places: indices of the records in the ring.
         head: an array of u16: event, processor and the two halves of the task's number.
         event: the number of each record's event.
@@ -227,7 +230,9 @@ class _Columns:
         ]
 
     def callers(self) -> set[int]:
-        """Return the addresses that the return events among these records return to."""
+        """Return the addresses in the records' field `caller`: where return events return to, and
+        the code that has accessed watched memory.
+        """
         found: set[int] = set()
         for layout, which in zip(self.ring.layouts, self.which, strict=True):
             if layout.returns:
@@ -238,8 +243,8 @@ class _Columns:
         """Return the columns of these records by name.
 
         Args:
-            wholes: columns of structures and arrays over the whole ring, of which this part is cut
-                out.
+            wholes: name -> column of structures or arrays that Python reads as a whole, already cut
+                to these records; it is put in as it is.
         """
         pa, ring = self.pa, self.ring
         columns: dict[str, Any] = {
@@ -297,7 +302,9 @@ class _Columns:
         return self._dictionary(numbers, [task_text(task) for task in tasks])
 
     def _callers(self) -> pyarrow.Array:
-        """Return the column of addresses that return events return to; null for other events."""
+        """Return the column `caller`: addresses that return events return to, or that have accessed
+        watched memory; null for plain probes.
+        """
         out: Any = self.np.zeros(len(self.raw), self.np.uint64)
         none: Any = self.np.ones(len(self.raw), bool)
         for layout, which in zip(self.ring.layouts, self.which, strict=True):
@@ -362,6 +369,8 @@ class _Columns:
 
     def _text(self, event: int, n: int) -> pyarrow.Array:
         """Return the column of an argument that is text, floating point, or an array of these.
+
+        What could not be read is null.
 
         Args:
             event: the event's number.
@@ -546,7 +555,8 @@ class _Lists:
         return name in self._table.column_names
 
     def of(self, name: str, places: Any = None) -> list[Any]:
-        """Return the values of a column as a list; Arrow's lists in it become tuples.
+        """Return the values of a column as a list; Arrow's lists in it become tuples, missing
+        integers None. The list may be the kept one: it is not to be changed.
 
         Args:
             name: of the column.
@@ -587,7 +597,10 @@ class _Lists:
 
 
 class TableSource:
-    """The records of an Arrow table, as a source that a Trace reads."""
+    """The records of an Arrow table, as a source that a Trace reads.
+
+    It has the attributes and methods of a trace.RecordSource.
+    """
 
     def __init__(
         self,

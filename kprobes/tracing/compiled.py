@@ -49,7 +49,11 @@ class RecordingPrograms:
         events: Sequence[Event],
         filters: Sequence[Filter | None],
     ) -> None:
-        """Compile what can be compiled; nothing is attached yet.
+        """Make the buffer, and compile a program for each event that can have one; nothing is
+        attached yet.
+
+        Where any event is recorded without Python, task 0 is put into the ring's tasks: all such
+        records are of that task.
 
         Args:
             k: the Kprobes that the events are to be registered with.
@@ -167,7 +171,8 @@ class RecordingPrograms:
         return take
 
     def arm(self, event: Event, number: int) -> Probe | None:
-        """Attach the program of an event that is in `made`, and return its probe.
+        """Attach the program of an event that is in `made`, and return its probe. detach() detaches
+        the program again.
 
         Args:
             event: the event.
@@ -176,6 +181,9 @@ class RecordingPrograms:
         Returns:
             The probe; None: nothing is attached, since a remote guest would stop at every hit,
             where a program gains nothing over Python.
+
+        Raises:
+            KprobeError: the place cannot be probed.
         """
         attachment = attached(self._k, self.made[number], event, number << _EVENT, self._ticks)
         if self._k.machine.guest_view is not None and any(attachment.why_python.values()):
@@ -203,8 +211,10 @@ class RecordingPrograms:
         return len(data) == self._size and _HEAD.unpack_from(data)[1] in self._take
 
     def drain(self) -> None:
-        """Move what programs and the machine have recorded from the buffer into the trace's
-        ring.
+        """Move what programs and the machine have recorded from the buffer into the trace's ring,
+        and note in the ring's `elsewhere` how many records the buffer has lost.
+
+        Records of a remote guest are fetched first.
         """
         self.buffer.settle()
         if self._copied and not self.buffer.ring.copies:

@@ -151,7 +151,8 @@ class Coverage:
 
     @alone
     def _counting(self) -> BlockCounts:
-        """Begin to count the blocks that the machine executes.
+        """Begin to count the blocks that the machine executes, and return the counts, which grow as
+        it runs.
 
         Raises:
             Unsupported: the machine does not tell of blocks.
@@ -230,7 +231,9 @@ class Coverage:
         return sorted(Edge(*row) for row in self._counts.arcs())
 
     def clear(self) -> None:
-        """Set the bitmap to zeros, before another run. Counts of blocks stay."""
+        """Set the bitmap to zeros, before another run; the last block so far makes no edge with the
+        next one. Counts of blocks and of `edges` stay.
+        """
         self._counts.forget_edges()
 
     def reset(self) -> None:

@@ -55,7 +55,9 @@ class Module:
 
 
 class ExecutionCounts:
-    """Tells how often the instruction at an address was executed, from the blocks that hold it."""
+    """Tells how often the instruction at an address was executed: the counts of all blocks that
+    hold it, added up.
+    """
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         """Read how often each block was executed. blocks: the executed blocks, which may
@@ -85,8 +87,8 @@ def drcov(
 ) -> bytes:
     """Return the contents of a drcov file, version 2, for executed blocks.
 
-    A block ends where its module does: what goes on behind it is in a row of its own, as is what is
-    too large for one.
+    A block that goes on in the next module, or has more than LARGEST bytes, is cut into several
+    rows. Equal rows are written once. What lies in no module is left out.
 
     Args:
         blocks: those that were executed.
@@ -180,6 +182,8 @@ def source_coverage(
     files: Iterable[LoadedFile], executed: ExecutionCounts, wanted: Callable[[int], bool] | None
 ) -> dict[str, SourceCoverage]:
     """Return the coverage of the source files that line tables name, by path.
+
+    A function is left out where no row of a line table begins at its address.
 
     Args:
         files: the loaded files, with their debug information.

@@ -52,6 +52,7 @@ class GraphedCall:
         calls: the calls that it has made, in order.
         instructions: how many it and the calls that it made have executed; None: they were not
             counted, or it has not returned.
+        address: of the function.
     """
 
     name: str
@@ -83,10 +84,14 @@ class CallTree:
     """The calls below a function; str() shows it as ftrace's function graph does.
 
     Attributes:
-        calls: of the function itself.
+        calls: the calls of the function that the tree begins with, in order; the calls inside them
+            are in their own `calls`.
         skipped: function -> why it is not in the tree.
         missed: calls that could not be recorded.
         counted: calls have the number of their instructions.
+        count: number of calls in the tree, those inside of others too.
+        dropped: number of calls that were left out because the tree has MOST_CALLS.
+        probes: the registered return probes, until disarm().
     """
 
     def __init__(self, counted: bool = False) -> None:
@@ -134,7 +139,9 @@ class CallTree:
         return "".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        """Yield the lines that str() joins: the calls, then what is not among them."""
+        """Yield the lines that str() joins: where instructions are counted, a heading; then the
+        calls.
+        """
         if self.counted:
             yield f"{'instructions':>{COLUMN}} |\n"
         yield from _lines(self.calls, self.counted)
@@ -148,9 +155,11 @@ class CallTree:
         return f"<pre>{escape(str(self))}</pre>"
 
     def folded(self) -> dict[tuple[str, ...], int]:
-        """Return the stacks of functions, outermost first, with the number of calls; where
-        instructions are counted, with the instructions that the innermost function itself has
-        executed.
+        """Return the stacks of functions that calls make, with their weights.
+
+        Returns:
+            (names of the functions, outermost first) -> number of calls; where instructions are
+            counted, the instructions that the innermost function itself has executed.
         """
         found: Counter[tuple[str, ...]] = Counter()
         todo: list[tuple[GraphedCall, tuple[str, ...]]] = [(call, ()) for call in self.calls]
@@ -324,7 +333,11 @@ class Graph:
         self._symbols = [self._root, *_functions(k.machine, self._root, functions)]
 
     def __enter__(self) -> CallTree:
-        """Probe the functions. Those that cannot be probed are in the tree's `skipped`.
+        """Probe the functions, and return the tree, which grows with each call. Functions that
+        cannot be probed are in the tree's `skipped`.
+
+        With `instructions` the machine begins to count. Where an error is raised, all of this is
+        undone.
 
         Raises:
             KprobeError: the function that the tree begins with cannot be probed.
@@ -350,8 +363,8 @@ class Graph:
             self._clock.stop()
 
     def _arm(self, symbol: Symbol) -> None:
-        """Register a return probe for a function, or note in the tree's `skipped` why it cannot be
-        probed.
+        """Register a return probe for a function and add it to the tree's `probes`, or note in the
+        tree's `skipped` why the function cannot be probed.
 
         Args:
             symbol: the function.
@@ -378,7 +391,8 @@ class Graph:
         self._tree.probes.append(probe)
 
     def _entry(self, symbol: Symbol) -> Callable[[Any, Regs], int]:
-        """Return the handler of a function's entry, which puts the call into the tree.
+        """Return the handler of a function's entry, called with the instance of the return probe
+        and the registers: it puts the call into the tree.
 
         The handler returns 1 where the call's return is not wanted, else 0.
 
@@ -393,8 +407,9 @@ class Graph:
         def entered(ri: Any, regs: Regs) -> int:
             """Put a call into the tree. Return 1 if its return is not wanted, else 0.
 
-            It is not wanted if the call is not below the root function, too deep, or one more than
-            MOST_CALLS.
+            The return is not wanted if the call is not below the root function, too deep, or one
+            more than MOST_CALLS; the last is counted in the tree's `dropped`. Open calls of the
+            task that were left without a return are closed first.
 
             Args:
                 ri: the instance of the return probe; it gets the call as `data`.
@@ -444,6 +459,9 @@ class Graph:
 
         The handler of the return probes.
 
+        Where the call was closed before, as left without a return, only its result and the number
+        of its instructions are stored.
+
         Args:
             ri: the instance of the return probe, whose `data` is the call.
             regs: the registers after the return.
@@ -485,7 +503,9 @@ def _functions(machine: Machine, root: Symbol, pattern: str) -> list[Symbol]:
 
 
 def _argument(regs: Regs, n: int) -> int | None:
-    """Return the n-th argument of the call that begins; None: its memory cannot be read."""
+    """Return the argument with number `n`, from 0, of the call that begins; None: its memory cannot
+    be read.
+    """
     try:
         return regs.arg(n)
     except GuestFault:

@@ -268,7 +268,8 @@ class _Calls:
 
     def _take(self, marks: Marks) -> None:
         """Open, close and count the calls of a batch's records, add them to the timeline while it
-        has room, and count the values of arguments that are numbers.
+        has room (what finds no room is counted in `left_out`), and count the values of arguments
+        that are numbers.
 
         Args:
             marks: the batch, with the time and the phase (BEGIN, END, INSTANT) of each record.
@@ -358,7 +359,11 @@ class _Calls:
         )
 
     def _return(self, calls: list[_Open], time: int, text: str) -> None:
-        """Close the youngest open call of a task as returned at `time`.
+        """Close the youngest open call of a task as returned at `time`, and note how long it took
+        for the heat map and the histograms.
+
+        Where the call is in the timeline, its length is set there and `text` is added to its
+        arguments.
 
         Args:
             calls: the open calls of the task.
@@ -391,7 +396,8 @@ class _Calls:
             calls[-1].inner += time - call.time
 
     def _path(self, shorter: int, function: int) -> int:
-        """Return the number of the path that a call of `function` makes.
+        """Return the number of the path that a call of `function` makes; a new path takes the next
+        number.
 
         Args:
             shorter: number of the path that it is called from; -1: nothing is open.
@@ -428,7 +434,7 @@ class _Calls:
         return {COUNTER: "records", INSTRUCTION_CLOCK: "instructions"}.get(self._trace.clock, "ns")
 
     def _scaled(self, times: Sequence[int]) -> list[int]:
-        """Return times as the page shows them.
+        """Return times, or lengths of time, as the page shows them: in the unit of `unit`.
 
         Without a clock the times are 1,000 times a record's number; they are divided by that.
 
@@ -563,6 +569,9 @@ class _Distribution:
     def add(self, values: Iterable[Any]) -> None:
         """Count numbers.
 
+        Once there are more than MOST_VALUES different values, all values, later ones too, are
+        rounded to their 10 highest bits.
+
         Args:
             values: the numbers; None counts as missing.
         """
@@ -584,6 +593,11 @@ class _Distribution:
             label: the histogram's title.
             unit: unit of the values: "ns", "instructions", "records" or "".
             is_hex: True for addresses and the like: they are shown in hexadecimal and have no mean.
+
+        Returns:
+            "label", "unit", "hex" (`is_hex`), "from" and "to" (the bounds of each bar), "counts"
+            (of each bar), "stats" ((name, number) of each: values, least, median, 90 %, 99 %, most,
+            mean) and "missing".
         """
         values = sorted(self.counts)
         edges = _edges(values)

@@ -37,6 +37,10 @@ class EventInfo:
         where: the place as ftrace shows it: `sym+0xOFF/0xSIZE`; of return events the function's
             name, of watch events the memory.
         text: the definition.
+        symbol: the symbol that the definition names; None: it has a bare address.
+        offset: bytes from the symbol.
+        address: guest address of the place; of watch events of the memory.
+        fields: the arguments, in order.
     """
 
     name: str
@@ -71,7 +75,7 @@ class EventInfo:
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> EventInfo:
-        """Make an event of facts from a file. Characters that control a terminal are taken out of
+        """Make an event of facts from a file. Characters that control a terminal are replaced in
         the texts, which others may have written.
 
         Raises:
@@ -89,11 +93,14 @@ class EventInfo:
 
     @property
     def function(self) -> str:
-        """The probed function's name, or the address where it has none."""
+        """The probed function's name, or the address where it has none; of watch events the watched
+        memory.
+        """
         return self.where if self.kind == "w" else self.where.partition("+")[0]
 
     def place(self, caller: str) -> str:
-        """Return what ftrace shows in brackets: where the hit was.
+        """Return what ftrace shows in brackets: where the hit was; of return events "CALLER <-
+        FUNCTION".
 
         Args:
             caller: name of the address that the function returns to, or that has accessed the

@@ -74,7 +74,8 @@ Piece = Any
 
 
 def write(trace: Trace, file: IO[bytes], format: str) -> None:
-    """Write a trace to an open file as Perfetto's protobuf, with a track for each task.
+    """Write a trace to an open file as Perfetto's protobuf, with a track for each task. Calls that
+    have not returned end with the last record.
 
     Args:
         trace: the records.
@@ -131,12 +132,16 @@ def _varint(value: int) -> bytes:
 
 
 def _number(field: int, value: int) -> bytes:
-    """Return a field of a message whose value is a number."""
+    """Return the bytes of a field of a message: the field's number and type, then `value` as a
+    varint.
+    """
     return _varint(field << 3) + _varint(value)
 
 
 def _message(field: int, data: bytes) -> bytes:
-    """Return a field of a message whose value is bytes: a message within it, or a text."""
+    """Return the bytes of a field of a message: the field's number and type, the length, then
+    `data`: a message within it, or a text.
+    """
     return _varint(field << 3 | 2) + _varint(len(data)) + data
 
 
@@ -209,7 +214,9 @@ class _PacketWriter:
         self._texts = _Interned()
 
     def packets(self, marks: Marks) -> bytes:
-        """Return the packets of a batch as bytes."""
+        """Return the packets of a batch as bytes: first the packet with the texts that the batch
+        interns, then one for each record and for each span that ends without a return, in order.
+        """
         np = self._np
         self._begin_batch()
         count = len(marks.batch)

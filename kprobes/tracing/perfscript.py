@@ -19,9 +19,9 @@ MODULE = "guest"
 def write(trace: Trace, file: IO[str], format: str) -> None:
     """Write a paragraph for each record, as `perf script` prints it.
 
-    It has the task and its number, cpu, seconds, event and arguments; then a line for each address
-    of the stack, or one for the place. Without a clock a record is a microsecond behind the one
-    before.
+    The first line has the task and its number, cpu, seconds, event and arguments. A line for each
+    address of the stack follows, or one for the probed place where the record has no stack. Without
+    a clock a record is a microsecond behind the one before.
 
     Args:
         trace: the records.

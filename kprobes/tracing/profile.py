@@ -18,8 +18,11 @@ Folded = Mapping["tuple[str, ...]", int]  #: frames, outermost first -> how ofte
 def folded(trace: Trace) -> dict[tuple[str, ...], int]:
     """Return stacks of functions with the number of hits that came from each.
 
-    A stack begins with the outermost function and ends with the hit's event. Where the trace has no
-    stacks, it has only the probed function and the event.
+    A stack begins with the outermost function and ends with the hit's event. The stack of a record
+    without one is the probed function and the event.
+
+    Returns:
+        (names of the functions, outermost first, then the event's name) -> number of hits.
     """
     hits: dict[tuple[int, tuple[int, ...]], int] = {}
     for batch in trace.batches():

@@ -37,7 +37,9 @@ RECORDS = 1 << 20  #: that are kept, where nobody says
 
 
 def _source_line(machine: Machine, address: int) -> str:
-    """Return the source line of an address, as DebugInfo.where() has it."""
+    """Return the source line of an address, as DebugInfo.where() has it: `a.c:12`, with the
+    functions that are inlined there; "": it is not known.
+    """
     from ..debug.info import DebugInfo
 
     return DebugInfo(machine).where(address)
@@ -67,7 +69,7 @@ class Live:
 
     @property
     def ring(self) -> RecordRing:
-        """The ring, after drain()."""
+        """The ring; asking for it first moves the records that programs have written into it."""
         self._drain()
         return self._ring
 
@@ -125,8 +127,9 @@ class Recording:
         probes: the probes of the events, while they are armed.
         skipped: (function, why) of each function that a pattern names and that cannot be probed.
         armed: (name of the event, probe) of all that were ever armed.
-        told: for each event the function that gets a hit's values, return address and stack at
-            once, and then the hit is not recorded; empty: all hits are recorded.
+        told: for each event a function of (values, return address, stack) that gets each hit at
+            once, and then no hit is recorded; empty, as at first: all hits are recorded. To be
+            filled before the `with` statement is entered.
     """
 
     def __init__(
@@ -191,7 +194,8 @@ class Recording:
 
     def _parse(self, definitions: Sequence[str]) -> list[Event]:
         """Return the events of the definitions, one for each function that a pattern names;
-        functions that cannot be probed go to `skipped`.
+        functions that cannot be probed go to `skipped`. The events of patterns are kept in `_many`
+        as well.
 
         Raises:
             EventError: a definition is wrong, disagrees with another one of its name, or is a
@@ -231,10 +235,13 @@ class Recording:
         return [*found, *self._many]
 
     def __enter__(self) -> Trace:
-        """Arm all events, or none.
+        """Arm all events, or none, and return the trace, which grows with each hit.
+
+        The semaphores of markers are raised, and the machine begins to count instructions where the
+        clock goes by these. An error undoes all of this.
 
         Raises:
-            EventError: a place cannot be probed. Functions that a pattern names are skipped
+            EventError: a place cannot be probed. Functions that a pattern names go to `skipped`
                 instead.
             MachineBusy: another thread runs the machine.
         """
@@ -265,7 +272,7 @@ class Recording:
 
     def __exit__(self, *exc: object) -> None:
         """Unregister all probes, lower the markers' semaphores, and detach programs. The trace
-        stays.
+        stays, and its `missed` keeps what the probes have counted.
         """
         self._before += self._missed()
         probes = self.probes
@@ -287,7 +294,9 @@ class Recording:
             counts.stop()
 
     def _count(self) -> None:
-        """Have the machine count the guest's instructions, where the clock goes by these."""
+        """Have the machine count the guest's instructions, where the clock goes by these and it is
+        not counting for this recording yet; else do nothing.
+        """
         clock = self._k.machine.clock
         if self._clock == INSTRUCTION_CLOCK and clock is not None and self._counts is None:
             clock.start()
@@ -353,8 +362,8 @@ class Recording:
     def _handler(self, event: Event, number: int) -> Handler:
         """Return the Python or machine handler of an event's hits.
 
-        It puts records into the ring, or, where `told` is given, passes hits to the event's
-        function.
+        The handler puts records into the ring, or, where `told` is given, passes hits to the
+        event's function.
 
         Args:
             event: the event.
@@ -378,6 +387,9 @@ class Walker:
     """Gives handlers of events the stack of a hit, as a tuple of addresses, innermost first.
 
     The first address is the place of the hit; where no more can be found it is the only one.
+
+    Attributes:
+        enabled: True, always: a trace's events are not switched off.
     """
 
     enabled = True

@@ -39,7 +39,8 @@ class Put(Protocol):
         cpu: number of the processor.
         task: identity of the task, any hashable value.
         values: of the event's arguments; None: memory could not be read.
-        caller: address that a return event returns to.
+        caller: address that a return event returns to, or that has accessed watched memory; of a
+            probe it is not used.
         stack: addresses, the innermost first.
         time: by the trace's clock; None: the clock is asked now.
     """
@@ -70,6 +71,8 @@ class Layout:
         texted: True where a field is text, which is beside the record.
         bits: for each of `numbers` the number of its first fault bit.
         counts: for each of `numbers` the number of its elements; 0: it is no array.
+        clock: True where records have times.
+        returns: True where records have a `caller`: those of return and watch events.
     """
 
     def __init__(self, info: EventInfo, clock: bool) -> None:
@@ -246,7 +249,8 @@ class RecordRing:
         """Make room for the next record, called when `at` has come to `end`.
 
         The room at the end is enlarged; where the ring has all the room that it may have, it begins
-        again at its start, over the oldest records.
+        again at its start, over the oldest records, and `laps` is counted up. `at` is not changed:
+        that is the caller's to do.
 
         Returns:
             The offset in `buffer` where the next record goes.
@@ -285,7 +289,7 @@ class RecordRing:
         """Return the kept tuple that equals a value, so that equal texts and stacks are in memory
         once.
 
-        A new value is kept, and returned itself.
+        A new value is kept, and returned itself. After some ten thousand values all are forgotten.
 
         Args:
             value: a tuple.
@@ -324,7 +328,18 @@ class RecordRing:
             stack: Sequence[int] = (),
             time: int | None = None,
         ) -> None:
-            """Write a record; the parameters are those of Put."""
+            """Write a record, over the oldest one if the ring is full.
+
+            Args:
+                seq: number of the record.
+                cpu: number of the processor.
+                task: identity of the task, any hashable value.
+                values: of the event's arguments; None: memory could not be read.
+                caller: address that a return event returns to, or that has accessed watched memory;
+                    of a probe it is not used.
+                stack: addresses, the innermost first.
+                time: by the trace's clock; None: the clock is asked now.
+            """
             at = self.at if self.at < self.end else self.turn()
             index = known.get(task)
             if index is None:
@@ -380,7 +395,9 @@ class RecordRing:
             self.stacks[place] = self.same(tuple(stack))
 
     def clear(self) -> None:
-        """Forget all records. The memory is kept for the next ones."""
+        """Forget all records, and how many were overwritten. The memory is kept for the next ones;
+        tasks keep their numbers, and `elsewhere` stays as it is.
+        """
         self.at = self.laps = 0
 
     # --- reading
@@ -484,7 +501,12 @@ class RecordRing:
         wide = self.size // 8
 
         def column(word: int, letter: Letter = "Q") -> list[int]:
-            """The words that stand at one place of the records."""
+            """Return one word of each of the event's records.
+
+            Args:
+                word: index of the word in a record.
+                letter: of `struct`, for a word with or without a sign.
+            """
             values = rows.cast(letter)[word::wide].tolist()
             return values if len(values) == len(places) else [values[place] for place in places]
 

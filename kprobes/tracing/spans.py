@@ -115,7 +115,7 @@ class _SpanWriter:
         return span | ({} if parent is None else {"parentSpanId": parent["spanId"]})
 
     def _end(self, span: dict[str, Any], time: int) -> None:
-        """End a span. Write the ended spans once there are BATCH_OF_SPANS: one request has so many.
+        """End a span and keep it; once BATCH_OF_SPANS have ended, write these as one request.
 
         Args:
             span: OTLP's object of the span; its end is set.
@@ -127,7 +127,9 @@ class _SpanWriter:
             self._flush()
 
     def _flush(self) -> None:
-        """Write the spans that have ended as one request."""
+        """Write the spans that have ended since the last call as one request, even if there are
+        none, and forget them.
+        """
         resource = {"attributes": [_attribute("service.name", "guest")]}
         scopes = [{"scope": {"name": "kprobes"}, "spans": self._spans}]
         self._file.write(

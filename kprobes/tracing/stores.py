@@ -48,6 +48,9 @@ class IntoRing:
         Where an event has nothing but numbers, they pack the record at once, and call the slower
         writer only for a fault or a new task.
 
+        The lines stand in the code of an event's handler, and use its variables `number` (of the
+        record), `who` (the task) and `back` (the caller).
+
         Args:
             cookie: number of the event.
             cpu: an expression for the processor.
@@ -87,6 +90,9 @@ class IntoRing:
 class Told:
     """Passes the values of hits on to a function at once, and keeps nothing. It is a Store of
     events._handler.
+
+    Attributes:
+        words: two words, as those of IntoRing.
     """
 
     def __init__(self, tell: Tell) -> None:
@@ -101,6 +107,9 @@ class Told:
         self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]
     ) -> list[str]:
         """Return a line of Python that calls the function with a hit's values, caller and stack.
+
+        The line stands in the code of an event's handler, and uses its variable `back` (the
+        caller).
 
         Args:
             cookie: the event's number; not used.

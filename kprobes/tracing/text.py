@@ -312,8 +312,8 @@ class _FtraceLines(_Lines):
 
 
 class _JsonLines(_Lines):
-    """Writes a JSON object for each record: event, seq, cpu, task, time, caller, args, and stack
-    (as symbols) with its source lines.
+    """Writes a JSON object for each record: event, seq, cpu, task, time, caller with its name as
+    "to", args, and stack (as symbols) with its source lines.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -329,8 +329,9 @@ class _JsonLines(_Lines):
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
         """Return the columns of a record's JSON object.
 
-        Its members are event, seq, cpu, task, time, caller, args and stack with lines. Time is
-        there if the trace has a clock, caller for events that are no plain probes.
+        Its members are event, seq, cpu, task, time, caller with its name as "to", args and stack
+        with lines. Time is there if the trace has a clock, caller for events that are no plain
+        probes.
 
         Args:
             info: the event.
@@ -423,9 +424,9 @@ class _CsvLines(_Lines):
     def _columns(self, info: EventInfo, batch: Batch, part: EventColumns) -> list[Column]:
         """Return the columns of a record's row.
 
-        They are event, seq, cpu, task, time (if the trace has a clock), caller, stack (if any
-        record has one), and an argument in each further column. Arguments of other events are empty
-        cells.
+        They are those of head(): seq, event, cpu, task, time (if the trace has a clock), caller,
+        stack (empty where there is none), and an argument in each further column. Arguments of
+        other events are empty cells.
 
         Args:
             info: the event.

@@ -134,8 +134,8 @@ class Spans:
             yield self._marks(batch)
 
     def _marks(self, batch: Batch) -> Marks:
-        """Return the marks of the next batch. Spans that begin in it are added to `open`, those
-        that end are removed.
+        """Return the marks of the next batch. Spans that begin in the batch are added to `open`,
+        those that end in it are removed, and `last` becomes the time of its last record.
         """
         times = batch.times if self._trace.timed else [1000 * seq for seq in batch.seqs]
         times = list(accumulate(times, max, initial=self.last))[1:]
@@ -147,7 +147,8 @@ class Spans:
         return Marks(batch, times, self._phases, unmatched, left)
 
     def _match(self, batch: Batch, unmatched: set[int], left: list[tuple[int, int]]) -> None:
-        """Match the returns in a batch with open spans.
+        """Match the returns in a batch with open spans; add spans that begin to `open`, and remove
+        those that end.
 
         Args:
             batch: the records.
@@ -199,6 +200,8 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
     Its times are doubles in microseconds. Where these are too large to tell nanoseconds apart,
     times begin at 0 with the first record.
 
+    Calls that have not returned end with the last record.
+
     Args:
         trace: the records.
         file: an open text file.
@@ -234,7 +237,9 @@ class _Rows:
         self._stacks: dict[tuple[int, ...], str] = {}
 
     def text(self, marks: Marks) -> str:
-        """Return the rows of a batch, each behind a comma."""
+        """Return the rows of a batch, each behind a comma. The first batch decides from when the
+        file's times count.
+        """
         if self._start is None:
             self._start = marks.times[0] if marks.times[0] > NEAR else 0
         start = self._start
@@ -307,7 +312,7 @@ class _Rows:
         return ", ".join(forms), columns
 
     def _stack(self, stack: tuple[int, ...]) -> str:
-        """Return the member of a JSON object that tells a stack."""
+        """Return the names of a stack's addresses as a JSON array, made once for each stack."""
         found = self._stacks.get(stack)
         if found is None:
             if len(self._stacks) > MOST_TEXTS:
@@ -403,8 +408,8 @@ class _Json:
 def _plain(value: Any, hexadecimal: bool) -> Any:
     """Return a value for JSON, with a text for each part that JSON cannot tell.
 
-    Such are integers that do not fit a double, infinities and NaN, and what could not be read
-    ("(fault)").
+    Texts stand for integers that do not fit a double, infinities and NaN, and for what could not be
+    read ("(fault)").
 
     Args:
         value: an argument's value; tuples and dicts are converted element by element.

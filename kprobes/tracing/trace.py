@@ -86,6 +86,11 @@ def write(trace: Trace, file: IO[Any], format: str) -> None:
 class RecordSource(Protocol):
     """The origin of a Trace's records: a ring, or a file's table.
 
+    row(n) gives the n-th oldest record; rows() and batches() give all, the oldest first, one by one
+    or in columns. record_batches(names, lines) gives a schema of Arrow and the records by it, as
+    Trace.record_batches() does; its arguments are functions from a code address to its name and to
+    its source line.
+
     Attributes:
         infos: the events, by number.
         tasks: what the numbers of tasks in rows stand for, by number.
@@ -275,7 +280,8 @@ class Trace:
         )
 
     def clear(self) -> None:
-        """Forget the records so far, as between two runs; recording goes on.
+        """Forget the records so far, as between two runs; recording goes on, and `lost` counts
+        anew, but for records that programs lost.
 
         Raises:
             Unsupported: the trace was loaded from a file.
@@ -329,7 +335,7 @@ class Trace:
         missing is a masked array.
 
         Raises:
-            Unsupported: pyarrow is not installed.
+            Unsupported: numpy or pyarrow is not installed.
         """
         from .columns import arrays
 

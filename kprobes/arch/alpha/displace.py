@@ -86,7 +86,7 @@ def branch(insn: Insn, to: int, **_: int) -> bytes:
 
 def jmp(insn: Insn, to: int, a: int, b: int, **_: int) -> bytes:
     """Return code that puts the original return address into register `a`, then jumps through
-    register `b`.
+    register `b`; OutOfReach where both are one register (not the zero one).
     """
     if a == b != ZERO:
         raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr,

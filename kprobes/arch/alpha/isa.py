@@ -116,7 +116,9 @@ def br(regs: Regs, insn: Insn, a: int, **_: int) -> int:
 
 
 def jmp(regs: Regs, insn: Insn, a: int, b: int, **_: int) -> int:
-    """Simulate a jump through register `b`: keep the next address in register `a`."""
+    """Simulate a jump through register `b`: put the next address into register `a`; return the old
+    value of `b` as the target, its low two bits cleared.
+    """
     target = x(regs, b) & ~3  # first: Ra may be Rb
     set_x(regs, a, insn.next)
     return target
@@ -185,25 +187,31 @@ def fbne(regs: Regs, insn: Insn, a: int, **_: int) -> int:
 
 
 def fblt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
-    """Simulate FBLT: return the target where floating-point register `a` is negative, not -0."""
+    """Simulate FBLT: return the target where floating-point register `a` is negative and not -0,
+    else the next address.
+    """
     return taken(insn) if f(regs, a) > SIGN else insn.next
 
 
 def fbge(regs: Regs, insn: Insn, a: int, **_: int) -> int:
-    """Simulate FBGE: return the target where floating-point register `a` is not negative, or -0."""
+    """Simulate FBGE: return the target where floating-point register `a` is not negative, or is -0;
+    else the next address.
+    """
     return insn.next if f(regs, a) > SIGN else taken(insn)
 
 
 def fble(regs: Regs, insn: Insn, a: int, **_: int) -> int:
-    """Simulate FBLE: return the target where floating-point register `a` is 0 or has its
-    sign set.
+    """Simulate FBLE: return the target where floating-point register `a` is 0 or has its sign set,
+    else the next address.
     """
     value = f(regs, a)
     return taken(insn) if value & SIGN or not value else insn.next
 
 
 def fbgt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
-    """Simulate FBGT: return the target where floating-point register `a` is above 0."""
+    """Simulate FBGT: return the target where floating-point register `a` is above 0, else the next
+    address.
+    """
     value = f(regs, a)
     return insn.next if value & SIGN or not value else taken(insn)
 

@@ -66,10 +66,12 @@ def process(
     y: int = 0,
     **_: int,
 ) -> bytes:
-    """Return code for data processing that reads PC.
+    """Return code for data processing that reads PC, or writes it.
 
-    It puts PC's original value into the destination first, if the other operand is not that; an ADD
-    of PC to its own destination becomes additions of PC's parts.
+    An instruction that only writes PC is returned as it is. Else the code puts PC's original value
+    into the destination, and then does the instruction with the destination in PC's place; where
+    the destination is the other operand as well, only an ADD has code: additions of the parts of
+    PC's value.
 
     Args:
         insn: the instruction at its original address.
@@ -84,7 +86,8 @@ def process(
         y: kind of the shift.
 
     Raises:
-        OutOfReach: the instruction would need another register.
+        OutOfReach: the instruction would need another register: a compare, one that reads and
+            writes PC, or one whose destination is an operand and that is no plain ADD.
     """
     operands = {m} if o in MOVES else {n, m}
     if PC not in operands:

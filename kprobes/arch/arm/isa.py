@@ -52,7 +52,9 @@ M_REGISTERS = Registers(names=(*R, "xpsr", *D[:16], "fpscr"), pc="pc", sp="sp", 
 
 
 def decode_a32(code: bytes, addr: int) -> Insn:
-    """Return the A32 instruction at the start of `code`, which lies at `addr`."""
+    """Return the A32 instruction at the start of `code`, which lies at `addr`; one that is refused
+    where fewer than 4 bytes are there, or `addr` is no multiple of 4.
+    """
     raw = bytes(code[:4])
     if len(raw) < 4:
         return Insn.truncated(addr, raw)
@@ -63,7 +65,8 @@ def decode_a32(code: bytes, addr: int) -> Insn:
 
 
 def decode_thumb(table: DecodeTable, code: bytes, addr: int) -> Insn:
-    """Return the T32 instruction at the start of `code`.
+    """Return the T32 instruction at the start of `code`; one that is refused where its bytes are
+    not all there.
 
     Args:
         table: rows of the 32-bit instructions.

@@ -91,7 +91,7 @@ class Nvic:
         return line_number(name, range(NMI - FIRST, INTERRUPTS), NAMES)
 
     def pend(self, line: int) -> None:
-        """Make a line pending once."""
+        """Make a line pending until its exception is entered, or withdraw()."""
         self._edges.add(line + FIRST)
 
     def withdraw(self, line: int) -> None:
@@ -180,10 +180,14 @@ class Nvic:
         )
 
     def take(self) -> int | None:
-        """Enter the most urgent exception if its priority allows it.
+        """Enter the most urgent exception if its priority allows it: it is active from now on, and
+        no longer pending by itself.
 
         Returns:
-            Its handler's address, bit 0 set; None: nothing is taken.
+            Its handler's address, bit 0 set; None: nothing is taken, and nothing has changed.
+
+        Raises:
+            GuestFault: the vector cannot be read, or the frame cannot be written.
         """
         number = self.first()
         if number is None or self._group(number) >= self.execution_priority():
@@ -218,8 +222,9 @@ class Nvic:
     # --- entry and return
 
     def _enter(self, number: int) -> int:
-        """Enter an exception: push a frame, set LR to EXC_RETURN (B1.5.6 PushStack,
-        ExceptionTaken).
+        """Enter an exception: push a frame, set LR to EXC_RETURN, change to handler mode and the
+        main stack (B1.5.6 PushStack, ExceptionTaken). pc is left to the caller. The exception is
+        active from now on, and no longer pending by itself.
 
         Args:
             number: of the exception.
@@ -256,7 +261,8 @@ class Nvic:
         return handler | 1
 
     def leave(self, value: int) -> int | None:
-        """Return from an exception: pop its frame (B1.5.8 ExceptionReturn, PopStack).
+        """Return from an exception: pop its frame into the registers; the exception is no longer
+        active (B1.5.8 ExceptionReturn, PopStack).
 
         Args:
             value: EXC_RETURN, which the guest has branched to.

@@ -277,7 +277,7 @@ def pc_used(**fields: int) -> bool:
 def to(
     offset: Callable[..., int], align: int = 1, *, exchanges: bool = False
 ) -> Callable[..., Insn]:
-    """Make the `extra` of a direct branch, which sets its target.
+    """Make the `extra` of a direct branch, (insn, **fields) -> the branch with its target.
 
     Args:
         offset: (**fields) -> bytes from PC to the target.
@@ -342,7 +342,8 @@ def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
 
 
 def vfp_rules(doubles: int) -> Callable[..., Insn]:
-    """Make the `extra` of VFP transfers relative to PC, which sets the operand.
+    """Make the `extra` of VFP transfers relative to PC, (insn, **fields) -> the instruction with
+    its operand, or refused.
 
     Args:
         doubles: how many double registers there are; transfers of others are refused.

@@ -64,8 +64,8 @@ def _thumb(jump: Insn, before: Sequence[Insn]) -> tuple[int, int] | None:
 
 
 def _arm(jump: Insn) -> tuple[int, int] | None:
-    """Return the numbers of the two registers that an ADD to PC adds up; None for any other
-    jump.
+    """Return (first, second): numbers of the registers that an ADD to PC adds up; None for any
+    other jump.
     """
     word = _word(jump)
     return (word >> 16 & 15, word & 15) if word & 0x0FE0FFF0 == 0x0080F000 else None

@@ -46,7 +46,8 @@ def bl(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def conditional(opposite: int) -> Callable[..., bytes]:
-    """Make the `displace` of a conditional branch: the opposite condition skips a B to the target.
+    """Make the `displace` of a conditional branch, (insn, to, **fields) -> code: the opposite
+    condition skips a B to the target.
 
     Args:
         opposite: bits of the encoding by which the opposite condition differs.

@@ -209,14 +209,14 @@ def prfm(regs: Regs, insn: Insn, i: int, t: int) -> int:
 
 
 def direct(bits: int) -> Callable[..., Insn]:
-    """Make the `extra` of a branch to a label, whose field `i` has `bits` bits: it sets the
-    target.
+    """Make the `extra` of a branch to a label, whose field `i` has `bits` bits: (insn, i, **fields)
+    -> the branch with its target.
     """
     return lambda insn, i, **_: evolve(insn, target=label(insn, i, bits))
 
 
 def literal(size: int) -> Callable[..., Insn]:
-    """Make the `extra` of a load from a label, which sets its operand.
+    """Make the `extra` of a load from a label, (insn, i, **fields) -> the load with its operand.
 
     Args:
         size: bytes that are loaded; with the field `s` twice as many.

@@ -81,7 +81,8 @@ def _write(regs: Regs, names: Sequence[str], values: Values) -> None:
 def rotate(regs: Regs) -> None:
     """Rotate general, floating-point and predicate registers by one, as loop branches do.
 
-    Each rotating register's value moves to the next higher number.
+    Each rotating register's value moves to the next higher number; the rotation counts in cfm
+    change.
     """
     cfm, (gr, fr, pr) = regs["cfm"], rrb(regs["cfm"])
     stacked = physical(regs)
@@ -102,7 +103,8 @@ def _is_collection(addr: int) -> bool:
 
 
 def _above(bsp: int, count: int) -> tuple[list[int], int]:
-    """Return where `count` registers are saved upwards from `bsp`, and the address of the next one.
+    """Return ([address where each of `count` registers is saved, upwards from `bsp`], the address
+    of the next one).
 
     Words of the backing store that hold NaT bits are skipped.
     """
@@ -145,7 +147,8 @@ def push(regs: Regs, count: int, cfm: int) -> None:
 def call(regs: Regs) -> None:
     """Do a call's work on the register stack: the outputs become the callee's first registers.
 
-    The branch register and pc are left to the caller of this function.
+    The caller's locals are written to the backing store, and its CFM and ar.ec to ar.pfs; the frame
+    changes to the callee's. The branch register and pc are left to the caller of this function.
     """
     cfm = regs["cfm"]
     pfs = cfm & (1 << 38) - 1 | regs["ar_ec"] << 52
@@ -156,7 +159,8 @@ def call(regs: Regs) -> None:
 def ret(regs: Regs) -> None:
     """Do a return's work on the register stack: restore the frame that ar.pfs describes.
 
-    pc is left to the caller of this function.
+    Its locals are read from the backing store, ar.bsp moves down, and ar.ec gets the value in
+    ar.pfs. pc is left to the caller of this function.
     """
     pfs, stacked = regs["ar_pfs"], physical(regs)
     places = _below(regs["ar_bsp"], sol(pfs))

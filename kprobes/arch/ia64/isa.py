@@ -64,7 +64,8 @@ def decode(code: bytes, addr: int) -> Insn:
 )  # the model decodes an instruction at each step, with those that follow it in its bundle
 def _decoded(raw: bytes, addr: int) -> Insn:
     """Return the instruction at an address, which is the bundle's plus 0, 1 or 2; `raw`: the
-    bundle.
+    bundle. One that is refused where the bundle is not whole, its template is reserved, or no
+    instruction begins at that address.
     """
     slot = addr % SIZE
     if len(raw) < SIZE:

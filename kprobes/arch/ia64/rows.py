@@ -26,7 +26,8 @@ IA32 = "goes on with IA-32 code"
 
 
 def near(insn: Insn, i: int, **fields: int) -> Insn:
-    """Return a branch with its target, `i` (21 bits) bundles away.
+    """Return a branch with its target, `i` (21 bits) bundles away, and whether it may fall through:
+    all but a br.cond without a predicate may.
 
     A check, which must not be probed, gets its `displace` all the same.
     """

@@ -37,12 +37,16 @@ def br_cond(regs: Regs, insn: Insn, q: int, **_: int) -> int:
 
 
 def br_cond_b(regs: Regs, insn: Insn, b: int, q: int, **_: int) -> int:
-    """Simulate br.cond through branch register `b`: return its value where predicate `q` holds."""
+    """Simulate br.cond through branch register `b`: return the bundle's address in it where
+    predicate `q` holds, else the next address.
+    """
     return regs[f"b{b}"] & -SIZE if holds(regs, q) else insn.next
 
 
 def br_call(regs: Regs, insn: Insn, a: int, q: int, **_: int) -> int:
-    """Simulate br.call: make the callee's frame, set branch register `a` to the return address."""
+    """Simulate br.call: make the callee's frame, set branch register `a` to the return address, and
+    return the target. Where predicate `q` is false, change nothing and return the next address.
+    """
     if not holds(regs, q):
         return insn.next
     frames.call(regs)
@@ -51,7 +55,10 @@ def br_call(regs: Regs, insn: Insn, a: int, q: int, **_: int) -> int:
 
 
 def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
-    """Simulate br.call through branch register `b`: make the callee's frame, set register `a`."""
+    """Simulate br.call through branch register `b`: make the callee's frame, set branch register
+    `a` to the return address, and return the old value of `b`. Where predicate `q` is false, change
+    nothing and return the next address.
+    """
     if not holds(regs, q):
         return insn.next
     target = regs[f"b{b}"] & -SIZE  # first: both may be the same
@@ -61,7 +68,9 @@ def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
 
 
 def br_ret(regs: Regs, insn: Insn, b: int, q: int) -> int:
-    """Simulate br.ret: restore the caller's frame, and return the value of branch register `b`."""
+    """Simulate br.ret: restore the caller's frame, and return the value of branch register `b`.
+    Where predicate `q` is false, change nothing and return the next address.
+    """
     if not holds(regs, q):
         return insn.next
     frames.ret(regs)
@@ -129,22 +138,30 @@ def _while(regs: Regs, predicate: int) -> bool:
 
 
 def br_ctop(regs: Regs, insn: Insn, **_: int) -> int:
-    """Simulate br.ctop: begin the next iteration; return the target while the loop goes on."""
+    """Simulate br.ctop: begin the next iteration; return the target while the loop goes on, then
+    the next address.
+    """
     return taken(insn) if _counted(regs) else insn.next
 
 
 def br_cexit(regs: Regs, insn: Insn, **_: int) -> int:
-    """Simulate br.cexit: begin the next iteration; return the target when the loop is over."""
+    """Simulate br.cexit: begin the next iteration; return the next address while the loop goes on,
+    then the target.
+    """
     return insn.next if _counted(regs) else taken(insn)
 
 
 def br_wtop(regs: Regs, insn: Insn, q: int, **_: int) -> int:
-    """Simulate br.wtop: begin the next iteration; return the target while the loop goes on."""
+    """Simulate br.wtop: begin the next iteration; return the target while the loop goes on, then
+    the next address.
+    """
     return taken(insn) if _while(regs, q) else insn.next
 
 
 def br_wexit(regs: Regs, insn: Insn, q: int, **_: int) -> int:
-    """Simulate br.wexit: begin the next iteration; return the target when the loop is over."""
+    """Simulate br.wexit: begin the next iteration; return the next address while the loop goes on,
+    then the target.
+    """
     return insn.next if _while(regs, q) else taken(insn)
 
 

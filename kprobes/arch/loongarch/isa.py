@@ -58,7 +58,7 @@ def signed_x(regs: Regs, n: int) -> int:
 
 
 def near(bits: int) -> Callable[..., Insn]:
-    """Make the `extra` of direct branches, which sets the target.
+    """Make the `extra` of direct branches, (insn, i, j, **fields) -> the branch with its target.
 
     Args:
         bits: width of the offset, in words; its high part, field `j`, is printed last.
@@ -78,7 +78,8 @@ def computed(insn: Insn, s: int, d: int, **_: int) -> Insn:
 
 
 def address(shift: int, keep: int = MASK) -> Callable[..., Insn]:
-    """Make the `extra` of an instruction that adds an offset to pc: it sets the operand.
+    """Make the `extra` of an instruction that adds an offset to pc, (insn, i, d) -> the instruction
+    with that address as its operand.
 
     Args:
         shift: bits by which the offset is shifted left.
@@ -192,9 +193,9 @@ _decode = fixed_width(TABLE, "little")
 def paired(insn: Insn, following: int) -> Insn:
     """Return PCADDU12I or PCALAU12I with the operand that the next instruction completes.
 
-    That one has the lower half of the address; what it loads or stores is data. What the
-    instruction
-    itself does stays as it is: it has its own half already.
+    The next one has the lower half of the address, and what it loads or stores there is data. Where
+    it is no ADDI.D, load or store through the same register, the instruction is returned as it is.
+    What the instruction itself does does not change: its simulation keeps its own half.
 
     Args:
         insn: the instruction, whose operand is its own half.

@@ -226,7 +226,9 @@ def destination(d: int) -> int:
 
 
 def floating_operand(command: int) -> tuple[int, int, frozenset[int] | None]:
-    """Return what OperandShape.place() returns, for a floating-point instruction (section 5).
+    """Return what OperandShape.place() returns, for a floating-point instruction (section 5):
+    (offset of the effective address's extension words in the instruction, bytes of an immediate
+    operand, the addressing modes allowed or None: there is no effective address).
 
     Args:
         command: its second word, the coprocessor command.

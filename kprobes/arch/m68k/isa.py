@@ -262,7 +262,9 @@ TABLE = DecodeTable(ROWS)
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """Return the instruction at the start of `code`, at address `addr` (`Arch.decode`)."""
+    """Return the instruction at the start of `code`, at address `addr` (`Arch.decode`); one that is
+    refused where no instruction has this encoding, or its bytes are not all there.
+    """
     if len(code) < 2:
         return Insn.truncated(addr, code)
     word = half(code, 0)

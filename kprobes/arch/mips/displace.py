@@ -78,7 +78,8 @@ class MipsElsewhere:
         return self._link(insn) + slot_of(insn)
 
     def branch(self, flip: int, width: int = 16, *, likely: bool = False) -> Callable[..., bytes]:
-        """Make the `displace` of a conditional branch: the opposite condition skips the jump.
+        """Make the `displace` of a conditional branch, (insn, to, **fields) -> code: the opposite
+        condition skips the jump.
 
         Behind the opposite branch is a nop: its delay slot, or its forbidden slot.
 
@@ -109,7 +110,8 @@ class MipsElsewhere:
         return elsewhere
 
     def likely(self, flip: int) -> Callable[..., bytes]:
-        """Make the `displace` of a branch that annuls its delay slot where it is not taken.
+        """Make the `displace`, (insn, to, **fields) -> code, of a branch that annuls its delay slot
+        where it is not taken.
 
         Args:
             flip: bits in which the opposite condition's encoding differs.
@@ -142,7 +144,8 @@ class MipsElsewhere:
         return self._link(insn) + word(self._number(insn.raw) & ~(1 << 29), self._order)
 
     def address(self, value: Callable[[Insn, int], int]) -> Callable[..., bytes]:
-        """Make the `displace` of an instruction that computes a pc-relative address.
+        """Make the `displace`, (insn, to, **fields) -> code, of an instruction that computes a
+        pc-relative address.
 
         Args:
             value: (insn, its field `i`) -> the address, which the code puts into register `s`.

@@ -108,7 +108,7 @@ def always(regs: Regs, **_: int) -> bool:
 
 
 def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[..., int]:
-    """Make the simulation of a branch to `insn.target`.
+    """Make the simulation of a branch to `insn.target`, (regs, insn, **fields) -> next target.
 
     The condition is read before the link is written; a link is written either way.
 

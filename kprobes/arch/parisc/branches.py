@@ -119,18 +119,18 @@ def be_l(regs: Regs, insn: Insn, **fields: int) -> int:
 
 
 def branch(holds: Callable[..., bool]) -> Callable[..., int]:
-    """Make the simulation of a conditional branch.
+    """Make the simulation of a conditional branch, (regs, insn, **fields) -> next target.
 
-    With the field `n` the delay slot is nullified where the branch is not taken: it goes backwards;
-    others have none then.
+    With the field `n` set, the delay slot of a branch backwards is nullified where the branch is
+    not taken; a branch forwards with `n` has no delay slot here (the row NAME,N).
 
     Args:
         holds: (regs, **fields) -> whether it is taken; it may change a register.
     """
 
     def simulate(regs: Regs, insn: Insn, n: int = 0, **fields: int) -> int:
-        """Return the target where the branch is taken, else the next address; an Annul if
-        `n` is 1.
+        """Return the target where the branch is taken, else the next address, as an Annul if `n` is
+        1: the delay slot must not run.
         """
         taken = holds(regs, **fields)
         assert insn.target is not None
@@ -147,15 +147,15 @@ def im5(t: int) -> int:
 
 
 def cmpb(false: bool, regs: Regs, c: int, s: int, t: int, **_: int) -> bool:
-    """Whether CMPB branches: condition `c` of register `t` compared with register `s` is not
-    `false`.
+    """Whether CMPB branches: condition `c` of register `t` compared with register `s` holds; where
+    `false` is True, it does not hold.
     """
     return compared(c, r(regs, t), r(regs, s)) is not false
 
 
 def cmpib(false: bool, regs: Regs, c: int, s: int, t: int, **_: int) -> bool:
-    """Whether CMPIB branches: condition `c` of the immediate `t` compared with `s` is not
-    `false`.
+    """Whether CMPIB branches: condition `c` of the immediate `t` compared with register `s` holds;
+    where `false` is True, it does not hold.
     """
     return compared(c, im5(t), r(regs, s)) is not false
 
@@ -172,14 +172,16 @@ def _addb(regs: Regs, false: bool, c: int, s: int, left: int) -> bool:
 
 
 def addb(false: bool, regs: Regs, c: int, s: int, t: int, **_: int) -> bool:
-    """Add register `t` to `s`; return whether ADDB branches: condition `c` of the sum is not
-    `false`.
+    """Add register `t` to register `s`; return whether ADDB branches: condition `c` of the sum
+    holds, or, where `false` is True, does not.
     """
     return _addb(regs, false, c, s, r(regs, t))
 
 
 def addib(false: bool, regs: Regs, c: int, s: int, t: int, **_: int) -> bool:
-    """Add the immediate `t` to `s`; return whether ADDIB branches: condition `c` is not `false`."""
+    """Add the immediate `t` to register `s`; return whether ADDIB branches: condition `c` of the
+    sum holds, or, where `false` is True, does not.
+    """
     return _addb(regs, false, c, s, im5(t))
 
 

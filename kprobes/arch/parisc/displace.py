@@ -154,7 +154,8 @@ def be_l(insn: Insn, to: int, b: int, **_: int) -> bytes:
 
 
 def conditional(opposite: int) -> Callable[..., bytes]:
-    """Make the `displace` of a conditional branch: the opposite condition skips the jump.
+    """Make the `displace` of a conditional branch, (insn, to, **fields) -> code: the opposite
+    condition skips the jump.
 
     Args:
         opposite: bits in which the opposite condition's encoding differs.

@@ -166,7 +166,8 @@ def decode(code: bytes, addr: int) -> Insn:
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
     """Return the entry of a function from a function pointer.
 
-    One with bit 1 set is the address of a pair, whose first word is the function's address.
+    One with bit 1 set is the address of a pair, whose first word is the function's address. Any
+    other pointer, and one whose pair cannot be read, is taken for the function's address itself.
 
     Args:
         addr: the pointer.
@@ -181,8 +182,8 @@ def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
 
 
 def enter(regs: Regs, function: int) -> None:
-    """Set r19 to the linkage table of a function that is called by a pair's address
-    (`Abi.enter`).
+    """Set r19 to the linkage table of a function that is called by a pair's address (`Abi.enter`);
+    do nothing where `function` is the address of code.
     """
     if function & 2:
         regs["r19"] = regs.word((function & ~3) + 4)

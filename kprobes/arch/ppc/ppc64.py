@@ -101,7 +101,9 @@ PAIRS = DecodeTable((
 
 
 def decoder(order: Order) -> Callable[[bytes, int], Insn]:
-    """Make the `Arch.decode` of a byte order: instructions are one word, or with a prefix two."""
+    """Make the `Arch.decode` of a byte order, (code, address) -> Insn: instructions are one word,
+    or with a prefix two.
+    """
     single = fixed_width(words(order), order.value)
 
     def decode(code: bytes, addr: int) -> Insn:
@@ -124,7 +126,7 @@ def decoder(order: Order) -> Callable[[bytes, int], Insn]:
 
 
 def relocator(order: Order) -> Callable[[Insn, int], bytes]:
-    """Make the `OutOfLine.relocate` of a byte order.
+    """Make the `OutOfLine.relocate` of a byte order, (insn, to) -> body that runs at `to`.
 
     A pc-relative operand is 8 GiB away at most, and so may be the slot.
     """
@@ -184,13 +186,14 @@ def sets_toc(first: int, second: int) -> bool:
 
 
 def code_address(order: Order) -> Callable[[int, Read], Entry]:
-    """Make the `Pointers.code_address` of a byte order."""
+    """Make the `Pointers.code_address` of a byte order, (pointer, read) -> Entry."""
 
     def address(addr: int, read: Read) -> Entry:
         """Return the entry that a function pointer means.
 
-        It is read from a descriptor; or it has a second entry behind the code that sets r2
-        (`local`).
+        It is read from a descriptor, where one is there; else the function has a second entry
+        behind the code that sets r2 (`local`), if it begins with that. Memory that cannot be read
+        counts as code with one entry.
         """
         code = descriptor(addr, read) if order is Order.BIG else None
         if code is not None:

@@ -45,7 +45,8 @@ def narrow(regs: Regs, value: int) -> int:
 
 
 def label(bits: int, mask: int) -> Callable[..., Insn]:
-    """Make the `extra` of a branch to a label, which sets the target.
+    """Make the `extra` of a branch to a label, (insn, d, a, **fields) -> the branch with its
+    target.
 
     The field `d` counts words from the branch, or from 0 with AA.
 

@@ -57,8 +57,8 @@ def jal(mask: int, insn: Insn, to: int, d: int = 0, **_: int) -> bytes:
 
 
 def jalr(mask: int, insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
-    """Return code that puts the original return address into register `d`, then JALR
-    without link.
+    """Return code that puts the original return address into register `d` (0: none), then JALR
+    without link; OutOfReach where `d` is the register that it jumps through.
     """
     return _linked(mask, insn, to, s, d) + word(int.from_bytes(insn.raw, "little") & ~(0x1F << 7))
 
@@ -84,7 +84,9 @@ def c_jal(mask: int, insn: Insn, to: int, **_: int) -> bytes:
 
 
 def c_jalr(mask: int, insn: Insn, to: int, s: int) -> bytes:
-    """Return code that puts the original return address into ra, then C.JR to register `s`."""
+    """Return code that puts the original return address into ra, then C.JR to register `s`;
+    OutOfReach where `s` is ra.
+    """
     return _linked(mask, insn, to, s, RA) + (0x8002 | s << 7).to_bytes(2, "little")  # C.JR
 
 

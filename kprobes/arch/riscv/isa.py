@@ -244,7 +244,8 @@ LOADS, STORES, ADDI = (0b0000011, 0b0000111), (0b0100011, 0b0100111), 0b0010011
 def paired(mask: int, insn: Insn, pair: int) -> Insn:
     """Return AUIPC with the operand that the next instruction completes.
 
-    That one has the lower half of the address; what it loads or stores is data.
+    The next one has the lower half of the address, and what it loads or stores there is data. Where
+    it is no ADDI, load or store through the same register, the AUIPC is returned as it is.
 
     Args:
         mask: the greatest address.

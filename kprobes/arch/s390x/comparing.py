@@ -47,7 +47,9 @@ def _given(value: int, bits: int, has_sign: bool) -> Value:
 
 
 def _halves(code: bytes) -> tuple[int, int, int]:
-    """Return the three halfwords of an instruction; 0 where it is shorter than that."""
+    """Return (first, second, third halfword) of an instruction; 0 for those that it does not
+    have.
+    """
     padded = code[:6].ljust(6, b"\0")
     return int.from_bytes(padded[:2], "big"), int.from_bytes(padded[2:4], "big"), int.from_bytes(padded[4:], "big")
 

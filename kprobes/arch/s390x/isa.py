@@ -94,7 +94,8 @@ def storage(regs: Regs, d: int, b: int, x: int = 0) -> int:
 def save(regs: Regs, insn: Insn, r: int) -> None:
     """Put the address of the next instruction into register `r`, as BRANCH AND SAVE does.
 
-    In 31-bit addressing the mode goes with it.
+    In 31-bit addressing the mode goes with it, in bit 31. Outside 64-bit addressing the upper half
+    of the register stays.
     """
     regs[R[r]] = (
         insn.next & MASK
@@ -199,7 +200,9 @@ def taken(
 
 
 def on_condition(regs: Regs, insn: Insn, m: int, s: int | None = None, **fields: int) -> int:
-    """Simulate BRANCH ON CONDITION: return the target where mask `m` selects the condition code."""
+    """Simulate BRANCH ON CONDITION: return the target where mask `m` selects the condition code,
+    else, and with `s` 0, the next address.
+    """
     return taken(regs, insn, s, **fields) if s != 0 and condition(regs, m) else insn.next
 
 
@@ -227,7 +230,8 @@ def and_save(
 
 
 def on_count(bits: int, regs: Regs, insn: Insn, r: int, s: int | None = None, **fields: int) -> int:
-    """Simulate BRANCH ON COUNT: count register `r` down; return the target until it is 0.
+    """Simulate BRANCH ON COUNT: count register `r` down; return the target unless it is 0 then,
+    else the next address.
 
     Args:
         bits: of the register that count.
@@ -243,15 +247,18 @@ def on_count(bits: int, regs: Regs, insn: Insn, r: int, s: int | None = None, **
 
 
 def on_count_high(regs: Regs, insn: Insn, r: int, **_: int) -> int:
-    """Simulate BRCTH: count the high half of register `r` down; return the target until it is 0."""
+    """Simulate BRCTH: count the high half of register `r` down; return the target unless it is 0
+    then, else the next address.
+    """
     regs[R[r]] = value = regs[R[r]] - (1 << 32) & MASK
     return taken(regs, insn) if value >> 32 else insn.next
 
 
 def on_index(bits: int, high: bool, regs: Regs, insn: Insn, r: int, t: int, **fields: int) -> int:
-    """Simulate BRANCH ON INDEX: add register `t` to register `r`, and compare the sum with a limit.
+    """Simulate BRANCH ON INDEX: add register `t` to register `r`, and compare the sum with a limit;
+    return the target or the next address.
 
-    The limit is the odd register of the pair at `t`.
+    The limit is the odd register of the pair at `t`, as it was before.
 
     Args:
         bits: of the registers that count.
@@ -298,8 +305,8 @@ def compare(
 
 
 def indirect_on_condition(regs: Regs, insn: Insn, m: int, **fields: int) -> int:
-    """Simulate BRANCH INDIRECT ON CONDITION: return the address in storage where `m` selects the
-    code.
+    """Simulate BRANCH INDIRECT ON CONDITION: return the address that the operand in storage holds
+    where `m` selects the condition code, else the next address.
     """
     return address(regs, regs.word(storage(regs, **fields))) if condition(regs, m) else insn.next
 
@@ -337,8 +344,8 @@ def executed(regs: Regs, insn: Insn) -> int | None:
 def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
     """Simulate an EXECUTE whose target branches; return where that goes, as an Annul.
 
-    For any other EXECUTE nothing is changed, and the next address is returned: its body executes it
-    out of line. So does that of one whose target cannot be read.
+    For any other EXECUTE, one whose target cannot be read included, nothing is changed and the next
+    address is returned: the EXECUTE itself, its body, is then executed out of line.
 
     Args:
         regs: the guest's registers.
@@ -504,10 +511,11 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 def relocate(insn: Insn, to: int) -> bytes:
-    """Return the instruction's body for address `to`, with its relative operand where it was.
+    """Return the instruction's body for address `to`, with its relative operand where it was; one
+    without such an operand as it is.
 
     Raises:
-        OutOfReach: it is more than 4 GiB away.
+        OutOfReach: the operand is more than 4 GiB away.
     """
     if insn.operand is None:
         return insn.body

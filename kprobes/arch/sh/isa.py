@@ -37,7 +37,7 @@ REGISTERS = Registers(
 
 
 def near(bits: int) -> Callable[..., Insn]:
-    """Make the `extra` of a direct branch, which sets the target.
+    """Make the `extra` of a direct branch, (insn, i) -> the branch with its target.
 
     Args:
         bits: width of the displacement, which counts instructions from behind the delay slot.
@@ -51,7 +51,8 @@ def near(bits: int) -> Callable[..., Insn]:
 
 
 def literal(size: int) -> Callable[..., Insn]:
-    """Make the `extra` of an instruction with a pc-relative operand: it sets the operand.
+    """Make the `extra` of an instruction with a pc-relative operand, (insn, i, **fields) -> the
+    instruction with that operand.
 
     Args:
         size: bytes that are read there; 0: the address alone counts, in units of 4 bytes.
@@ -96,8 +97,8 @@ def braf(regs: Regs, insn: Insn, n: int) -> int:
 
 
 def calls(jump: Callable[..., int]) -> Callable[..., int]:
-    """Make the simulation of a call from that of a jump: it sets PR to the address behind the delay
-    slot.
+    """Make the simulation of a call, (regs, insn, n) -> target, from that of a jump: it also sets
+    PR to the address behind the delay slot.
     """
 
     def simulate(regs: Regs, insn: Insn, n: int) -> int:
@@ -115,8 +116,8 @@ def rts(regs: Regs, insn: Insn) -> int:
 
 
 def load(regs: Regs, insn: Insn, n: int, **_: int) -> int:
-    """Simulate MOV.W and MOV.L of a literal: load it into register `n`; halfwords are
-    sign-extended.
+    """Simulate MOV.W and MOV.L of a literal: load it into register `n`, halfwords sign-extended;
+    return the next address.
     """
     assert insn.operand is not None
     regs[R[n]] = signed(regs.word(insn.operand, insn.data), 8 * insn.data) & MASK

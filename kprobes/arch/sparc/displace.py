@@ -90,7 +90,8 @@ class SparcElsewhere:
         return code + self.jump(to + len(code), insn.target)
 
     def branch(self, opposite: int, field: int) -> Callable[..., bytes]:
-        """Make the `displace` of a conditional branch: the opposite condition skips the jump.
+        """Make the `displace` of a conditional branch, (insn, to, **fields) -> code: the opposite
+        condition skips the jump.
 
         Args:
             opposite: bits in which the opposite condition's encoding differs.
@@ -128,5 +129,5 @@ def jmpl(insn: Insn, to: int, d: int, s: int, t: int = 0, **_: int) -> bytes:
 
 
 def rdpc(insn: Insn, to: int, d: int) -> bytes:
-    """Return code that puts the original address into register `d`."""
+    """Return code that puts the original address into register `d`; b"" for register 0."""
     return set_register(d, insn.addr) if d else b""

@@ -105,7 +105,7 @@ def register(regs: Regs, c: int, s: int, **_: int) -> bool:
 
 
 def branch(holds: Callable[..., bool]) -> Callable[..., int]:
-    """Make the simulation of a conditional branch.
+    """Make the simulation of a conditional branch, (regs, insn, **fields) -> next target.
 
     With the annul bit its delay slot runs only where it is taken.
 

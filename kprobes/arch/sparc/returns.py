@@ -35,9 +35,11 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
     skipped = _SKIPPED.setdefault(regs.machine, set())
 
     def skip(back: int) -> int:
-        """Return where a function really returns to: behind an UNIMP at `back`, else `back` itself.
+        """Return where a function really returns to: behind an UNIMP at `back`, else `back` itself,
+        also where that cannot be read.
 
-        `back` is the address behind the call's delay slot.
+        `back` is the address behind the call's delay slot. An address behind an UNIMP is noted for
+        the machine, so that unskip() knows it.
         """
         try:
             if 0 < load(back) <= UNIMP_SIZE:
@@ -48,7 +50,9 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
         return back
 
     def unskip(target: int) -> int:
-        """Return the address that skip() was given, from the one that it returned."""
+        """Return the address that skip() was given, from the one that it returned; any other
+        address, and one before which no UNIMP stands any more, as it is.
+        """
         if target not in skipped:
             return target
         try:

@@ -59,13 +59,15 @@ def j(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def _then(code: bytes, insn: Insn, to: int, s: int | None) -> bytes:
-    """Return `code`, then a jump to the original target, or through address register `s` (JI)."""
+    """Return `code`, then a jump: to the original target where `s` is None, else through address
+    register `s` (JI).
+    """
     return code + (j(insn, to + len(code)) if s is None else bytes([0xDC, s]))
 
 
 def _unless(insn: Insn, s: int | None, *changed: int) -> None:
-    """Raise OutOfReach where register `s`, which has the target, is one of those changed before the
-    jump.
+    """Raise OutOfReach where register `s`, which has the target (None: none has), is one of those
+    `changed` before the jump.
     """
     if s in changed:
         raise OutOfReach(f"{insn.name} changes its register before it reads it", address=insn.addr,
@@ -74,7 +76,7 @@ def _unless(insn: Insn, s: int | None, *changed: int) -> None:
 
 def call(insn: Insn, to: int, s: int | None = None, **_: int) -> bytes:
     """Return code of CALL: save the upper context, set A11, then jump to the target or register
-    `s`.
+    `s`; OutOfReach where `s` is A11.
     """
     _unless(insn, s, A11)
     return _then(called(insn), insn, to, s)
@@ -82,7 +84,7 @@ def call(insn: Insn, to: int, s: int | None = None, **_: int) -> bytes:
 
 def jl(insn: Insn, to: int, s: int | None = None, **_: int) -> bytes:
     """Return code of JL: set A11 to the original return address, then jump to the target or
-    register `s`.
+    register `s`; OutOfReach where `s` is A11.
     """
     _unless(insn, s, A11)
     return _then(linked(insn), insn, to, s)

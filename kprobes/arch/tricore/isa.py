@@ -75,7 +75,9 @@ def taken(regs: Regs, insn: Insn, s: int | None = None) -> int:
 
 
 def j(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
-    """Simulate J, JA and JI, or the jump of CALL, CALLA and CALLI, whose bodies do the rest.
+    """Simulate J, JA and JI, or the jump of CALL, CALLA and CALLI, whose bodies do the rest;
+    nothing is changed here. `s`: number of the address register with the target; None: the target
+    is direct.
 
     Returns:
         The target.
@@ -91,8 +93,8 @@ def jl(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
 
 
 def fcall(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
-    """Simulate FCALL, FCALLA and FCALLI: push A11, put the next address there; return the
-    target.
+    """Simulate FCALL, FCALLA and FCALLI: push A11 on the stack (a10 moves), put the next address
+    into A11; return the target, read before.
     """
     target, place = taken(regs, insn, s), regs["a10"] - 4 & MASK
     regs.set_word(place, regs["a11"])
@@ -159,8 +161,8 @@ def compare_pointers(
 def step(
     by: int, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int
 ) -> int:
-    """Simulate JNEI and JNED: jump where register `s` differs from the second operand; then add to
-    it.
+    """Simulate JNEI and JNED: add `by` to register `s`; return the target where the register's old
+    value differs from the second operand, else the next address.
 
     Args:
         by: what is added to register `s`: 1 or -1.
@@ -176,7 +178,8 @@ def step(
 
 
 def test_bit(value: int, regs: Regs, insn: Insn, n: int, s: int = 15, m: int = 0, **_: int) -> int:
-    """Simulate JZ.T and JNZ.T: return the target where a bit of register `s` is `value`.
+    """Simulate JZ.T and JNZ.T: return the target where a bit of register `s` is `value`, else the
+    next address.
 
     Args:
         value: 0 or 1.
@@ -187,14 +190,18 @@ def test_bit(value: int, regs: Regs, insn: Insn, n: int, s: int = 15, m: int = 0
 
 
 def loop(regs: Regs, insn: Insn, t: int, **_: int) -> int:
-    """Simulate LOOP: count address register `t` down; return the target unless it was 0."""
+    """Simulate LOOP: count address register `t` down; return the target unless it was 0 before,
+    then the next address.
+    """
     count = regs[A[t]]
     regs[A[t]] = count - 1 & MASK
     return taken(regs, insn) if count else insn.next
 
 
 def mfcr(regs: Regs, insn: Insn, d: int) -> int:
-    """Simulate MFCR of PC: put the instruction's address into register `d`."""
+    """Simulate MFCR of PC: put the instruction's address into register `d`; return the next
+    address.
+    """
     regs[D[d]] = insn.addr
     return insn.next
 

@@ -25,7 +25,7 @@ def _lock(head: bytes, size: int) -> Callable[[int], tuple[bytes, bytes]]:
         size: bytes of an address.
     """
     def lock(at: int) -> tuple[bytes, bytes]:
-        """Return code that takes the lock in the word at `at`, and code that gives it back."""
+        """Return (code that takes the lock in the word at `at`, code that gives it back)."""
         word = head + at.to_bytes(size, "little")
         return word + bytes.fromhex("f00fba2800 7304 f390 ebf5"), word + bytes.fromhex(
             "c70000000000"

@@ -83,9 +83,10 @@ def jcc(near: Near, regs: Regs) -> int:
 
 
 def loop(near: Near, regs: Regs) -> int:
-    """Simulate LOOP, LOOPE and LOOPNE: count (R/E)CX down; return the target unless it is 0.
+    """Simulate LOOP, LOOPE and LOOPNE: count (R/E)CX down; return the target unless it is 0 then,
+    else the next address.
 
-    LOOPE and LOOPNE also need ZF set or clear.
+    LOOPE returns the target only where ZF is set as well, LOOPNE only where ZF is clear.
     """
     mask = (1 << 8 * near.shape.address) - 1
     old = regs[near.counter]
@@ -274,7 +275,9 @@ class Mode:
         return rows
 
     def decode(self, code: bytes, addr: int) -> Insn:
-        """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`)."""
+        """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`); one
+        that is refused where no instruction has this encoding, or `code` ends within it.
+        """
         window = bytes(code[:15])
         try:
             shape = measure(window, self.bits == 64)
@@ -433,13 +436,14 @@ def linkage(pushed: int) -> Linkage:
 
 
 def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry]:
-    """Make `Pointers.code_address` where a function may start with ENDBR, the bytes of `marker`.
-
-    Behind it is a second entry.
+    """Make `Pointers.code_address` where a function may start with ENDBR, the bytes of `marker`:
+    (address, read) -> Entry, with a second entry behind an ENDBR.
     """
 
     def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
-        """Return the entry of a function at `addr`; two entries where it starts with the marker."""
+        """Return the entry of a function at `addr`; two entries where it starts with the marker.
+        Memory that cannot be read has one.
+        """
         try:
             first = read(addr, len(marker))
         except GuestFault:  # a one-byte function may end a mapping

@@ -3,7 +3,7 @@
 Legacy prefixes, REX, an opcode in one of the opcode maps, ModRM, SIB, displacement, immediate
 (Intel SDM volume 2, chapter 2 and appendix A; AMD APM volume 3, chapter 1 and appendix A). The
 tables say which opcodes there are and what follows them. What depends on W, L or vvvv is left to
-the CPU: its #UD comes home from the slot.
+the CPU: its #UD in the slot is reported at the instruction's own address.
 """
 
 from __future__ import annotations

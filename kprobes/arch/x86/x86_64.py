@@ -28,7 +28,8 @@ MODE = Mode(64, LOW + HIGH, {FS: "fs_base", GS: "gs_base"})
 
 
 def relocate(insn: Insn, to: int) -> bytes:
-    """Return the instruction's body for address `to`, with its rip-relative operand where it was.
+    """Return the instruction's body for address `to`, with its rip-relative operand where it was;
+    one without such an operand as it is.
 
     Raises:
         OutOfReach: the operand is more than 2 GiB away.

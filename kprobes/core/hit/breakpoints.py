@@ -26,6 +26,12 @@ class BreakpointHandover:
     """Hands breakpoints over to the machine."""
 
     def __init__(self, handlers: Handlers, entries: Entries) -> None:
+        """Prepare; no breakpoint is handed over yet.
+
+        Args:
+            handlers: runs handlers, and has the machine's power to serve usual hits.
+            entries: deals with the exceptions of handlers.
+        """
         self._handlers = handlers
         self._entries = entries
 
@@ -33,7 +39,8 @@ class BreakpointHandover:
         """Have the machine serve the next hits of a breakpoint, if it can. Called at a hit.
 
         It can where the breakpoint is in memory, one probe is active, and the instruction is
-        executed in a slot and not simulated, or `diverted` is True. `point.served` is set then.
+        executed in a slot and not simulated, or `diverted` is True. Then `point.served` becomes
+        what the machine gives for it (Hits.trap); else nothing is changed.
 
         Args:
             point: the probepoint whose breakpoint was hit.
@@ -63,8 +70,11 @@ class BreakpointHandover:
         )
 
     def _before(self, point: Probepoint, p: Probe) -> UsualHit | None:
-        """Return what the machine needs to call the pre-handler by itself; None: there is no
-        pre-handler.
+        """Return a description of the pre-handler, for a machine that calls it by itself; None:
+        there is no pre-handler.
+
+        The description also has a function, `rest`, by which the machine has an unusual hit
+        finished.
 
         Args:
             point: the probepoint whose breakpoint is handed over.
@@ -88,6 +98,7 @@ class BreakpointHandover:
 
             Raises:
                 BaseException: `error`, if the probe's fault_handler has not handled it.
+                BadLocation: the handler says that it has diverted, but pc is still the probepoint.
             """
             diverted = (
                 bool(result) if error is None else self._entries.failed(p, point, regs, error)
@@ -104,7 +115,11 @@ class BreakpointHandover:
         return UsualHit(address=point.address, probe=p, handler=p._pre, rest=rest)
 
     def _after(self, point: Probepoint, p: Probe) -> UsualHit | None:
-        """Return what the machine needs to call the post-handler by itself; None: there is none.
+        """Return a description of the post-handler, for a machine that calls it by itself; None:
+        there is none.
+
+        The description also has a function, `rest`, by which the machine has an unusual hit
+        finished.
 
         Args:
             point: the probepoint whose breakpoint is handed over.
@@ -116,8 +131,8 @@ class BreakpointHandover:
         def rest(regs: Regs, _instance: Any, _result: Any, error: BaseException | None) -> None:
             """Finish a hit whose post-handler has changed pc or raised.
 
-            The fault_handler is asked about `error`. A jump whose middle the guest goes to becomes
-            a breakpoint.
+            The fault_handler is asked about `error` if that is an Exception. A jump whose middle
+            the guest goes to becomes a breakpoint.
 
             Args:
                 regs: the registers behind the instruction.
@@ -126,7 +141,8 @@ class BreakpointHandover:
                 error: what the handler has raised; None: nothing.
 
             Raises:
-                BaseException: `error`, if the probe's fault_handler has not handled it.
+                BaseException: `error`, if it is no Exception, or the probe's fault_handler has not
+                    handled it.
             """
             try:
                 if error is not None and not isinstance(error, Exception):

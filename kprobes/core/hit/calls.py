@@ -1,5 +1,7 @@
 """Calls that are followed to their return: a table of them, and which one returns.
 
+The machine is the engine that runs the guest; the core is this package, which serves probes.
+
 A return probe follows a call: at the function's entry the return address is replaced by that of the
 trampoline, and an instance (KretprobeInstance) remembers the call until it returns there.
 
@@ -65,6 +67,11 @@ class CallsUnderWay:
     """
 
     def __init__(self, machine: Machine) -> None:
+        """Begin with no calls.
+
+        Args:
+            machine: runs the guest.
+        """
         self._machine = machine
         # may be None: then no return probe is registered, and no call is followed
         self._linkage: Linkage = machine.arch.linkage  # type: ignore[assignment]
@@ -94,7 +101,8 @@ class CallsUnderWay:
         """Have the machine follow the calls of a function by itself while instances are free.
 
         The call site is programmed: from then on its service, a function of the core's, is called
-        only where a hit is out of the ordinary.
+        only where a hit is out of the ordinary. The probes are noted in `following`, and the
+        machine is told how many calls it may follow (see room()).
 
         Args:
             probes: the function's return probes, in the order in which they run at the entry.
@@ -163,7 +171,8 @@ class CallsUnderWay:
         """Append a new call to `own`, where the core and not the machine follows it.
 
         Used where there is one CPU and no machine.cpu_task. Calls that the machine follows are
-        taken over first, since they are older.
+        taken over first, since they are older. The machine is then told how many instances are
+        left.
 
         Args:
             ri: the call's instance, taken from its pool.
@@ -189,13 +198,16 @@ class CallsUnderWay:
     def true_return(self, regs: Regs, address: int) -> int:
         """Return where code goes that has `address` as its return address.
 
+        The calls that the machine follows are moved to `own` first, if `address` is the
+        trampoline's.
+
         Args:
             regs: registers of the CPU that runs the code.
             address: a return address.
 
         Returns:
             `address`; for the trampoline's, the true return address of the task's youngest live
-            call.
+                call, or `address` itself where there is no such call.
         """
         return next(self.above(regs), address) if address == self.trampoline else address
 
@@ -227,6 +239,10 @@ class CallsUnderWay:
             link: return address as it is found, which may be the trampoline's: then the call shares
                 the frame of one of `calls`, whose return address is its own.
             sp: stack pointer at the call's entry.
+
+        Returns:
+            `link`, where it is not the trampoline's; else the true return address of the youngest
+                live call that has one, and the trampoline's where there is none.
         """
         trampoline = self.trampoline
         if link == trampoline:
@@ -238,6 +254,8 @@ class CallsUnderWay:
     def above(self, regs: Regs) -> Iterator[int]:
         """Yield the true return addresses of the live calls of a CPU's task, the youngest first.
 
+        The calls that the machine follows are moved to `own` first.
+
         Args:
             regs: registers of the CPU: they say which task runs, and its stack pointer.
         """
@@ -246,6 +264,8 @@ class CallsUnderWay:
     def followed(self, regs: Regs) -> Iterator[Followed]:
         """Yield the live calls of a CPU's task, the youngest first; calls that share a frame as
         one.
+
+        The calls that the machine follows are moved to `own` first.
 
         Args:
             regs: registers of the CPU: they say which task runs, and its stack pointer.
@@ -289,6 +309,7 @@ class CallsUnderWay:
         """Take the instances of the frame that returns, and let the guest return to its caller.
 
         The true return address is put where the trampoline's stood, and pc becomes that address.
+        Calls that the machine follows are moved to `own` before.
 
         Args:
             regs: registers of the CPU, which stands at the trampoline.
@@ -367,6 +388,8 @@ class CallsUnderWay:
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
         """Write a true return address over the trampoline's, in the stack or the link register.
+
+        The link register is left alone where it no longer has the trampoline's address.
 
         Args:
             regs: the registers of the CPU that returns.
@@ -563,6 +586,9 @@ class CallsUnderWay:
 
     def flush(self, task: Any) -> None:
         """Recycle the instances of a guest task that has ended, without calling handlers.
+
+        Calls that the machine follows are moved to `own` before. The task is removed from `tasks`,
+        unless it is a CPU number. Nothing happens for an unknown task.
 
         Args:
             task: a CPU number, or what machine.cpu_task has returned for the task.

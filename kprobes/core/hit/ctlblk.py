@@ -126,7 +126,9 @@ class ControlBlock:
     def step(self, event: HitEvent) -> None:
         """Change the state by an event other than PROBEPOINT, as TABLE says.
 
-        The event that ends a hit within a hit brings the outer one back.
+        The event that ends a hit within a hit brings the outer one back, all attributes of it. The
+        event that ends an outermost hit makes the block IDLE, without a point; `probes` and `child`
+        stay.
 
         Args:
             event: what has happened.
@@ -171,7 +173,10 @@ class ControlBlock:
         self.child = None
 
     def reset(self) -> None:
-        """Go back to IDLE, and forget the hits that were under way: their handlers do not run."""
+        """Go back to IDLE, and forget the hits that were under way: their handlers do not run.
+
+        `probes`, `child` and `resume` are left as they are.
+        """
         self.state = IDLE
         self.point = None
         self.previous = None

@@ -18,6 +18,7 @@ class Displaced:
     """Looks addresses up in the library's slots, buffers and call sites."""
 
     def __init__(self, rooms: Rooms) -> None:
+        """Keep the parts of the Kprobes, whose tables are looked up."""
         self._rooms = rooms
 
     def ours(self, pc: int) -> bool:
@@ -95,8 +96,8 @@ class Displaced:
 
         Returns:
             (the probepoint, the instruction, the address in guest text that `pc` stands for, the
-            address where to execute the instruction again: the start of its copy, in a slot `pc`
-            itself); None: `pc` is in none of these.
+                address where to execute the instruction again: in a detour's buffer the start of
+                the copy, in a slot or at a call site `pc` itself); None: `pc` is in none of these.
         """
         rooms = self._rooms
         slot = rooms.slots.slot_of(pc)
@@ -123,8 +124,9 @@ class Displaced:
     def _behind(self, point: Probepoint, pc: int) -> int:
         """Return the address in guest text that `pc` stands for, behind the body in a slot.
 
-        That is the next instruction, or one that the displaced one skips; of a bundle, the rest of
-        it and what follows.
+        That is the next instruction's, or that of one which the displaced instruction skips. Where
+        the slot has the rest of a bundle, too, it is the address in the bundle, at most the
+        bundle's end.
 
         Args:
             point: the probepoint that the slot belongs to.

@@ -47,6 +47,7 @@ def _for_all(entry_handler: ReturnHandler) -> ReturnHandler:
     """
 
     def handler(ri: KretprobeInstance, regs: Regs) -> None:
+        """Call the entry handler; raise _Declined where it returns a true value."""
         if entry_handler(ri, regs):
             raise _Declined
 
@@ -57,6 +58,13 @@ class Entries:
     """Makes the functions that call sites call, and descriptions of hits for the machine."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
+        """Prepare; no function is made yet.
+
+        Args:
+            rooms: the parts of the Kprobes.
+            handlers: runs handlers.
+            returns: the entries of return probes, and the followed calls.
+        """
         self._rooms = rooms
         self._handlers = handlers
         self._returns = returns
@@ -89,6 +97,9 @@ class Entries:
             Where the instruction is simulated, this is done here, too. Otherwise `regs.target`
             becomes None, and the guest goes on in the detour. A hit within a hit is counted as
             missed.
+
+            An exception that the fault_handler does not handle is raised; the guest is then at the
+            probepoint.
 
             Args:
                 regs: the registers at the call site.
@@ -124,7 +135,10 @@ class Entries:
         return serve
 
     def usual(self, point: Probepoint, p: Probe, handler: Callable[[Any, Regs], Any]) -> UsualHit:
-        """Describe the hit of a lone probe, for a machine that calls its pre-handler by itself.
+        """Return a description of a lone probe's hit, for a machine that calls its pre-handler by
+        itself.
+
+        The description has a function, `rest`, by which the machine has an unusual hit finished.
 
         Args:
             point: the probepoint; it has a detour.
@@ -138,11 +152,22 @@ class Entries:
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
             """Finish a hit whose handler has diverted or raised, or has had the jump taken out.
 
+            Where the handler has not diverted, the guest goes on in the detour; or, if the jump was
+            taken out and a probe now stands inside what it covered, the hit goes on as a
+            breakpoint's.
+
             Args:
                 regs: the registers at the call site.
                 _instance: not used.
-                result: what the handler has returned; true: the guest goes to regs.pc.
+                result: what the handler has returned; true: the guest goes to regs.pc, and the
+                    probepoint becomes a breakpoint for good.
                 error: what the handler has raised; None: nothing.
+
+            Raises:
+                BaseException: `error`, if the probe's fault_handler has not handled it; the guest
+                    is at the probepoint.
+                BadLocation: the handler has diverted, but flush_optimizer() has made the jump, or
+                    pc is still the probepoint.
             """
             cb.probes = (p,)
             diverted = bool(result) if error is None else self.failed(p, point, regs, error)
@@ -156,9 +181,11 @@ class Entries:
         return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
 
     def usual_of_several(self, point: Probepoint) -> UsualHit:
-        """Describe the hit of several probes, for a machine that calls one handler by itself.
+        """Return a description of a hit of several probes, for a machine that calls one handler by
+        itself.
 
-        That handler calls the pre-handlers of all active probes.
+        That handler calls the pre-handlers of all active probes. The description also has a
+        function, `rest`, by which the machine has an unusual hit finished.
 
         Args:
             point: the probepoint; it has a detour, and none of its probes is a return probe.
@@ -169,17 +196,28 @@ class Entries:
         assert detour is not None
 
         def handler(_first: Any, regs: Regs) -> bool:
+            """Run the pre-handlers of all probes; return True where one has diverted the guest."""
             return self._handlers.pre_counted(cb, probes, regs)
 
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
             """Finish a hit of several probes, one of which has diverted, raised, or had the jump
             taken out.
 
+            Where no handler has diverted, the guest goes on in the detour; or, if the jump was
+            taken out and a probe now stands inside what it covered, the hit goes on as a
+            breakpoint's.
+
             Args:
                 regs: the registers at the call site.
                 _instance: not used.
-                result: True: a handler has diverted, and the guest goes to regs.pc.
+                result: True: a handler has diverted, the guest goes to regs.pc, and the probepoint
+                    becomes a breakpoint for good.
                 error: what a handler has raised and no fault_handler has handled; None: nothing.
+
+            Raises:
+                BaseException: `error`; the guest is at the probepoint.
+                BadLocation: a handler has diverted, but flush_optimizer() has made the jump, or pc
+                    is still the probepoint.
             """
             cb.probes = probes
             if error is not None:  # no fault_handler has handled it
@@ -195,9 +233,12 @@ class Entries:
         return UsualHit(address=point.address, probe=probes[0], handler=handler, rest=rest)
 
     def asked(self, point: Probepoint, probes: tuple[Kretprobe, ...]) -> UsualEntry:
-        """Describe the entry of a function, for a machine that asks an entry handler at each call.
+        """Return a description of a function's entry, for a machine that asks an entry handler at
+        each call.
 
         The machine follows the call to its return where the entry handler returns a false value.
+        The description also has a function, `rest`, by which the machine has an unusual entry
+        finished.
 
         Args:
             point: the probepoint at the function's entry; it has a detour.
@@ -219,13 +260,24 @@ class Entries:
             """Finish an unusual entry: the handler has returned a true value, raised, or changed
             the probes.
 
-            Where the handler agrees, the call is followed here, by the core.
+            Where the entry handler has returned a false value, the call is followed here, by the
+            core. Else it is not followed, and `ri` goes back to its pool. In both cases the other
+            probes' pre-handlers run afterwards.
+
+            The exception of an entry handler goes to its probe's fault_handler. Where that sends
+            the guest elsewhere, the guest goes there, and the other probes' count of the hit is
+            taken back, since their handlers do not run.
 
             Args:
                 regs: the registers at the call site.
-                ri: the instance; it goes back to its pool where the call is not followed.
+                ri: the instance that the machine has taken for the call.
                 result: what the entry handler has returned; true: the call is not followed.
-                error: what a handler has raised; None: nothing.
+                error: what the entry handler has raised; None: nothing. A _Declined, which the
+                    wrapper of _for_all() raises, is no failure: the call is not followed.
+
+            Raises:
+                BaseException: `error`, if the fault_handler has not handled it; the other probes'
+                    count is taken back then, too.
             """
             cb.probes = probes
             declined = True
@@ -265,8 +317,11 @@ class Entries:
         )
 
     def _not_counted(self, probes: tuple[Kretprobe, ...]) -> None:
-        """Take one off nhit of probes whose handlers do not run, though the machine has counted the
-        hit.
+        """Take one off nhit of each probe: the machine has counted the hit, but the handlers do not
+        run.
+
+        Args:
+            probes: the probes whose handlers do not run.
         """
         for p in probes:
             p._nhit -= 1
@@ -296,6 +351,8 @@ class Entries:
 
     def failed(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
         """Ask a probe's fault_handler about an exception that its handler has raised.
+
+        The fault_handler is not asked about what is no Exception, such as KeyboardInterrupt.
 
         Args:
             p: the probe.
@@ -346,7 +403,8 @@ class Entries:
         """Simulate the probed instruction, and send the guest to the next one.
 
         A fault in it is reported as if the instruction had been executed at its original address:
-        the fault_handlers of the probes are asked.
+        the fault_handlers of the probes are asked. Where one repairs the fault, the instruction is
+        simulated again; where one sends the guest elsewhere, the guest goes there.
 
         Args:
             cb: the control block of the CPU.
@@ -390,7 +448,7 @@ class Entries:
 
         def serve(regs: Regs) -> None:
             """Serve a hit whose programs have run by the return probe alone, any other by all
-            probes.
+            probes. In the first case a hit is counted here for each of the other probes.
 
             Args:
                 regs: the registers at the call site.

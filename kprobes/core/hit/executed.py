@@ -20,6 +20,13 @@ class ExecutedBreakpoints:
     """Serves traps at an EXECUTE whose target is a probed instruction."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, displaced: Displaced) -> None:
+        """Prepare; nothing is looked at yet.
+
+        Args:
+            rooms: the parts of the Kprobes.
+            handlers: simulates instructions, and ends hits in slots.
+            displaced: finds displaced instructions.
+        """
         self._rooms = rooms
         self._handlers = handlers
         self._displaced = displaced

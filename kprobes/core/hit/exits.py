@@ -25,6 +25,13 @@ class Exits:
     """Makes the functions that the trampoline calls, and runs return handlers."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
+        """Prepare; no function is made yet.
+
+        Args:
+            rooms: not used.
+            handlers: runs handlers.
+            returns: has the followed calls.
+        """
         self._handlers = handlers
         self._calls = returns.calls
 
@@ -45,8 +52,14 @@ class Exits:
             """Serve a return at the trampoline: run the return handlers of its calls, and send the
             guest on.
 
+            Where another hit is under way on the CPU, no handler runs, and the return is counted as
+            missed.
+
             Args:
                 regs: the registers at the trampoline.
+
+            Raises:
+                ReentryError: no followed call returns there.
             """
             if handlers.paused[0] and handlers.blocks[regs.cpu].state is HitState.IDLE:
                 handlers.resume_hits()
@@ -62,10 +75,16 @@ class Exits:
     def by_trap(self, cb: ControlBlock, regs: Regs) -> None:
         """Serve a return at the trampoline where that is a breakpoint: run the return handlers.
 
+        Where another hit is under way on the CPU, no handler runs, and the return is counted as
+        missed.
+
         Args:
             cb: the control block of the CPU.
             regs: the registers at the trampoline; afterwards pc is at the caller, or where a
                 handler has sent the guest.
+
+        Raises:
+            ReentryError: no followed call returns there.
         """
         self._run(cb, self._calls.pop(regs, regs.sp), regs)
 
@@ -82,6 +101,9 @@ class Exits:
     def _usual(self, rp: Kretprobe) -> UsualReturn:
         """Return a description of the returns of a lone return probe's calls, for the machine.
 
+        The description has the probe's return handler, which the machine calls, and a function,
+        `rest`, by which it has an unusual return finished.
+
         Args:
             rp: the probe.
         """
@@ -92,7 +114,8 @@ class Exits:
             """Finish a return whose handler has moved the guest or raised `error`.
 
             Args:
-                regs: the registers at the trampoline; the guest goes on where they say.
+                regs: the registers at the trampoline; regs.target becomes None where the code there
+                    returns to the right address by itself, else the guest goes to regs.pc.
                 ri: the call's instance; None: no handler ran, but the caller's return address has
                     changed.
                 _result: not used.
@@ -122,7 +145,8 @@ class Exits:
     def _usual_of_several(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
         """Return a description of the returns of several return probes' calls, for the machine.
 
-        The machine calls one handler by itself, which calls those of all probes.
+        The description has one handler, which the machine calls by itself and which calls those of
+        all probes, and a function, `rest`, by which the machine has an unusual return finished.
 
         Args:
             probes: the function's return probes, in the order in which they run at the entry.
@@ -132,12 +156,18 @@ class Exits:
         others = probes[1:]
 
         def handler(ri: KretprobeInstance, regs: Regs) -> None:
-            """Run the handlers of all probes.
+            """Run the handlers of all probes, the last one's first, and count a return for each.
+
+            Instances are taken for the other probes, and recycled at the end. Probes that were
+            unregistered meanwhile are left out.
 
             Args:
-                ri: the first probe's instance, which the machine has taken; the others are taken
-                    here.
+                ri: the first probe's instance, which the machine has taken.
                 regs: the CPU's registers.
+
+            Raises:
+                Exception: a handler has raised it, and the probe's fault_handler has not handled
+                    it. The handlers after it do not run.
             """
             instances = [ri]
             for rp in probes:
@@ -158,7 +188,8 @@ class Exits:
             """Finish a return of several probes, where a handler has moved the guest or raised.
 
             Args:
-                regs: the registers at the trampoline; the guest goes on where they say.
+                regs: the registers at the trampoline; regs.target becomes None where the code there
+                    returns to the right address by itself, else the guest goes to regs.pc.
                 ri: the instance of the call.
                 _result: not used.
                 error: what a handler has raised and no fault_handler has handled; None: nothing.
@@ -203,12 +234,14 @@ class Exits:
             self._handlers.land(regs)
 
     def _run(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
-        """Run the return handlers of one frame; count them as missed where another hit is under
-        way.
+        """Run the return handlers of one frame, or count a missed return for each of its instances
+        where another hit is under way on the CPU.
+
+        The instances go back to their pools in both cases, also where a handler raises.
 
         Args:
-            cb: the CPU's control block.
-            instances: the frame's, the youngest first; they are recycled.
+            cb: the CPU's control block; it is idle again afterwards if the handlers were run.
+            instances: the frame's, the youngest first.
             regs: the CPU's registers.
         """
         if cb.state is not HitState.IDLE:

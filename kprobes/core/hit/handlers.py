@@ -1,5 +1,8 @@
 """Runs the user's handlers, deals with their exceptions and guest faults, and finishes a hit.
 
+The machine is the engine that runs the guest; the core is this package, which serves probes. A slot
+is memory of the library's with the copy of a probed instruction, which is executed there.
+
 A hit is the guest's arrival at a probepoint. Its control block (ctlblk.py) says how far it is.
 """
 
@@ -26,7 +29,8 @@ STEP, SLOT_END, NO_STEP, DONE = HitEvent.STEP, HitEvent.SLOT_END, HitEvent.NO_ST
 
 
 def simulated(insn: Insn, regs: Regs) -> int:
-    """Simulate an instruction; its accesses to memory count as the guest's own meanwhile.
+    """Simulate an instruction; regs.simulating is True meanwhile, so that its accesses to memory
+    count as the guest's own.
 
     Args:
         insn: an instruction that has a simulation.
@@ -137,7 +141,9 @@ class Handlers:
         """Report a simulated instruction's fault as one of the original instruction, to the
         fault_handlers.
 
-        The fault_handlers of the hit's probes are asked; in a missed hit none is.
+        The fault_handlers of the hit's probes are asked; in a missed hit none is. One that leaves
+        pc at the probepoint has repaired the fault. Else the hit ends here, and jumps that cover
+        the place where the guest goes become breakpoints.
 
         Args:
             cb: the control block of the CPU.
@@ -179,7 +185,7 @@ class Handlers:
         return again
 
     def ask(self, probes: tuple[Probe, ...], regs: Regs, fault: Fault) -> bool:
-        """Ask the fault_handlers about a guest fault, until one has handled it.
+        """Ask the fault_handlers of active probes about a guest fault, until one has handled it.
 
         Args:
             probes: those of the hit, newest first.
@@ -187,7 +193,7 @@ class Handlers:
             fault: what happened.
 
         Returns:
-            True if one has handled it.
+            True if one has handled it: it has returned a true value.
         """
         regs.fault = fault
         try:
@@ -264,6 +270,9 @@ class Handlers:
 
         Returns:
             True where a handler has diverted: the guest goes to regs.pc.
+
+        Raises:
+            Exception: a handler has raised it, and the probe's fault_handler has not handled it.
         """
         cb.probes = probes
         for p in probes:
@@ -309,6 +318,8 @@ class Handlers:
 
         A jump that begins at the address stays.
 
+        What the machine does at the call sites of such jumps (programs, following calls) ends.
+
         Args:
             addr: the address.
         """
@@ -347,13 +358,20 @@ class Handlers:
 
         What is simulated of the instruction is simulated here. If it has a body to be executed, the
         guest is sent to the slot with it, and slot_end() ends the hit; a slot that leads back by
-        itself ends it now. Otherwise the guest goes past the instruction, and the post-handlers
-        run.
+        itself ends it now. Otherwise the guest goes past the instruction, and the post-handlers run
+        (in a missed hit they do not), and the hit ends. While an instruction with a hit is in its
+        slot, the machine reports all hits to the core.
+
+        Where the simulation faults and a fault_handler sends the guest elsewhere, the hit ends
+        there.
 
         Args:
             cb: the control block of the CPU.
             point: the probepoint.
             regs: the registers, as the instruction finds them.
+
+        Raises:
+            GuestFault: the simulation has faulted, and no fault_handler has handled that.
         """
         if point.native:
             regs.target = point.slot_target
@@ -386,7 +404,11 @@ class Handlers:
             self.post(cb, regs)
 
     def post(self, cb: ControlBlock, regs: Regs) -> None:
-        """Run the post-handlers of cb.probes, and end the hit, also where one raises.
+        """Run the post-handlers of cb.probes that are still active, and end the hit, also where one
+        raises.
+
+        An exception goes to the probe's fault_handler; if it is not handled it is raised, and the
+        handlers after it do not run. Jumps that cover regs.pc are taken out at the end.
 
         Args:
             cb: the control block of the CPU.
@@ -407,6 +429,10 @@ class Handlers:
 
     def slot_end(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Serve the trap behind the body in a slot: go to the next instruction, run post-handlers.
+
+        The hit ends. Where no other hit is under way then, the machine serves usual hits by itself
+        again. In a missed hit no post-handler runs. Where no hit of this probepoint is in its slot
+        any more, the guest only goes to the instruction behind the probed one.
 
         Args:
             cb: the control block of the CPU.

@@ -46,6 +46,9 @@ class Link:
     def of(cls, regs: Regs, linkage: Linkage, *, returning: bool = False) -> Link:
         """Make the link of a CPU.
 
+        The return address is on top of the stack where calls push it, else in the linkage's
+        register, else where the linkage's own functions find it.
+
         Args:
             regs: the CPU's registers.
             linkage: how the architecture calls and returns.
@@ -116,6 +119,7 @@ def _biased(
         return value if value <= mask else value & mask
 
     def get() -> int:
+        """Return the return address: the register's value plus the bias, cut to an address."""
         value = read() + bias
         return value if value <= mask else value & mask
 

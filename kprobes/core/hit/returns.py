@@ -1,5 +1,7 @@
 """Return probes: their instances, the entry hook, the trampoline.
 
+The machine is the engine that runs the guest; the core is this package, which serves probes.
+
 At entry an instance (KretprobeInstance) remembers the return address and the stack pointer, and the
 function is made to return to the trampoline, code of the library's. There the frame that returns is
 recognised by the stack pointer (calls.py). Several instances of one frame (several return probes,
@@ -43,6 +45,11 @@ class Returns:
     """
 
     def __init__(self, rooms: Rooms) -> None:
+        """Begin without a trampoline and without calls.
+
+        Args:
+            rooms: the parts of the Kprobes.
+        """
         self._rooms = rooms
         self._machine = rooms.machine
         self.calls = CallsUnderWay(rooms.machine)
@@ -55,7 +62,8 @@ class Returns:
     def prepare(self, rp: Kretprobe, near: int) -> None:
         """Make a probe's pool of instances, and the trampoline if there is none yet.
 
-        The caller has the trampoline served (Serving.serve_returns).
+        The most instances that it may have are set: its maxactive, or `ceiling`. The caller has the
+        trampoline served (Serving.serve_returns).
 
         Args:
             rp: the probe, which is being registered.
@@ -96,7 +104,7 @@ class Returns:
     def warn(self) -> None:
         """Warn, once for each probe, that calls were not followed (ReturnMissed).
 
-        Called after a run.
+        Called after a run. `short` is empty afterwards.
         """
         while self.short:
             rp = self.short.pop()
@@ -118,6 +126,7 @@ class Returns:
         """Make the trampoline, to which followed calls return, and store its address in `calls`.
 
         It is a call site where the machine can call the core in place, else one or two breakpoints.
+        The machine is told of either.
 
         Args:
             linkage: how the architecture calls and returns.
@@ -169,7 +178,8 @@ class Returns:
     def forget(self, rp: Kretprobe) -> None:
         """Drop the pool of a probe that is being unregistered.
 
-        Calls being followed keep their instances, which are recycled to the old pool.
+        Calls whose frames are gone are set aside first. Calls being followed keep their instances,
+        which are recycled to the old pool.
 
         Args:
             rp: the probe; its pool becomes an empty list.
@@ -179,7 +189,9 @@ class Returns:
         rp._most = 0
 
     def close(self) -> None:
-        """Forget the trampoline and its breakpoints. No call may be about to return to it."""
+        """Forget the trampoline, and have its breakpoints taken out. No call may be about to return
+        to it.
+        """
         if self.calls.trampoline:
             address = self.calls.trampoline & ~self._rooms.arch.pointers.mode_bits
             self._rooms.services.pop(address, None)
@@ -193,8 +205,8 @@ class Returns:
     def hook(self, rp: Kretprobe) -> Callable[[Kretprobe, Regs], int]:
         """Return the entry hook of a probe, which runs as its pre-handler.
 
-        The hook makes the call return to the trampoline, if an instance is free and the entry
-        handler agrees.
+        The hook makes the call return to the trampoline and notes it in `calls`, if an instance is
+        free and the entry handler agrees (returns a false value).
 
         Args:
             rp: the probe.
@@ -219,6 +231,9 @@ class Returns:
 
     def _hook(self, rp: Kretprobe, link: Link, cpu: int) -> Callable[[Kretprobe, Regs], int]:
         """Return the entry hook for one CPU, with all that never changes looked up beforehand.
+
+        The hook makes the call return to the trampoline and notes it in `calls`, if an instance is
+        free and the entry handler agrees.
 
         Args:
             rp: the probe; its pool stays the same while it is registered.
@@ -246,7 +261,9 @@ class Returns:
             """Serve the entry of a probed function: have the call return to the trampoline.
 
             The call is not followed where no instance is free (it is counted as missed) or the
-            entry handler returns a true value. Its exceptions are raised.
+            entry handler returns a true value. The entry handler's exceptions are raised. Else the
+            call becomes the youngest of its task. Where the entry handler has changed the return
+            address, the call returns to that, and with it the older calls that share its frame.
 
             Args:
                 rp: the probe.
@@ -303,6 +320,7 @@ class Returns:
         """Free or make instances for a call that begins while none is free.
 
         Calls whose frames are gone are set aside; where that frees none, more instances are made.
+        At the first call that is missed, the probe is added to `short`, for warn().
 
         Args:
             rp: the probe.

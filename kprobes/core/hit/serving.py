@@ -25,6 +25,15 @@ class Serving:
     def __init__(
         self, rooms: Rooms, handlers: Handlers, calls: CallsUnderWay, entries: Entries, exits: Exits
     ) -> None:
+        """Prepare; no call site is served yet.
+
+        Args:
+            rooms: the parts of the Kprobes.
+            handlers: has the machine's power to serve usual hits.
+            calls: the followed calls.
+            entries: describes hits, and makes services of detours' call sites.
+            exits: describes returns, and makes the trampoline's service.
+        """
         self._rooms = rooms
         self._handlers = handlers
         self._calls = calls
@@ -35,7 +44,9 @@ class Serving:
         """Choose anew who serves the call site of a probepoint's detour, and tell the machine.
 
         The machine counts hits, runs programs, follows calls or calls handlers, whichever it can;
-        the core's service serves every hit that the machine leaves to it.
+        the core's service serves every hit that the machine leaves to it. What the machine did
+        there before ends. Where no probe is active or the instruction has to be simulated, the
+        core's service serves all hits.
 
         Args:
             point: the probepoint; it has a detour.

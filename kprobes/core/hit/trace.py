@@ -85,10 +85,13 @@ class Stacks:
 
     @cached_property
     def _unwinder(self) -> Unwinder:
+        """The object that has the call frame information; made when it is first needed."""
         return self._make_unwinder()
 
     def of(self, regs: Regs, limit: int) -> Stack:
         """Return the stack of a hit: pc, then return addresses from the innermost frame outwards.
+
+        The machine walks the stack where it can, else it is walked in Python.
 
         Args:
             regs: the registers at the hit.
@@ -327,7 +330,8 @@ class _StackWalk:
         """Return the true return address for a word found in a frame.
 
         The trampoline's address stands in the frames of followed calls, in their order. So each one
-        that is found stands for the next followed call. Call this once for each word.
+        that is found stands for the next followed call. Call this once for each word: it goes on to
+        the next followed call.
 
         Args:
             address: the word; any other than the trampoline's address is returned as it is.

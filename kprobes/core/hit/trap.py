@@ -1,5 +1,8 @@
 """The driver: what a trap and a fault do, in which order.
 
+A displaced instruction is the copy of a probed one that is executed out of its place: in a slot, or
+in the detour that a jump leads to.
+
 A hit, by the states of the CPU's control block (ctlblk.py):
 
 1. IDLE -> HIT_ACTIVE: the pre-handlers run, the newest probe's first.
@@ -174,8 +177,9 @@ class TrapDriver:
             fault: what has failed.
 
         Returns:
-            True where a handler has handled it: the guest goes on at regs.pc. False: regs.pc is the
-            original address.
+            True where a handler has handled it: the guest goes on at regs.pc. False: not handled;
+                regs.pc is the original address where it was in a displaced instruction, else
+                unchanged.
         """
         cb = self.blocks[regs.cpu]
         displaced = self._displaced.at(regs.pc)
@@ -284,7 +288,8 @@ class TrapDriver:
         return True
 
     def _gone(self, point: Probepoint) -> bool:
-        """Serve a trap at a probepoint that is GONE.
+        """Serve a trap at a probepoint that is GONE. That is so for one trap: the next one returns
+        False.
 
         Returns:
             True once after overwritten(): code translated before has led there, and is to execute
@@ -300,12 +305,17 @@ class TrapDriver:
         """Serve the breakpoint of a probepoint: run the pre-handlers, execute the instruction.
 
         A hit within a hit is counted as missed, and its instruction is executed without handlers.
-        After the first usual hit of a lone probe, the machine may serve the next ones.
+        Where a handler has diverted, the guest goes to regs.pc instead. After the first usual hit
+        of a lone probe, the machine may serve the next ones.
 
         Args:
             cb: the control block of the CPU.
             point: the probepoint.
             regs: the registers at the breakpoint.
+
+        Raises:
+            Exception: a pre-handler has raised it, and no fault_handler has handled it; the guest
+                is at the probepoint, and the hit is over.
         """
         if cb.state is not IDLE:
             if cb.state is HIT_SS and cb.point is point:

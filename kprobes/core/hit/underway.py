@@ -60,8 +60,11 @@ def cannot_resume(calls: CallsUnderWay, then: object | None) -> str:
 def resume(calls: CallsUnderWay, then: object | None) -> None:
     """Follow the calls of a snapshot again, and no others. Called as the guest goes back to it.
 
+    Copies of the kept instances are used, so that the guest can go back again.
+
     Args:
-        calls: the calls of the present Kprobes; those that are followed now are forgotten.
+        calls: the calls of the present Kprobes; those that are followed now are forgotten, and
+            their instances recycled.
         then: returned by under_way(); None: no call was followed then.
     """
     calls.catch_up()

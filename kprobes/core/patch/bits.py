@@ -51,7 +51,7 @@ def over(now: bytes | bytearray, data: bytes, mask: bytes) -> bytes:
     Args:
         now: the bytes in memory.
         data: as many bytes; where there is a mask, 0 outside of it.
-        mask: 1 in each bit that is replaced; b"": all are, so `data` is returned.
+        mask: 1 in each bit that is replaced; b"": all are replaced, so `data` is returned.
     """
     return (
         bytes(byte & ~bits | new for byte, new, bits in zip(now, data, mask, strict=False))

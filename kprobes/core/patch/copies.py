@@ -1,5 +1,7 @@
 """Copies that the guest has made of its text while patches stood in it.
 
+A probepoint is an address that has probes (patch/probepoint.py).
+
 A copied breakpoint is in no table; a copied jump leads to an address that is off by as much as the
 text was moved. They are recognized when the guest has failed because of one.
 """
@@ -25,7 +27,9 @@ def copied_patch(rooms: Rooms, pc: int) -> str:
         pc: where the guest has failed: at a breakpoint, or where a jump has led.
 
     Returns:
-        A sentence that says what was copied, and which probe's it is; "" where no copy is found.
+        A sentence that says what was copied, and which probe's it is; "" where no copy is found, or
+            a site of the library's own is at `pc`. Of several copies, the one with the most equal
+            text around it.
     """
     if pc in rooms.sites:  # our own breakpoint, not a copy, even if the text around looks alike
         return ""

@@ -1,4 +1,8 @@
-"""The code that an optimized probepoint jumps to."""
+"""The code that an optimized probepoint jumps to.
+
+A call site is an address at which the machine, the engine that runs the guest, calls the core
+without a trap.
+"""
 
 from __future__ import annotations
 

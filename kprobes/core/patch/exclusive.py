@@ -47,7 +47,7 @@ def inside(opening: Insn, decode: Callable[[int], Insn]) -> set[int]:
 def _after(insn: Insn, decode: Callable[[int], Insn]) -> list[int]:
     """Return the addresses to which an instruction may lead within an exclusive sequence.
 
-    [] where the sequence ends: at a call, a computed jump, or an unknown instruction. Of a branch
+    [] where the sequence ends: at a call, a computed jump, or an unknown instruction. For a branch
     with a load- or store-exclusive in its delay slot, the slot's address alone.
 
     Args:

@@ -20,7 +20,9 @@ _LONGEST = 128  # bytes behind a page that an instruction sequence at its end ma
 
 
 class Executed:
-    """Addresses of EXECUTEs and their targets, in text that has symbols or is mapped beside it."""
+    """Finds the EXECUTEs and their targets, in text that has symbols or is mapped beside such
+    text.
+    """
 
     def __init__(
         self,
@@ -46,7 +48,10 @@ class Executed:
         self._changes = -1  # Symbols.changes at the last look
 
     def by(self, addr: int) -> int | None:
-        """Return the address of an EXECUTE whose target is `addr`; None where none is known."""
+        """Return the address of an EXECUTE whose target is `addr`; None where none is known.
+
+        Where symbols have changed since the last call, all text is searched again first.
+        """
         if self._arch.executing is not None and self._changes != self._symbols.changes:
             self._changes = self._symbols.changes
             self._look()
@@ -59,7 +64,8 @@ class Executed:
         places: Container[int],
         decode: Callable[[int], Insn],
     ) -> None:
-        """Check that no EXECUTE has the instruction as its target.
+        """Check that no EXECUTE has the instruction as its target, and that it is not an EXECUTE of
+        its own bytes.
 
         Args:
             insn: the instruction to be probed.
@@ -69,7 +75,7 @@ class Executed:
             decode: (address) -> the instruction there.
 
         Raises:
-            Unprobeable: one has, and would execute the breakpoint.
+            Unprobeable: an EXECUTE would execute the breakpoint.
         """
         at = insn.executes
         if (

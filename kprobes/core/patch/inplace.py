@@ -22,6 +22,11 @@ class InPlace:
     """
 
     def __init__(self, rooms: Rooms) -> None:
+        """Begin without probepoints.
+
+        Args:
+            rooms: the parts of the Kprobes.
+        """
         self._rooms = rooms
         self.points: dict[Probepoint, Callable[[], None]] = {}
 
@@ -29,7 +34,8 @@ class InPlace:
         """Make the instruction of a probepoint its own call site, if possible.
 
         Args:
-            point: the probepoint; its programs run there from now on.
+            point: the probepoint. Where this is possible, its programs run there from now on, and
+                it is noted in `points`.
 
         Returns:
             A detour that stands for that: its jump is the instruction itself, so the bytes that are

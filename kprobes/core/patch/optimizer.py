@@ -39,13 +39,19 @@ def _text_of(reason: Exception) -> str:
 class Optimizer:
     """Decides which probepoints are jumps, and writes and frees the detours.
 
-    The part that serves call sites calls take_left() for those that no jump leads to any more.
+    The part that serves call sites calls take_left() for the call sites that no jump leads to any
+    more.
 
     Attributes:
         allowed: the sysctl debug.kprobes-optimization.
     """
 
     def __init__(self, rooms: Rooms) -> None:
+        """Begin with empty queues; jumps are allowed.
+
+        Args:
+            rooms: the parts of the Kprobes.
+        """
         self._rooms = rooms
         self.allowed = True
         # runs under way that count instructions; meanwhile no jump may cover more than one
@@ -61,9 +67,10 @@ class Optimizer:
     def consider(self, point: Probepoint) -> None:
         """Queue a probepoint to become a jump, or to lose its jump, as its probes now want.
 
-        Called when its probes have changed. A jump that may not stay (a post-handler,
-        optimize=False, or handlers that the machine cannot serve there) becomes a breakpoint at
-        once.
+        Called when its probes have changed. The work is done at the next safe point. A jump whose
+        probes are merely gone or disabled is queued to be taken out; if they come back before that,
+        it stays. A jump that may not stay (a post-handler, optimize=False, or handlers that the
+        machine cannot serve there) becomes a breakpoint at once.
 
         Args:
             point: the probepoint.
@@ -107,7 +114,11 @@ class Optimizer:
         self.force(point)
 
     def force(self, point: Probepoint) -> None:
-        """Make a probepoint a breakpoint now, and take it out of the queues."""
+        """Make a probepoint a breakpoint now, and take it out of the queues.
+
+        The detour of a jump that is taken out is given back. Nothing happens where it is a plain
+        breakpoint already.
+        """
         if point.state is Arming.OPTIMIZING:
             self._dequeue(point)
         elif point.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING):
@@ -115,7 +126,10 @@ class Optimizer:
             self._restore(point)
 
     def forget(self, point: Probepoint) -> None:
-        """Take a probepoint out of the queues and free its detour, as its text is gone."""
+        """Take a probepoint out of the queues and give its detour back, as its text is gone.
+
+        The hits that the machine has counted are added to the probes' nhit first.
+        """
         point.settle_count()
         self._queue.pop(point, None)
         self._unqueue.pop(point, None)
@@ -131,7 +145,11 @@ class Optimizer:
             self.force(point)
 
     def left(self, addr: int) -> None:
-        """Consider the jumps that a breakpoint at an address has prevented, as it was disarmed.
+        """Consider again the probepoints whose jump a breakpoint at an address may have prevented.
+
+        Called when that breakpoint was disarmed. Those that want a jump are queued; whether the
+        jump is possible now is found out at their next hit. Slots in the address's bundle are
+        written anew, too.
 
         Args:
             addr: address of that breakpoint.
@@ -178,7 +196,11 @@ class Optimizer:
         ]
 
     def explain(self, point: Probepoint) -> str:
-        """Return why a probepoint is not a jump; "": it is one."""
+        """Return why a probepoint is not a jump; "": it is one.
+
+        A probepoint whose jump is queued to be taken out counts as a jump. For one that is queued
+        to become a jump the text says that.
+        """
         if point.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING):
             return ""
         if not self.allowed:
@@ -213,7 +235,11 @@ class Optimizer:
         return bool(self._unqueue or self._left)
 
     def drain(self) -> list[Probepoint]:
-        """Take out the jumps that are not needed any more, and return their probepoints."""
+        """Take out the jumps that are not needed any more, and return their probepoints; [] where
+        there are none.
+
+        Their detours are given back.
+        """
         if not self._unqueue:
             return []
         points = list(self._unqueue)
@@ -228,7 +254,8 @@ class Optimizer:
         return list(self._queue)
 
     def take_left(self) -> list[int]:
-        """Return the call sites of the jumps taken out since the last call of this method.
+        """Return the call sites of jumps that were taken out, and forget them: the next call
+        returns later ones.
 
         Returns:
             Addresses of call sites; the caller ends what runs there.
@@ -238,6 +265,12 @@ class Optimizer:
 
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> bool:
         """Make a queued probepoint a jump.
+
+        The breakpoint in memory is replaced, and the call site noted in rooms.called. Where the new
+        call site is another than the instruction, probes that are served in place become
+        breakpoints.
+
+        Where no jump is possible, the probepoint is taken out of the queue.
 
         Args:
             point: the probepoint.
@@ -293,7 +326,8 @@ class Optimizer:
         """Allow only jumps that cover one instruction, while a run counts instructions.
 
         As a run begins, breakpoints replace the jumps whose instructions are executed in a buffer,
-        and the probepoints that are served in place; these are queued again. Calls may be nested.
+        and the probepoints that are served in place; these are queued again. As it ends, nothing is
+        made a jump here: the next hits do that. Calls may be nested.
 
         Args:
             on: True where a run that counts them begins, False where it has ended.
@@ -426,6 +460,8 @@ class Optimizer:
     def _displace(self, point: Probepoint, region: Region, to: int) -> None:
         """Write a region's instructions to `to`, relocated, and a jump back behind them.
 
+        The region is noted in rooms.displaced.
+
         Args:
             point: the probepoint at the region's start.
             region: the instructions.
@@ -476,13 +512,21 @@ class Optimizer:
         point.dequeue()
 
     def _restore(self, point: Probepoint) -> None:
-        """Replace a jump by the breakpoint, and give its detour back."""
+        """Replace a jump by the breakpoint, and give its detour back.
+
+        The hits that the machine has counted are added to the probes' nhit first.
+        """
         point.settle_count()
         point.restore()
         self._give_back(point)
 
     def _give_back(self, point: Probepoint) -> None:
-        """Give a probepoint's detour back, to be freed when no CPU can be in it any more."""
+        """Give a probepoint's detour back, to be freed when no CPU can be in it any more.
+
+        The detour is marked as `left`, its call site is added for take_left(), and `point.detour`
+        becomes None. A probepoint that is served in place ends being so at once. Nothing happens
+        without a detour.
+        """
         detour, point.detour = point.detour, None
         if detour is None:
             return
@@ -491,6 +535,7 @@ class Optimizer:
         self._left.append(detour.call)
 
         def finish() -> None:
+            """Forget the call site and its service, as no CPU can be there any more."""
             rooms.services.pop(detour.call, None)
             del rooms.called[detour.call]
 

@@ -1,5 +1,8 @@
 """Probepoint: an address that has probes, its patch in memory, its slot and its detour.
 
+The machine is the engine that runs the guest; the core is this package, which serves probes. A call
+site is where the machine calls the core without a trap.
+
 An address has one from the registration of its first probe to the end of its last. The patch is a
 breakpoint or a jump. The slot is executable memory of the library's with a copy of the instruction,
 for hits by the breakpoint; the detour is the code that the jump leads to.
@@ -49,6 +52,11 @@ class Wanting:
     __slots__ = ("hosted", "post", "python", "reluctant", "returning")
 
     def __init__(self, active: tuple[Probe, ...]) -> None:
+        """Sort probes into the sets.
+
+        Args:
+            active: the active probes of the address.
+        """
         self.post: set[Probe] = set()
         self.reluctant: set[Probe] = set()
         self.hosted: set[Probe] = set()
@@ -99,9 +107,10 @@ class Probepoint:
         boosted: the slot ends in a jump back, not in a trap.
         native: the code at slot_target does all that is left of a hit, and goes back by itself.
         detour: where the jump leads while there is one.
-        failure: why the optimizer has given up; "": it has not.
-        refusal: why the optimizer need not try; "": it may.
-        served: the breakpoint while the machine serves it by itself; None: the core does.
+        failure: why the optimizer has given up making a jump; "": it has not.
+        refusal: why the optimizer is not to try at all; "": it may.
+        served: the machine's handle of the breakpoint while the machine serves its hits by itself;
+            None: the core serves them.
         counted: of the hits that the machine has counted at the detour's call site, those that the
             probes know of.
     """
@@ -189,7 +198,8 @@ class Probepoint:
         """Add a probe. The newest runs first; a jprobe last: its mirror sees what the others did.
 
         Thousands of probes may be at one address, so neither this nor remove() looks at the others
-        one by one. Memory is not armed here.
+        one by one. Memory is not armed here. A kprobe's handlers are copied into `_pre` and
+        `_post`, which hits use; the hits counted by the machine are added to nhit first.
 
         Args:
             probe: its `_active` says whether it joins `active`.
@@ -206,7 +216,11 @@ class Probepoint:
             self._retail()
 
     def remove(self, probe: Probe) -> None:
-        """Remove a probe from `probes` and `active`. Memory is not disarmed here."""
+        """Remove a probe from `probes` and `active`.
+
+        Memory is not disarmed here. The hits counted by the machine are added to nhit first. Hits
+        are reported to the core again.
+        """
         self.settle_count()
         self.probes = _without(self.probes, probe)
         self.active = _without(self.active, probe)
@@ -217,6 +231,9 @@ class Probepoint:
         """Work out anew which probes are active and what a hit does, after probes have changed.
 
         Called when a probe was enabled or disabled or its handlers were replaced.
+
+        The kprobes' handlers are copied into `_pre` and `_post`, which hits use; the hits counted
+        by the machine are added to nhit first. Hits are reported to the core again.
         """
         self.settle_count()
         for p in self.probes:
@@ -229,7 +246,7 @@ class Probepoint:
 
     def _retail(self) -> None:
         """Have hits reported to the core again, and write the slot's end anew, as handlers have
-        changed.
+        changed. `has_post` is set.
         """
         self.serve_no_more()
         self.has_post = bool(self._wanting.post)
@@ -351,7 +368,7 @@ class Probepoint:
     # --- memory
 
     def arm(self) -> None:
-        """Write the breakpoint into memory, and have the machine report it.
+        """Write the breakpoint into memory, and have the machine report it; `state` becomes ARMED.
 
         Raises:
             ValueError: `state` is not DISARMED.
@@ -371,7 +388,14 @@ class Probepoint:
         return self.insn.next if arch.bundles is None else arch.last_of(self.address) + 1
 
     def disarm(self) -> None:
-        """Put the original bytes back in the place of the breakpoint."""
+        """Put the original bytes back in the place of the breakpoint, which the machine reports no
+        more.
+
+        `state` becomes DISARMED, and `patch` None.
+
+        Raises:
+            ValueError: `state` is not ARMED.
+        """
         self._change(Change.DISARM)
         self._rooms.machine.release(self.address)
         assert self.patch is not None
@@ -379,7 +403,11 @@ class Probepoint:
         self.patch = None
 
     def unload(self) -> None:
-        """Become GONE, and forget the patch without writing memory, since the text is gone."""
+        """Become GONE (`state`), and forget the patch without writing memory, since the text is
+        gone.
+
+        The machine no longer reports a breakpoint there. Slot and detour stay.
+        """
         self._change(Change.UNLOAD)
         if self.patch is not None:
             self._rooms.machine.release(self.address)
@@ -389,13 +417,16 @@ class Probepoint:
     def reload(self, insn: Insn, symbol: str, offset: int, module: str) -> None:
         """Begin anew with the instruction that is there now, after the former text was unloaded.
 
-        Takes a slot for the instruction if it needs one.
+        `state` becomes DISARMED. A slot is taken for the instruction if it needs one.
 
         Args:
             insn: the instruction.
             symbol: name of the function; "" where unknown.
             offset: bytes from its start.
             module: name of the image; "" where unknown.
+
+        Raises:
+            ValueError: `state` is not GONE.
         """
         self._change(Change.RELOAD)
         self._name(symbol, offset, module)
@@ -409,24 +440,30 @@ class Probepoint:
     # --- the jump; only the optimizer calls these
 
     def queue(self) -> None:
-        """Note that the breakpoint may become a jump at the next safe point."""
+        """Go to OPTIMIZING: the breakpoint may become a jump at the next safe point.
+
+        `failure` becomes "".
+        """
         self._change(Change.QUEUE)
         self.failure = ""
 
     def dequeue(self) -> None:
-        """Note that the breakpoint stays one."""
+        """Go back from OPTIMIZING to ARMED: the breakpoint stays one."""
         self._change(Change.DEQUEUE)
 
     def unqueue(self) -> None:
-        """Note that the jump may be taken out at the next safe point."""
+        """Go to UNOPTIMIZING: the jump may be taken out at the next safe point."""
         self._change(Change.UNQUEUE)
 
     def rescue(self) -> None:
-        """Note that the jump stays after all."""
+        """Go back from UNOPTIMIZING to OPTIMIZED: the jump stays after all."""
         self._change(Change.RESCUE)
 
     def jump(self, detour: Detour) -> None:
-        """Write the jump to a detour over the breakpoint, which is not reported any more.
+        """Write the jump to a detour over the breakpoint, which is not reported any more; `state`
+        becomes OPTIMIZED.
+
+        Where the detour has a buffer, late hits of the breakpoint go on in that, not in the slot.
 
         Args:
             detour: where the jump leads; it is written already.
@@ -443,9 +480,10 @@ class Probepoint:
             self.native = True
 
     def restore(self) -> None:
-        """Write the breakpoint over the jump.
+        """Write the breakpoint over the jump; `state` becomes ARMED.
 
-        The detour stays allocated; the caller gives it back.
+        The machine reports the breakpoint again, and hits use the slot. The detour stays allocated;
+        the caller gives it back.
         """
         self._change(Change.RESTORE)
         assert self.patch is not None
@@ -467,7 +505,8 @@ class Probepoint:
         """Take a slot near the text, and write the instruction's body and a trap behind it into the
         slot.
 
-        A slot from which a jump back reaches the text is preferred.
+        A slot from which a jump back reaches the text is preferred. The slot is entered in the site
+        table, and `slot`, `slot_end` and `slot_target` are set.
 
         Raises:
             NoMemory, OutOfReach: there is no room near enough.
@@ -503,7 +542,9 @@ class Probepoint:
     def _write_tail(self) -> None:
         """Write the slot's end: a jump back to the text (boost), or a trap that is reported.
 
-        `boosted` and `native` are set.
+        A trap is written where an active probe has a post-handler or optimize=False, the
+        instruction forbids a jump, or none reaches. `boosted` and `native` are set, and the machine
+        is told whether a breakpoint is there.
         """
         machine = self._rooms.machine
         boost = self._back_jump() if self._may_boost() else None
@@ -556,7 +597,8 @@ class Probepoint:
     def give_back_slot(self) -> None:
         """Give the slot back, to be freed when no CPU can be inside any more.
 
-        For a second time: nothing.
+        `slot` keeps its value. Nothing happens where the slot was given back before, or there is
+        none.
         """
         if not self._owns_slot:
             return
@@ -566,6 +608,9 @@ class Probepoint:
         rooms, slot, end = self._rooms, self.slot, self.slot_end
 
         def finish() -> None:
+            """Have the machine report the slot's end no more, and take the slot out of the site
+            table.
+            """
             rooms.machine.release(end)
             del rooms.sites[slot], rooms.sites[end]
 

@@ -1,5 +1,7 @@
 """The region of a jump: the instructions that it would replace, and whether it may.
 
+A probepoint is an address that has probes (patch/probepoint.py).
+
 A jump longer than the probed instruction replaces the next ones too. The region must lie in one
 function, all of it must be relocatable, and nothing may jump into its middle (Linux:
 Documentation/trace/kprobes, "Safety Check"). Where instructions come in bundles (Itanium), a region

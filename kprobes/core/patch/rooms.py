@@ -74,7 +74,7 @@ class Rooms:
         """The machine's power to serve call sites.
 
         Raises:
-            Unsupported: it has none.
+            Unsupported: the machine has none.
         """
         if self.call_sites is None:
             raise Unsupported(
@@ -96,9 +96,11 @@ class Rooms:
         return self.call_sites is not None
 
     def displaced_changed(self) -> None:
-        """Tell the machine whether a jump may cover the place where a handler sends the guest to.
+        """Tell the machine whether jumps may cover places that handlers send the guest to: whether
+        `displaced` has an item.
 
-        Called whenever `displaced` becomes or ceases to be empty.
+        Where none does, the machine need not ask the core about such places. Called whenever
+        `displaced` has changed.
         """
         if self.machine.hits is not None:
             self.machine.hits.check_targets(bool(self.displaced))
@@ -115,7 +117,7 @@ class Rooms:
         """Free the slots, call sites and buffers that were given back; none while threads take
         turns.
 
-        Call it only while no CPU is in a hit.
+        A slot that the current CPU's pc is in is kept. Call it only while no CPU is in a hit.
         """
         if self.machine.in_turn:
             return

@@ -1,4 +1,8 @@
-"""The site table: address -> what the library has there."""
+"""The site table: address -> what the library has there.
+
+A probepoint is an address that has probes (patch/probepoint.py). A slot is memory of the library's
+with the copy of a probed instruction.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +48,14 @@ class SiteTable(dict[int, Site]):
         self._stretches: dict[int, list[int]] = {}
 
     def __setitem__(self, addr: int, site: Site) -> None:
+        """Put a site at an address, in the place of one that is there already."""
         self.pop(addr, None)
         super().__setitem__(addr, site)
         if site.kind is SiteKind.PROBEPOINT:
             insort(self._stretches.setdefault(addr >> _STRETCH, []), addr)
 
     def __delitem__(self, addr: int) -> None:
+        """Remove the site at an address. KeyError: there is none."""
         site = self[addr]
         super().__delitem__(addr)
         if site.kind is SiteKind.PROBEPOINT:

@@ -168,6 +168,8 @@ class SlotCache:
     def _taken(self, start: int, area: _Area, slot: int, made: T) -> tuple[int, T]:
         """Note that a slot is in use, and return (the slot, `made`).
 
+        Where it was the last one, the area is no longer open.
+
         Args:
             start: address of the slot's area.
             area: the area.
@@ -188,14 +190,16 @@ class SlotCache:
 
         Args:
             slot: its address.
-            finish: called when the slot is freed, before it is filled with traps.
+            finish: called when the slot is freed, before the slot is filled with traps; also at
+                close().
         """
         self._garbage.append((slot, finish))
 
     def collect(self, pc: int) -> None:
-        """Free the slots that were given back, and unmap empty areas but for one.
+        """Free the slots that were given back: call their finish functions and fill them with
+        traps.
 
-        No CPU may be in a hit.
+        Unmap empty areas but for one. No CPU may be in a hit.
 
         Args:
             pc: where the CPU stands; a slot that contains it is kept until the next call.
@@ -219,7 +223,10 @@ class SlotCache:
             self._drop(start)
 
     def close(self) -> None:
-        """Unmap all areas. No patch may lead to a slot any more."""
+        """Call the finish functions of slots that were given back, and unmap all areas.
+
+        No patch may lead to a slot any more.
+        """
         for _, finish in self._garbage:
             finish()
         self._garbage.clear()
@@ -232,10 +239,13 @@ class SlotCache:
         return self._starts[at] if at >= 0 and addr < self._areas[self._starts[at]].end else -1
 
     def __contains__(self, addr: int) -> bool:
+        """Return True if an address is in one of the areas, whether its slot is used or not."""
         return self._area_of(addr) >= 0
 
     def slot_of(self, addr: int) -> int | None:
-        """Return the start of the slot that an address is in; None: it is in no area."""
+        """Return the start of the slot, used or not, that an address is in; None: it is in no
+        area.
+        """
         start = self._area_of(addr)
         return start + (addr - start) // self.size * self.size if start >= 0 else None
 
@@ -273,7 +283,7 @@ class SlotCache:
         return start
 
     def _drop(self, start: int) -> None:
-        """Unmap an area of slots.
+        """Unmap an area of slots, and forget it.
 
         Args:
             start: address of the area.

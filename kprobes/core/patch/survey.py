@@ -219,7 +219,7 @@ class Survey:
             addr: the address.
 
         Raises:
-            NotAnInstruction: an instruction uses what is there as data.
+            NotAnInstruction: raised at once where an instruction uses what is there as data.
         """
         data = self._symbols.data_end(addr)
         if data:
@@ -309,6 +309,8 @@ class Survey:
     def _outdated(self, walk: Walk, size: int) -> bool:
         """Return True if the text of a walk has changed since it was walked.
 
+        The text of a page that nobody has written since the last call is not compared again.
+
         Args:
             walk: the walk.
             size: bytes that are compared, from the walk's start on.
@@ -353,7 +355,7 @@ class Survey:
         return first is not None and not any(first < target <= jump for target in targets)
 
     def data_in(self, start: int, end: int, symbol: Symbol) -> str:
-        """Return why a jump over [start, end) of a function would cover data; "": none is known
+        """Return why a jump over [start, end) of a function would cover data; "": no data is known
         there.
 
         Args:
@@ -408,8 +410,9 @@ class Survey:
     def _stretch(self, addr: int, symbol: Symbol | None) -> tuple[int, int, int]:
         """Decide which text to walk for an address.
 
-        That is the function; of a long one a piece, where decoding may start anywhere. Without a
-        symbol it is the instruction alone; its neighbours, too, where decoding may start anywhere.
+        That is the function; of a long one only a piece: up to behind the address, and, on
+        instruction sets where decoding may start anywhere, from not far before it. Without a symbol
+        it is the instruction alone; its neighbours, too, where decoding may start anywhere.
 
         Args:
             addr: the address.
@@ -435,7 +438,8 @@ class Survey:
         return start, end, min(addr + _AHEAD, end - 1)
 
     def _walk(self, start: int, end: int, mode: int) -> Walk:
-        """Return the walk of [start, end), a new one if none is remembered.
+        """Return the walk of [start, end); where none is remembered, make one that has not walked
+        yet, and remember it.
 
         Where very many are remembered, some are forgotten first.
 

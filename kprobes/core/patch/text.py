@@ -1,5 +1,7 @@
 """Keeps the text beneath the library's patches, and finds out whether the patches are still there.
 
+The core is this package. It writes text only through this module.
+
 Others may write text: the guest, or the engine's owner, who restores a snapshot. So before a run
 the pages that hold patches are compared with what they were. Where the original stands in the place
 of a patch, the patch is put back; where a patch stands again that had been taken away, the original
@@ -83,6 +85,12 @@ class Text:
     """
 
     def __init__(self, machine: Machine) -> None:
+        """Begin without patches; those that an earlier Kprobes on the machine took out are known as
+        former.
+
+        Args:
+            machine: runs the guest.
+        """
         self._machine = machine
         self.writes = Writes(machine)
         self.doubtful: set[int] = set()
@@ -148,8 +156,9 @@ class Text:
         """Return a number that grows whenever the pages of [addr, addr + size) are written by
         others than the core.
 
-        The pages are compared, patches included, with what they were at the last call: this takes
-        no longer where there are many patches.
+        The pages are compared, patches included, with what they were at the last call, and kept for
+        the next: this takes no longer where there are many patches. A page that is not mapped
+        counts as changed at each call.
 
         Args:
             addr: address of the first byte.
@@ -222,7 +231,7 @@ class Text:
             mask: the bits that it replaces; b"": all.
 
         Returns:
-            The patch.
+            The patch; it is in the tables now, and writes of the guest to its text are reported.
         """
         now = self._machine.read(addr, len(new))
         tail = self.read(addr + len(new), size - len(new)) if size > len(new) else b""
@@ -251,7 +260,9 @@ class Text:
     ) -> Patch:
         """Replace a patch by another one, in one write that covers both.
 
-        A patch that was overwritten meanwhile by others is left alone; revert() will warn of it.
+        A patch that was overwritten meanwhile by others is left alone; after revert(), warn() will
+        tell of it. Where the guest has changed the rest of the instruction, warn() will tell of
+        that, too.
 
         Args:
             patch: the patch in memory.
@@ -291,7 +302,9 @@ class Text:
         """Take a patch out: put the covered bytes back.
 
         If others than the core have overwritten the patch meanwhile, the text stays as it is, and
-        warn() will tell of it.
+        warn() will tell of it; not where they have put the original back. Where the guest has
+        changed the rest of the instruction, warn() will tell of that, too. The patch is remembered,
+        in case a restored snapshot has it again.
 
         Args:
             patch: the patch, which is forgotten.
@@ -320,7 +333,11 @@ class Text:
         )
 
     def _keep(self, patch: Patch) -> None:
-        """Add a patch that was just written to the tables, and have writes to its text reported."""
+        """Add a patch that was just written to the tables, and have writes to its text reported.
+
+        `version` changes. Where the guest may write the rest of the instruction without a report,
+        the address is added to `doubtful`.
+        """
         self._patches[patch.addr] = patch
         self.version = next(_VERSIONS)
         self._longest = max(self._longest, len(patch.new))
@@ -332,7 +349,10 @@ class Text:
         self._note(patch)
 
     def _drop(self, patch: Patch) -> None:
-        """Remove a patch from the tables, and end the reports of writes to its text."""
+        """Remove a patch from the tables, and end the reports of writes to its text.
+
+        `version` changes.
+        """
         del self._patches[patch.addr]
         if self.suspects.pop(patch.addr, None) is not None:
             self._suspect_pages.drop(patch.addr)
@@ -341,7 +361,10 @@ class Text:
         self.writes.drop(patch.addr)
 
     def _was_here(self, patch: Patch) -> None:
-        """Remember a patch that was taken out, in case a restored snapshot has it again."""
+        """Remember a patch that was taken out, in case a restored snapshot has it again.
+
+        Of too many, the oldest address is forgotten.
+        """
         self._former.setdefault(patch.addr, {})[patch.new] = patch
         self._note(patch)
         if len(self._former) > FORMER:
@@ -422,7 +445,8 @@ class Text:
     def lost(self) -> list[int]:
         """Return the addresses of patches that the guest has overwritten without a report.
 
-        The stores since the last check() are found. Called after a run.
+        The stores since the last check() are found. Called after a run. Where permissions have
+        changed, `suspects` is worked out anew first.
         """
         if self.suspected != self.writes.changes:
             self.suspected = self.writes.changes
@@ -494,7 +518,8 @@ class Text:
             return False  # it was unmapped: the machine will report that
 
     def _repair(self, page: int) -> int:
-        """Put patches back in a page where the original stands, and take former patches out.
+        """Put patches back in a page where the original stands, take former patches out, and note
+        the page's bytes.
 
         Args:
             page: address of the page.
@@ -507,7 +532,10 @@ class Text:
         return back
 
     def _put_back(self, addr: int) -> bool:
-        """Put a patch back if the original stands in its place; return True if it did."""
+        """Put a patch back if the original stands in its place; return True if it was put back.
+
+        A former patch that stands there is taken out first.
+        """
         self.take_out_stray(addr)
         patch = self._patches.get(addr)
         if patch is None or patch.old == patch.new:
@@ -558,9 +586,10 @@ class Text:
     def _beneath(self, patch: Patch, now: bytes) -> bytes:
         """Return the guest's text in the place of a patch: the original, or what was written since.
 
-        A unit that equals the patch's stands for the original. Where stores are reported a unit is
-        a byte. Else it is what instructions are aligned to: one byte of an instruction that was
-        written there may well equal a byte of the patch.
+        A unit of bytes that equals the patch's unit is taken for the patch, and replaced by the
+        original. Where stores are reported a unit is a byte. Else a unit has as many bytes as
+        instructions are aligned to: one byte of an instruction that was written there may well
+        equal a byte of the patch.
 
         Args:
             patch: the patch.
@@ -579,6 +608,8 @@ class Text:
         yet.
 
         A warning may be raised as an exception (python -W error), so callers do this last.
+
+        What was warned of is forgotten. `warns` becomes False.
         """
         if self._overwritten:
             where = ", ".join(f"{addr:#x}" for addr in self._overwritten)
@@ -604,7 +635,8 @@ class Text:
     def bare(self) -> Iterator[None]:
         """Have the original text in memory inside a with block, for tests that compare memory.
 
-        check() does not take it for a snapshot that was restored.
+        The patches are put back at its end. Until then the tables have no patch, so that check()
+        does not put them back.
         """
         patches, self._patches = self._patches, {}
         for patch in patches.values():
@@ -624,7 +656,10 @@ class Text:
         self._former.clear()
 
     def forget(self, patch: Patch) -> None:
-        """Remove a patch from the tables without writing memory, since its text is gone."""
+        """Remove a patch from the tables without writing memory, since its text is gone.
+
+        Former patches at its address are forgotten, too.
+        """
         self._drop(patch)
         self._former.pop(patch.addr, None)
 

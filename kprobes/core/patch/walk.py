@@ -168,7 +168,8 @@ class Walk:
     # --- questions
 
     def mark(self, addr: int) -> int:
-        """Return what begins at an address: PLAIN an instruction, DELAY_SLOT one in a delay slot.
+        """Return the mark of an address: PLAIN where an instruction begins, DELAY_SLOT where one in
+        a delay slot does.
 
         NOTHING elsewhere, and where the walk has not come yet.
         """
@@ -235,11 +236,10 @@ class Walk:
         return conditioned(insn, bytes(self.code[max(offset - _CONDITION, 0) : offset]))
 
     def _unconditioned(self, addr: int) -> Insn:
-        """Return the instruction at an address; `falls_through` is True where it may be
-        conditional.
+        """Return the instruction at an address; if an earlier one may make it conditional,
+        `falls_through` is True.
 
-        An earlier instruction may make it conditional (Thumb's IT), which decoding alone does not
-        tell.
+        Decoding alone does not tell that (Thumb's IT).
         """
         insn = self.decode(addr)
         if insn.falls_through or not self._is_conditioned(insn):
@@ -247,7 +247,10 @@ class Walk:
         return evolve(insn, falls_through=True)
 
     def _fetch(self) -> None:
-        """Read the text that the next instruction needs, and more: of a short function all."""
+        """Read the text that the next instruction needs, and more: of a short function all.
+
+        `code` and `marks` grow; nothing happens where memory ends.
+        """
         ahead = 2 * self._source.arch.max_insn
         while (missing := self.pos - self.start + ahead - len(self.code)) > 0:
             left = self.end - self.start + ahead - len(self.code)
@@ -455,8 +458,10 @@ class Walk:
             self._again = True
 
     def _note_end(self, insn: Insn) -> None:
-        """Note what an instruction says of the code behind it: whether it is reached, or follows a
-        call.
+        """Update what is known of the code behind an instruction: whether it is reached, or follows
+        a call.
+
+        Addresses that were worked out are forgotten at a branch, a call and an end of the path.
 
         Args:
             insn: the instruction that the walk has just taken.
@@ -476,7 +481,7 @@ class Walk:
         """Return True where the guest does not go on behind an instruction.
 
         For a jump with a delay slot this is False, and True for the instruction in the slot, which
-        is asked about next.
+        is asked about next. Remembers in `_slot_ends` that it is to be so.
 
         Args:
             insn: the instruction.
@@ -531,10 +536,12 @@ class Walk:
         )
 
     def _behind_table(self, insn: Insn) -> int:
-        """Add what the entries of a jump table lead to to `tables`, and return where code goes on.
+        """Read the jump table behind a jump: add its targets to `tables`, and return where code
+        goes on.
 
-        That is where its entries end, as many as a comparison before the jump says; or the lowest
-        of its targets that lies ahead, or another place that a branch leads to.
+        Code goes on where the table ends. A comparison before the jump says how many entries it
+        has. Otherwise it ends at the lowest of its targets that lies ahead, or where a branch
+        leads; such an end is noted as a guess, which a later branch may prove wrong.
 
         Args:
             insn: the jump; its table begins at `pos`, and the jump is a key in `tables` already.
@@ -590,6 +597,8 @@ class Walk:
 
     def _note_computed_jump(self, insn: Insn) -> None:
         """Note a computed jump: its table, and whether it is proved to leave the function.
+
+        `jumps`, `leaving`, `literals` and the bases of tables are added to.
 
         Args:
             insn: the jump that the walk has just taken.

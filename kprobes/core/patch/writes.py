@@ -30,6 +30,11 @@ class Writes:
     """
 
     def __init__(self, machine: Machine) -> None:
+        """Begin without watches.
+
+        Args:
+            machine: runs the guest; it reports accesses if it can.
+        """
         self._machine = machine
         self._watching = machine.watching
         self.changes = 0
@@ -45,7 +50,8 @@ class Writes:
         """Watch the text that a patch stands for, if the guest may write it and the machine can
         watch.
 
-        If another end was given for this patch before, that watch ends.
+        If another end was given for this patch before, that watch ends; if it was the same, nothing
+        happens.
 
         Args:
             addr: address of the patch, where its text begins.
@@ -58,7 +64,10 @@ class Writes:
                 self._watch(addr)
 
     def drop(self, addr: int) -> None:
-        """Stop watching the text of the patch at an address."""
+        """Stop watching the text of the patch at an address.
+
+        Nothing happens where there is none.
+        """
         end = self._kept.pop(addr, None)
         for line in () if end is None else self._lines_of(addr, end):
             here = self._lines.get(line, set())
@@ -69,7 +78,8 @@ class Writes:
             self._line = SHORTEST
 
     def protected(self, start: int, end: int) -> None:
-        """Begin or end the watches of patches in a range whose permissions have changed.
+        """Begin or end the watches of patches in a range whose permissions have changed, and add 1
+        to `changes`.
 
         Args:
             start: address of the first byte of the range.
@@ -109,6 +119,8 @@ class Writes:
     def _watch(self, addr: int) -> None:
         """Watch the lines of text that a patch lies on; lines become longer where watches are too
         many.
+
+        Where the machine refuses, `watched` becomes False for good, and all lines are forgotten.
 
         Args:
             addr: address of the patch.

@@ -102,6 +102,7 @@ class Blacklist:
         Raises:
             NotText: the symbol has no size.
             BadLocation: the range is empty.
+            UnknownSymbol, AmbiguousSymbol: the symbol does not name one function.
         """
         if isinstance(what, str):
             symbol = self._symbols[what]
@@ -146,9 +147,13 @@ class Blacklist:
         )
 
     def __contains__(self, addr: int) -> bool:
+        """Return True if an address is forbidden: by an entry, or as one of the library's own
+        pages.
+        """
         return bool(self.why(addr))
 
     def __iter__(self) -> Iterator[tuple[int, int, str]]:
+        """Iterate over (start, end, name) by address, the library's own pages included."""
         entries = [(start, end, name) for (start, end), name in self._entries.items()]
         own = [(start, end, "kprobe_insn_page") for start, end in self._pages()]
         return iter(sorted(entries + own))

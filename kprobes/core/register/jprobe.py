@@ -207,6 +207,7 @@ def _converted(convert: Convert | None, argument: Argument) -> Argument:
         return argument
 
     def converted(regs: Regs) -> Callable[[], Any]:
+        """Return the function that reads and converts the argument on a CPU."""
         read = argument(regs)
         return lambda: convert(regs, read())
 

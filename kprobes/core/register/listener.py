@@ -81,7 +81,9 @@ class Listener:
         """Prepare memory for a run that is about to start.
 
         Hits whose slot the guest has left end, patches that others have replaced by the original
-        are put back, and jumps are taken out that no probe needs or that have `target` inside.
+        are put back, and jumps are taken out that no probe needs or that have `target` inside. A
+        Kprobes that is being closed is finished where that is possible now. At last there is a
+        warning of text that was overwritten.
 
         Args:
             target: address where the run starts, mode bits included.
@@ -110,7 +112,11 @@ class Listener:
             self._driver.handlers.make_room(target & ~self.rooms.arch.pointers.mode_bits)
 
     def ended(self) -> None:
-        """Notice overwritten text and missed returns after a run, and finish closing."""
+        """Make probes GONE whose text the guest has overwritten in a run, and warn of them and of
+        missed returns.
+
+        A Kprobes that is being closed is finished where that is possible now.
+        """
         text = self.rooms.text
         if text.suspects or text.suspected != text.writes.changes:
             self.registry.look()
@@ -208,7 +214,9 @@ class Listener:
 
     @alone
     def close(self) -> None:
-        """Unregister all probes. Reports are served until the followed calls have returned."""
+        """Unregister all probes. Reports are served until the followed calls have returned, and end
+        now where no call is followed and no CPU is in a hit.
+        """
         self.registry.clear()
         self.closing = True
         self.finish()
@@ -233,8 +241,11 @@ class Listener:
         self._let_go()
 
     def _let_go(self) -> None:
-        """End all reports to this listener; patches that a restored snapshot brings are taken out
-        later.
+        """End all reports to this listener, and drop the references that CPUs and control blocks
+        have.
+
+        Before later runs text is checked (Text.check): a snapshot that is restored later may have
+        patches in it, which are taken out then.
         """
         self._closed = True
         _CLOSING.pop(id(self._machine), None)

@@ -53,8 +53,9 @@ def locate(
         offset: bytes that are added.
 
     Raises:
-        BadLocation: not exactly one of them is given, `symbol_name` is no string, the offset leads
-            out of the function, or the mode bits of `addr` are not those of the function's code.
+        BadLocation: not exactly one of `symbol_name` and `addr` is given, `symbol_name` is no
+            string, the offset leads out of the function, or the mode bits of `addr` are not those
+            of the function's code.
         UnknownSymbol, AmbiguousSymbol: the symbol does not name one place.
     """
     if (symbol_name is None) == (addr is None):

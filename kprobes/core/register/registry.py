@@ -1,4 +1,7 @@
-"""Registry: which probes there are, and breakpoints and jumps in memory as they want them."""
+"""Registry: which probes there are, and breakpoints and jumps in memory as they want them.
+
+A probepoint is an address that has probes (patch/probepoint.py).
+"""
 
 from __future__ import annotations
 
@@ -140,6 +143,9 @@ class Registry:
             probe: the probe that is being registered.
             point: the probepoint at its address.
             hook: what it runs in place of a pre-handler, from _prepare_entry(); None for a kprobe.
+
+        Raises:
+            KprobeError: the probepoint cannot be armed. The caller undoes this by leave().
         """
         probe._owner = self
         probe._point = point
@@ -157,7 +163,7 @@ class Registry:
     def unregister(self, probe: Probe) -> None:
         """Unregister a probe. Where it was the only one, the original text is back.
 
-        In a hit a jump is taken out later, at the next safe point.
+        In a hit a jump is taken out later, at the next safe point. The probe's counters stay.
 
         Args:
             probe: a probe of this registry.
@@ -205,7 +211,8 @@ class Registry:
 
     @alone
     def disable(self, probe: Probe) -> None:
-        """Keep a probe registered, but let it have no hits. A probe that is GONE stays as it is.
+        """Keep a probe registered, but let it have no hits, until enable(). A probe that is GONE
+        stays as it is.
 
         Args:
             probe: a probe of this registry.
@@ -333,7 +340,12 @@ class Registry:
         """Arm or disarm a probepoint, or queue it for a jump, as its probes and the global switch
         want.
 
-        It is armed if an active probe is there and the switch is on. Memory is written.
+        It is armed if an active probe is there and the switch is on; jumps that cover its place
+        become breakpoints before that. Else a breakpoint is taken out now, and a jump at the next
+        safe point, or now if the switch is off. Where threads stop one at a time, a jump is made at
+        once.
+
+        Memory is written.
 
         Args:
             point: the probepoint.
@@ -400,7 +412,7 @@ class Registry:
         """Take out unneeded jumps and free unneeded slots, outside of a hit; then warn of
         overwritten text.
 
-        In a hit, or in the library's code, nothing is freed.
+        While a CPU is in a hit or in the library's code, nothing is taken out or freed.
         """
         if self.driver.at_rest:
             self._drain()
@@ -463,7 +475,8 @@ class Registry:
         """Leave the guest's own text in the place of patches, and make their probepoints GONE.
 
         Bytes that the guest has written there stay. Bytes that are still the patch's become the
-        original ones. The probes stay registered, but are hit no more.
+        original ones. The probes stay registered, but are hit no more. Code that was translated
+        before may still hit a probepoint once (TrapDriver.overwritten).
 
         Args:
             addrs: addresses of the patches; those without a patch in memory are passed over.

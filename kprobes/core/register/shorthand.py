@@ -33,6 +33,14 @@ class Shorthand(Generic[P]):
         self._role = role
 
     def __call__(self, handler: Any) -> Any:
+        """Set a function as the probe's handler, register the probe, and return the function.
+
+        The function gets the probe as its attribute `probe`.
+
+        Raises:
+            BadLocation: the probe has that handler already.
+            KprobeError: the probe may not be registered.
+        """
         if getattr(self.probe, self._role) is not None:
             raise BadLocation(
                 f"{self._role} is given twice",
@@ -45,9 +53,11 @@ class Shorthand(Generic[P]):
         return handler
 
     def __enter__(self) -> P:
+        """Register the probe, and return it."""
         self._k.register(self.probe)
         return self.probe
 
     def __exit__(self, *exc: object) -> None:
+        """Unregister the probe, if it is still registered."""
         if self.probe.registered:
             self._k.unregister(self.probe)

@@ -82,6 +82,8 @@ def verdict(
 ) -> Verdict:
     """Foretell what a probe on an instruction would be.
 
+    Where there is no room for the probe's memory, or none near enough, it counts as not probeable.
+
     Args:
         insn: the instruction.
         reason: why no probe may be registered there; "": one may.

@@ -15,10 +15,11 @@ MOST = 512  #: bytes of a program; twice as many of a detour's
 
 
 def bodies(arch: Arch, returns: bytes, calls: Sequence[Call]) -> list[Call]:
-    """Replace each call's code by the code to inline in the call's place.
+    """Return calls of programs with the code to inline in the place of each program's code.
 
     The code runs off its end where the program would return. It is b"" where the program must be
-    called: it is too long, or calls a function itself.
+    called: it is longer than MOST bytes, those that are inlined would be longer than twice as many
+    together, or its code may not be moved.
 
     Args:
         arch: the architecture.

@@ -139,6 +139,9 @@ TO_ZERO: tuple[Relation, ...] = (
 def conclude(regs: Regs, kind: int, result: bool, u: int, v: int) -> None:
     """Write the predicates of a parallel compare: and, or, or.andcm.
 
+    "and" makes both false where the result is false; "or" makes both true where the result is true;
+    "or.andcm" then makes the first true and the second false. Otherwise they stay as they are.
+
     Args:
         regs: the CPU's registers.
         kind: 0 (and), 1 (or), 2 (or.andcm).

@@ -56,7 +56,8 @@ class Accesses:
     def fault(self, signal: int, regs: Regs, pc: int) -> Fault:
         """Return what the instruction at `pc` has done to get a signal.
 
-        Nothing is reported here, and the guest does not run.
+        Nothing is reported here, and the guest does not run: where it is not clear whether memory
+        was read or written, the instruction is executed again in an engine of this process.
 
         Args:
             signal: the signal's number, as the stub says it: a key of FAULTS.
@@ -65,7 +66,8 @@ class Accesses:
 
         Returns:
             The fault: its `access` is "fetch", "read", "write", "undefined", "trap" or
-            "arithmetic"; its `address` is the address accessed, None where the stub does not tell.
+            "arithmetic"; its `address` is the address accessed, None where the stub does not tell;
+            its `trapnr` and `number` are `signal`.
         """
         address, access = self._address(signal), FAULTS[signal]
         if access == "read" and (address == pc or not self._readable(pc)):
@@ -89,8 +91,11 @@ class Accesses:
         """Ask the stub for the address that a fault is about (si_addr of siginfo_t), and return it.
 
         Args:
-            signal: the signal's number. None is returned but for SIGBUS and SIGSEGV (7, 10, 11),
-                and where the stub does not show siginfo.
+            signal: the signal's number.
+
+        Returns:
+            The address. None for every signal but SIGBUS and SIGSEGV (7, 10, 11), and where the
+            stub does not show siginfo, or shows too little of it.
         """
         if "qXfer:siginfo:read" not in self._target.features or signal not in (7, 10, 11):
             return None
@@ -106,13 +111,16 @@ class Accesses:
     def _kind(self, regs: Regs, pc: int, address: int) -> str | None:
         """Find out by execution in the engine how the instruction at `pc` accessed unmapped memory.
 
+        The first call makes the engine.
+
         Args:
             regs: registers of the thread that has stopped.
             pc: address of the instruction.
             address: address of the access.
 
         Returns:
-            "read" or "write"; None where no engine can tell.
+            "read" or "write"; None where the engine does not tell: it has no such architecture, it
+            fails in another way, or guest memory that it needs cannot be read.
         """
         try:
             m = self._engine = self._engine or UnicornMachine.from_code(b"", arch=self._arch.name)
@@ -121,12 +129,12 @@ class Accesses:
             return None
 
     def _replay(self, m: UnicornMachine, regs: Regs, pc: int, address: int) -> str | None:
-        """Execute the guest's instruction in the engine, again and again, until it fails at
-        `address`.
+        """Execute the guest's instruction in the engine, again and again, until it fails in the
+        page of `address`.
 
         Where it fails at another page first, that page of guest memory is copied into the engine
-        before the next try. Copied pages are unmapped in the engine at the end. Nothing is written
-        to the guest.
+        before the next try, 64 pages at most (TRIES). Copied pages are unmapped in the engine at
+        the end. Nothing is written to the guest.
 
         Args:
             m: the engine.
@@ -135,7 +143,11 @@ class Accesses:
             address: address of the access that has failed in the guest.
 
         Returns:
-            "read" or "write"; None where the instruction does not fail there.
+            "read" or "write"; None where the instruction does not fail in that page, or neither
+            reads nor writes there.
+
+        Raises:
+            KprobeError: a page of guest memory cannot be read, or the engine refuses the state.
         """
         given: dict[int, bytes] = {}
         values = {name: regs[name] for name in regs.names if name != self._arch.regs.pc}

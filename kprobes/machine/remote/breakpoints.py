@@ -23,7 +23,8 @@ Spans = tuple[tuple[int, int], ...]
 def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
     """Return the number by which GDB tells a stub what kind of breakpoint to insert at an address.
 
-    On most architectures it is the size of the instruction in bytes.
+    It is 2 in Thumb code; else what the architecture's row says of an instruction of that size
+    (`StubFacts.kinds`); `arch.insn_align` where the row says nothing, or the code cannot be read.
 
     Args:
         arch: the guest's architecture.
@@ -100,7 +101,9 @@ class StubBreakpoints:
     def add(self, addr: int) -> None:
         """Stop the guest before it executes the instruction at `addr`, until remove().
 
-        An address may be added several times; it is to be removed as often.
+        An address may be added several times; it is to be removed as often. The stub inserts the
+        breakpoint at the first time; before the first breakpoint of all it is found out whether the
+        stub shows breakpoints in memory.
 
         Raises:
             NoBreakpoint: the stub inserts none.
@@ -129,7 +132,9 @@ class StubBreakpoints:
     @contextmanager
     def away(self, start: int, end: int) -> Iterator[None]:
         """Remove the breakpoints in [start, end) from the guest inside a with block, and insert
-        them again at its end.
+        them again at its end, also after an exception; not where the connection is closed by then.
+
+        How often each was added is kept.
 
         Args:
             start: address of the first byte.
@@ -146,7 +151,8 @@ class StubBreakpoints:
                     self._insert(addr, kind)
 
     def remove_from_child(self) -> None:
-        """Remove all breakpoints from a forked child's memory. The parent keeps its own.
+        """Remove all breakpoints from a forked child's memory. The parent keeps its own, and
+        nothing that is noted of them here changes.
 
         The stub must show the child's memory now. gdbserver 13 does not remove them by itself when
         it lets the child go, and puts them back where their memory is written.
@@ -167,7 +173,11 @@ class StubBreakpoints:
         self.remove_from_child()
 
     def resume(self) -> None:
-        """Insert the breakpoints that suspend() took out."""
+        """Insert the breakpoints that suspend() took out, and those added since.
+
+        Raises:
+            NoBreakpoint: the stub does not insert one of them.
+        """
         for addr, (kind, _) in self._there.items():
             self._insert(addr, kind)
 
@@ -262,7 +272,8 @@ class StubBreakpoints:
         return any(start <= addr < end for start, end in self._flash)
 
     def _take_out(self, addr: int, kind: int) -> None:
-        """Have the stub remove a breakpoint. A refusal is ignored: the breakpoint is gone then.
+        """Have the stub remove a breakpoint, and drop it from `hardware` and `_beneath`. A refusal
+        of the stub's is ignored: the breakpoint is gone then. How often it was added stays noted.
 
         Args:
             addr: address of the breakpoint.

@@ -123,9 +123,10 @@ class GuestCalls:
         max_insns: int | None,
     ) -> int:
         """Run a function in the current thread until it returns, and put the thread's registers
-        back, also where it fails.
+        back, also where it fails; not where the guest is gone afterwards.
 
-        The calling thread holds the machine's lock.
+        A bytearray among the arguments gets back what the function has left in its copy. The
+        calling thread holds the machine's lock.
 
         Args:
             function: address, as pointers have it, or symbol.

@@ -1,7 +1,8 @@
 """Processes that a guest forks, where the stub reports them (QEMU's user mode and gdbserver).
 
 A child runs on without a stub, and so without the library. Before it begins, the original text is
-put back in its memory, and the true return addresses of followed calls.
+put back in its memory, and the true return addresses of followed calls. The core (kprobes/core)
+knows the patches that probes have made in the text.
 
 A child of vfork() (posix_spawn(), system()) runs in its parent's memory until it executes another
 program or ends. Meanwhile the parent's other threads stand still; then its probes are put back.
@@ -60,11 +61,13 @@ class Children:
         self._target.report_children(self._forked, self._rejoined)
 
     def _forked(self, stop: StopReply) -> None:
-        """Take the library's patches out of a new child's memory and registers, and detach the stub
-        from it.
+        """Take the library's patches out of a new child's memory, the trampoline's address out of
+        its stack and registers, and detach the stub from the child.
 
-        Called by RemoteTarget.wait() before the child has executed anything. For a child of vfork()
-        the patches, which its parent shares, are noted for _rejoined().
+        Called by RemoteTarget.wait() before the child has executed anything. A child of vfork()
+        shares its parent's memory: there the stack stays as it is, the patches are noted for
+        _rejoined(), and the stub's breakpoints are taken out until then. Registers of the parent
+        that were set are written to it first; afterwards no register values are kept.
 
         Args:
             stop: the stop of the thread that has forked it; its `child` names the new process.
@@ -100,7 +103,7 @@ class Children:
         self._target.detach(stop.child)
 
     def _turn_to(self, child: str) -> None:
-        """Have the stub show the child's memory and registers.
+        """Have the stub show a child's memory and registers from now on.
 
         QEMU has a process for each, on one connection: by the first packet the parent's hands the
         connection over, the second one chooses the child in its own.
@@ -142,7 +145,8 @@ class Children:
                 yield start, there, plain
 
     def _places(self, sink: Sink) -> Iterator[tuple[int, int]]:
-        """Yield (start, end) of ranges of guest text that hold patches or jumps, by address.
+        """Yield (start, end) of ranges of guest text that hold patches of the core or jumps to the
+        threads' lock, by address. The library's own pages are left out.
 
         Ranges at most 64 bytes (GAP) apart are one, as they are read at once.
 

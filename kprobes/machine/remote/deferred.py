@@ -1,8 +1,8 @@
 """Changes of text in a process whose threads take turns: kept, and written as the guest goes on.
 
-The other threads run while one has stopped. A breakpoint written now that becomes a jump a moment
-later could be executed by them. So changes are kept until the guest goes on; reads see the text as
-it will be.
+The other threads run while one has stopped. A breakpoint that the core (kprobes/core, which places
+probes) writes now, and that becomes a jump a moment later, could be executed by them. So changes
+are kept until the guest goes on; reads see the text as it will be.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class DeferredText:
     ) -> list[tuple[int, bytes]]:
         """Return what is to be written to guest memory now, and forget the changes that were kept.
 
-        Called when the guest is about to go on. Where no change is kept, the result is [].
+        Called when the guest is about to go on; the caller writes. From now on `jumps` has the
+        jumps at `stops` alone; where another one stood, the text beneath it is among the writes.
+        Where no change is kept, the result is [], and `jumps` stays as it was.
 
         Args:
             stops: addresses where threads are to stop; a jump is to be written at each.

@@ -236,7 +236,8 @@ class Loads:
         self._loaded: list[RemoteFile] = []
 
     def program(self, image: Image | None) -> None:
-        """Note where the program itself is loaded, and add its symbols to the table.
+        """Note where the program itself is loaded, add its symbols to the table, and make its name
+        the table's `main`.
 
         Args:
             image: the program's file; None: it is not known, and nothing is done.

@@ -64,10 +64,11 @@ class HostReads:
         return start, start + 2 * step
 
     def waker(self, call: Callable[[], None]) -> int:
-        """Return the number by which programs have a function of Python's called.
+        """Register a function of Python's that programs can have called, and return its number,
+        which they pass.
 
         Args:
-            call: the function.
+            call: the function; call_python() calls it. What it returns is not used.
         """
         self._wakers.append(call)
         return len(self._wakers) - 1
@@ -90,8 +91,9 @@ class HostReads:
         the guest goes on.
 
         The bytes are written to guest memory, with 0 as the result. Where memory is not mapped, or
-        more than 64 KiB are asked for, nothing is written. Where a number is asked for, it is
-        written. Where the program wants Python to be called, that is left to call_python().
+        more than 64 KiB are asked for, nothing is written: the result stays not 0. Where the
+        program wants Python to be called, the function's number is noted for call_python(). The
+        guest's pc is not set here.
 
         Args:
             regs: registers at the function; the first argument is the address of the request.
@@ -116,8 +118,8 @@ class HostReads:
     def call_python(self) -> None:
         """Call the function of Python's that the last answered request was for, if it was for one.
 
-        The guest stands where it goes on: the function may read it, and end the run. Whatever it
-        raises goes to the caller.
+        Called when the guest's pc is at the address that answer() has returned, so the function may
+        read the guest, and end the run. What the function raises goes to the caller.
         """
         due = self._due
         self._due = -1

@@ -60,7 +60,7 @@ class InjectedCode:
 
         Raises:
             GuestFault: the code or `laid` cannot be written where the thread stands.
-            RemoteError: the code does not come to its end.
+            RemoteError: the code does not come to its end, or the program ends.
         """
         target = self._target
         trap = self._lock.trap  # else a breakpoint of the stub's ends the code
@@ -101,8 +101,9 @@ class InjectedCode:
             exit_at: address that it is made to return to, and no other thread comes to.
 
         Raises:
-            Unsupported: the architecture has no calling convention, or several processors are in a
-                run.
+            RemoteError: the function does not return, or the guest ends.
+            Unsupported: the architecture has no calling convention, or a run is under way in a
+                guest with several processors.
         """
         arch = self._arch
         if arch.linkage is None or arch.abi is None:
@@ -125,7 +126,7 @@ class InjectedCode:
     @contextmanager
     def _restoring(self) -> Iterator[Regs]:
         """Yield the current thread's registers for a with block, and put them back at its end, even
-        if the task has moved to another processor.
+        if the task has moved to another processor; not where the guest is gone by then.
         """
         regs = self._regs
         threads = self._threads

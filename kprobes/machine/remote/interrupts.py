@@ -2,7 +2,7 @@
 
 An interrupt and the guest's own stops may cross: the guest stops for another reason, and the
 interrupt arrives later. Such interrupts are counted (`RemoteInterrupts.late`), so that their stop
-is not taken for one of the guest's own.
+is not taken for one of the guest's own. The core is kprobes/core, which places and serves probes.
 
 A process behind gdbserver that runs on this computer is stopped by a signal to itself. gdbserver's
 own interrupt is SIGINT to the process group of which the process would be the leader (gdbserver 13:
@@ -143,8 +143,10 @@ class RemoteInterrupts:
         """Stop the running guest, and wait until it stands where it executes no code of the
         library's.
 
-        Where it stops in a detour, it is stepped out of that. A stop that was not this interrupt's
-        is counted in `late`.
+        Where it stops in a detour, it is stepped out of that, and a program's requests to the host
+        are served on the way. Where another stop comes first, this interrupt is counted in `late`,
+        and the signal of that stop, if it is the guest's own, goes to `signals`. Returns as well
+        where the program ends.
 
         Args:
             breakpoints: addresses of the core's breakpoints.
@@ -178,11 +180,12 @@ class RemoteInterrupts:
         return True
 
     def take_back(self) -> None:
-        """Let the guest run until no interrupt is on its way to it: one that came later would end
-        it.
+        """Let the guest run until no interrupt is on its way to it: one that came after the library
+        has detached would end the guest.
 
-        Called before the library detaches. Signals of the guest's own that wait here are delivered
-        meanwhile. The guest may end.
+        Called before the library detaches. Signals of the guest's own in `signals` are delivered
+        meanwhile; where no interrupt is on its way then, one is sent, so that the guest stops
+        again. Nothing is done where there is neither. The guest may end.
 
         Raises:
             RemoteError: an interrupt does not arrive.
@@ -218,7 +221,9 @@ class RemoteInterrupts:
         """Stop one thread of a process whose threads take turns.
 
         If threads come to probes, wait for the next one that does: an interrupt could stop a second
-        one at the same time. Else send an interrupt.
+        one at the same time. Else send an interrupt. A thread that stops at a probe is moved back
+        to the probed address, without a report. An interrupt that another stop precedes is counted
+        in `late`; other signals go to `signals`. Returns as well where the program ends.
         """
         lock = self._lock
         deadline = time.monotonic() + self._target.link.timeout

@@ -63,7 +63,9 @@ class QemuMachine(RemoteMachine):
         """Start a Linux process of any architecture in qemu-user, and stop it at its first own
         instruction.
 
-        QEMU is looked for in $KPROBES_QEMU_DIR and on PATH; 9 or newer.
+        QEMU is looked for in $KPROBES_QEMU_DIR, or where that is not set on PATH; 9 or newer. The
+        dynamic linker has run by then, and the symbols of the libraries are known. Children that
+        the process forks run on without the library.
 
         Args:
             argv: path of the program, and its arguments.
@@ -137,8 +139,10 @@ class QemuMachine(RemoteMachine):
         Args:
             arguments: of qemu-system.
             arch: name of its architecture.
-            symbols: name -> address or (address, size), or a file as symbols.load() takes it.
-            scratch: (start, bytes) of executable guest memory that nothing uses.
+            symbols: name -> address or (address, size), or a file as symbols.load() takes it; None:
+                there are no symbols.
+            scratch: (start, bytes) of executable guest memory that nothing uses; None: a Linux
+                kernel in the guest is asked for memory.
             timeout: seconds that the stub may take for an answer.
 
         Raises:
@@ -315,7 +319,7 @@ def _environment(env: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def find_qemu(name: str, oldest: int) -> str:
-    """Return the path of a QEMU, in $KPROBES_QEMU_DIR or on PATH.
+    """Return the path of a QEMU, in $KPROBES_QEMU_DIR, or where that is not set on PATH.
 
     Args:
         name: of the program.

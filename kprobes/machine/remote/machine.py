@@ -291,17 +291,20 @@ class RemoteMachine(Described):
         sysroot: str | None = None,
         timeout: float = 10.0,
     ) -> RemoteMachine:
-        """Connect to a stub. The guest stands still from now on.
+        """Connect to a stub. The guest stands still from now on; children that it forks in a run
+        will run on without the library.
 
         Args:
             address: "host:port", or a Unix socket's path.
-            arch: name of the architecture, where neither the stub nor a file tells.
-            symbols: name -> address or (address, size), or a file as symbols.load() takes it.
-            image: the ELF file that runs there.
+            arch: name of the architecture; None: the stub or the file tells.
+            symbols: name -> address or (address, size), or a file as symbols.load() takes it; None:
+                those of the file alone.
+            image: the ELF file that runs there; None: it is not known.
             scratch: (start, bytes) of executable guest memory that nothing uses, for guests that
-                are no Linux process.
+                are no Linux process; None: the guest is one, and maps memory itself.
             threads: number of threads that may stand in a hit at once.
-            sysroot: folder of a process's libraries.
+            sysroot: folder that stands for the guest's root, with a process's libraries; None:
+                there is none.
             timeout: seconds that the stub may take for an answer.
 
         Raises:
@@ -341,8 +344,8 @@ class RemoteMachine(Described):
         return self._loads.libraries(self.read)
 
     def unload_module(self, name: str) -> None:
-        """Forget a library, or a module of a kernel, that the guest has unloaded: probes in it are
-        GONE.
+        """Forget a library, or a module of a kernel, that the guest has unloaded: its symbols are
+        removed, probes in it are GONE, and reads no longer show patches there.
 
         Args:
             name: of the library or module.
@@ -405,7 +408,9 @@ class RemoteMachine(Described):
 
     @property
     def cpu_regs(self) -> list[Regs]:
-        """Registers of every CPU: of every thread that has stopped in a hit."""
+        """Registers of every CPU, as many as `cpus`. A CPU is a thread that has stopped; the
+        registers of one that has no thread yet read as 0.
+        """
         return self._threads.regs[: self.cpus]
 
     @property
@@ -436,7 +441,12 @@ class RemoteMachine(Described):
     def patch(self, addr: int, code: bytes) -> None:
         """Replace guest code at `addr` by `code`; do nothing where the guest no longer exists.
 
-        In a whole machine reads only show the new code (RemoteMemory.patch).
+        In a whole machine reads only show the new code, and nothing is written, but for jumps to
+        the library's own pages. While threads take turns, the guest's text is written when the
+        guest goes on.
+
+        Raises:
+            GuestFault: there is no such memory.
         """
         if self._there:
             self._check(addr, len(code), "write")
@@ -488,10 +498,11 @@ class RemoteMachine(Described):
             return False
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """Map a page of executable guest memory, and return its address.
+        """Map a page of executable guest memory, and return its address. The first call maps the
+        page of `exit_address` as well.
 
         Args:
-            near: address that jumps are to reach; None: the current pc.
+            near: address that jumps are to reach, where there is such a page; None: the current pc.
             pages: 1.
 
         Raises:
@@ -633,15 +644,17 @@ class RemoteMachine(Described):
 
     def _exit_address(self) -> int:
         """Return the address that calls return to, in a page of the library's that no thread
-        executes. The page is mapped if there is none.
+        executes. The first call maps the page, and notes the address for `exit_address`.
         """
         self._exit = self._exit or self._map_near(self.regs.pc)
         return self._exit
 
     def close(self) -> None:
-        """Unregister the probes, and let go of the guest: it runs on.
+        """Unregister the probes, and let go of the guest: it runs on. A QEMU that the library has
+        started is ended, and its guest with it. A second call does nothing.
 
-        From then on everything but what is known of the guest is MachineClosed.
+        From then on every use of the machine or of its registers raises MachineClosed, but for what
+        is known of the guest (KNOWN).
 
         Raises:
             MachineBusy: a run is under way.

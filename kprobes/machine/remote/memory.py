@@ -1,4 +1,4 @@
-"""A remote guest's memory as the core sees it.
+"""A remote guest's memory as the core (kprobes/core, which places and serves probes) sees it.
 
 In a whole machine the core's breakpoints are not written: the stub's stop the guest, and reads only
 show the core's bytes. For a kernel reads, compares and patches its own text, and takes a breakpoint
@@ -66,7 +66,7 @@ class RemoteMemory:
 
     def read(self, addr: int, size: int) -> bytes:
         """Return guest memory as the core has left it: breakpoints included, and patches that are
-        only shown or not written yet.
+        only shown or not written yet. The stub's own breakpoints are not seen.
 
         Args:
             addr: address of the first byte.
@@ -126,8 +126,9 @@ class RemoteMemory:
         """Replace guest code, or let reads show other code there.
 
         In a whole machine's text nothing is written, but for jumps to the library's own pages:
-        reads only show `code`. A patch with the bytes that are in memory ends that. While threads
-        take turns, a change of text is kept in `deferred`. Everywhere else `code` is written.
+        reads only show `code`. A patch with the bytes that are in memory ends that. A jump that was
+        written at `addr` is overwritten by the bytes beneath it first. While threads take turns, a
+        change of text is kept in `deferred`. Everywhere else `code` is written.
 
         Args:
             addr: address of the first byte.

@@ -255,7 +255,8 @@ class Connection:
 
         Raises:
             RemoteError: a stop reply comes in its place, or nothing in time; the connection is then
-                closed. A reply that tells of the program's end is kept in `end`.
+                closed. A reply that tells of the program's end is kept in `end`, and `left` is
+                True.
         """
         answer = self.receive()
         if answer[:1] in (b"W", b"X") and _STOPPED.match(answer):
@@ -267,14 +268,16 @@ class Connection:
         return answer
 
     def receive(self, wait: float | None = -1.0) -> bytes:
-        """Wait for the next packet, and return its payload, with run lengths expanded.
+        """Wait for the next packet, acknowledge it, and return its payload, with run lengths
+        expanded. A damaged packet is asked for again, three times at most.
 
         Args:
             wait: seconds; None: no bound; less than 0: the connection's limit.
 
         Raises:
             TimeoutError: the caller's time is over. Nothing is lost.
-            RemoteError: the connection's limit is over, or the other end is gone.
+            RemoteError: the connection's limit is over, the other end is gone, or it sends no sound
+                packet. The connection is then closed.
         """
         patience = self.timeout if wait is not None and wait < 0 else wait
         deadline = None if patience is None else time.monotonic() + patience
@@ -299,7 +302,7 @@ class Connection:
             self._write(b"-")
 
     def close(self) -> None:
-        """Close the channel."""
+        """Close the channel; do nothing where it is closed."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -336,7 +339,8 @@ class Connection:
         return payload, told.lower() == checksum(payload)
 
     def _fill(self, deadline: float | None, own_limit: bool) -> None:
-        """Wait for bytes from the stub, and append them to the buffer.
+        """Wait for bytes from the stub, and append them to the buffer. `left` is set where the
+        other end is gone.
 
         Args:
             deadline: time.monotonic() at which the waiting ends; None: no bound. The method may

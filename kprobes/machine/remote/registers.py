@@ -178,11 +178,11 @@ class StubRegisterFile:
         self.forget()
 
     def _look_again(self, names: Iterable[str]) -> None:
-        """Read registers back that were written, and write those once more that the stub shows
-        otherwise.
+        """Read registers back that were written, and write those once more that the stub does not
+        show as they were written.
 
-        Their bytes are then converted by the function that StubFacts.taken has for the register:
-        such a stub shows it in one form and takes it in another.
+        The bytes written then are what the register's function in StubFacts.taken makes of the
+        value: such a stub shows the register in one form and takes it in another.
 
         Args:
             names: of registers that were written, all of them in StubFacts.taken.

@@ -51,7 +51,7 @@ class ReturnAddresses:
 
     def of_thread(self, sink: Sink, regs: Regs) -> PutBack:
         """Return the writes that make the calls of the task that one thread runs return to their
-        callers. Nothing is written here.
+        callers; none where no call of the task is followed. Nothing is written here.
 
         Args:
             sink: the core, which follows the calls.
@@ -92,7 +92,8 @@ class ReturnAddresses:
     def _of_task(
         self, trampoline: int, followed: Sequence[Any], regs: Regs | None, below: int = 0
     ) -> PutBack:
-        """Return the writes that make the calls of one task return to their callers.
+        """Return the writes that make the calls of one task return to their callers; none where
+        the task has no calls that return to the trampoline.
 
         Args:
             trampoline: where its calls return to now, mode bits included.
@@ -138,6 +139,11 @@ class ReturnAddresses:
     ) -> list[int]:
         """Return the true return address that belongs in each place on the stack, in the order of
         `found`.
+
+        The places are those of the calls one by one where there are as many (one less where a
+        register has the youngest call's). Else a place gets the address of the youngest call whose
+        stack pointer at entry lies beyond the place, towards the caller; the oldest call's where
+        none does.
 
         Args:
             found: addresses where the trampoline's address stands, those of the youngest frame

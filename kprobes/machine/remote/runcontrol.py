@@ -1,5 +1,6 @@
-"""Running a remote guest: stops become the core's reports, and signals that are the guest's own
-reach it.
+"""Running a remote guest: stops become reports to the core (kprobes/core, which serves probes), and
+signals that are the guest's own reach the guest. A slot is memory in which a copy of a probed
+instruction is executed.
 
 | state | what holds | what leads on |
 |---|---|---|
@@ -130,8 +131,13 @@ class RunControl:
     ) -> None:
         """Run the guest until its pc is `end`, stop() is called, or the program ends.
 
+        The core is told before the run and, of the outermost one, after it. Exceptions of handlers
+        end the run and go to the caller. Where the program has ended, or the connection is lost,
+        all probes are GONE afterwards.
+
         Args:
-            start: address, mode bits included; None: where it stands.
+            start: address, mode bits included, to which the current thread's pc is set; None: where
+                the thread stands.
             end: address, without mode bits; None: nowhere.
             timeout: seconds; None: no bound.
             max_insns: instructions that the current thread may execute, step by step; None: no
@@ -218,7 +224,11 @@ class RunControl:
         self._stopping = True
 
     def _serve_until(self, end: int | None, deadline: float | None, max_insns: int | None) -> None:
-        """Resume the guest and answer its stops until the run is over.
+        """Resume the guest and answer its stops until the run is over: its pc is `end`, stop() was
+        called, or the program has ended.
+
+        Time and instructions are not looked at while a thread is in the library's code without the
+        lock: its hit is finished first.
 
         Args:
             end: address where the run ends; None: it ends at no address.
@@ -280,7 +290,8 @@ class RunControl:
         """Return True if a step has executed an instruction of the guest's own, which counts for
         `max_insns`.
 
-        A jump back from a slot is none.
+        A step in a slot counts unless it ends at the probed address itself: that is a jump back.
+        Elsewhere in the library's code no step counts.
 
         Args:
             before: pc before the step.
@@ -293,7 +304,11 @@ class RunControl:
         """Resume the guest, or one thread of it, and return the next stop.
 
         Before that the guest gets what is to be written to it: maps of programs, CPUs' registers
-        that were set, changes of text, and the threads' lock.
+        that were set, changes of text, the threads' lock, and the first of the signals that wait.
+        Where the current thread is about to make the second one, threads take turns first.
+        Afterwards the thread that has stopped is the current one, and it is noted whether it is at
+        a hardware breakpoint. An exception other than TimeoutError (Ctrl-C) stops the guest, and
+        goes to the caller.
 
         Args:
             deadline: time.monotonic() at which the run is over; None: no bound.
@@ -336,9 +351,10 @@ class RunControl:
 
     def errand(self, thread: str, *, step: bool = False) -> StopReply:
         """Let one thread execute code for the library, to its next stop, outside of run(); return
-        that stop.
+        that stop, which is not answered here.
 
-        In a whole machine the other CPUs run as well: this one may wait for them.
+        In a whole machine the other CPUs run as well, except in a step: this one may wait for them.
+        Afterwards the thread that has stopped is the current one.
 
         Args:
             thread: as the stub names it.
@@ -363,7 +379,8 @@ class RunControl:
 
     def finish_hits(self) -> None:
         """Have every thread that stands in a slot, or at a trap of the core's, finish its hit
-        there, by single steps. Called between runs.
+        there, by single steps, at most 64 of a thread (STEPS). The core reports its breakpoints on
+        the way. Called between runs; the current thread changes.
         """
         for regs in self._threads.known:
             for _ in range(STEPS):
@@ -396,7 +413,8 @@ class RunControl:
             stop: the stub's reply.
 
         Returns:
-            False where the stop may be the end of the errand's step; True where it is not.
+            False in a process for a trap's stop (SIGTRAP) that is none of a system call or a late
+            interrupt: it may be the end of the errand's step. Else True.
         """
         if self._system:
             self._answer(stop)
@@ -417,7 +435,8 @@ class RunControl:
             sure: True: the guest ran freely, and no interrupt was on its way (TrapsInText.told).
 
         Returns:
-            The stop; one at a trap of the core's own in the form of a stop at a breakpoint.
+            The stop; one at a trap of the core's own in the form of a stop at a breakpoint, with
+            the thread's pc set back to the trap.
         """
         if stop.kind == "signal":
             self._threads.stopped(stop.thread or self._threads.name)
@@ -463,8 +482,10 @@ class RunControl:
         """Do what a stop asks for.
 
         A breakpoint or a fault is reported to the core, a program's request to the host is served,
-        a signal is noted to be delivered, and the program's end is told to the core. The order is
-        in the module's docstring. The guest is not resumed here.
+        a signal is noted to be delivered, a late interrupt is dropped, and the program's end is
+        told to the core. The order is in the module's docstring. The run is not resumed here; only
+        where Python has ended it in a detour, the thread steps out of that. What handlers raise
+        goes to the caller, as does GuestFault of _fault() and _ended().
 
         Args:
             stop: the stop; its thread is the current one.
@@ -580,7 +601,7 @@ class RunControl:
     def _deliver(self, stop: StopReply) -> None:
         """Note the signal of a stop, to be delivered when the guest goes on.
 
-        The program may end by it, so the maps of programs in the guest are read now.
+        The guest may be ended by that signal, so the maps of programs in the guest are read now.
         """
         self._detours.ending()
         self._signals.append((stop.thread, stop.code))

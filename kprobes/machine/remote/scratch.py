@@ -148,7 +148,8 @@ class AreaPages:
         self._free = list(range(first, (start + size) // page * page, page))[::-1]
 
     def map(self, hint: int, size: int) -> int:
-        """Hand out a page of the area, and return its address.
+        """Hand out a page of the area, and return its address. When a page is handed out for the
+        first time, its first four bytes are changed, to see whether it keeps them.
 
         Args:
             hint: not used.
@@ -202,7 +203,8 @@ class KernelPages:
         Args:
             symbols: the kernel's, for its allocator.
             page: bytes of a page.
-            injected: runs the kernel's functions, with the thread that stands in it.
+            injected: has the current thread, whose pc must be in the kernel, call the kernel's
+                functions.
         """
         self._symbols = symbols
         self._page = page
@@ -237,7 +239,8 @@ class KernelPages:
         self._free.append(addr)
 
     def _take(self, size: int) -> int:
-        """Have the kernel allocate executable memory, and return its address.
+        """Have the kernel allocate executable memory, which is never given back, and return its
+        address.
 
         Args:
             size: bytes, a multiple of a page.
@@ -310,8 +313,9 @@ class RemotePages:
         """Map a page for code, as near as possible, and return its address.
 
         It is tried above pages that are near already; then a little above the image; then, if no
-        jump reaches that, below the image, and below pages that are there already; at last the
-        system decides.
+        jump reaches that, below the image, and below pages that are there already. Pages that the
+        system gives elsewhere are unmapped again, but for the last one: it is the result if none is
+        near, and may be out of the reach of jumps.
 
         Args:
             near: address that jumps are to lead to.

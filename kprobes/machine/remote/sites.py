@@ -180,10 +180,11 @@ class RemoteView:
         return start
 
     def waker(self, call: Callable[[], None]) -> int:
-        """Return the number by which programs have a function of Python's called.
+        """Register a function of Python's that programs can have called, and return its number,
+        which they pass.
 
         Args:
-            call: the function.
+            call: the function; what it returns is not used.
         """
         return self._asking.waker(call)
 
@@ -215,7 +216,8 @@ class RemoteView:
         return self._watched()
 
     def _answered(self) -> None:
-        """Call Python where a program has asked for that.
+        """Call Python where a program has asked for that, and write the maps to the guest's copies,
+        in any case. What Python raises goes to the caller.
 
         HAZARD: Python reads the maps' copies, and the program goes on: it needs what Python has
         written, also where it makes single steps.
@@ -423,17 +425,21 @@ class CallSites:
         return self._map_page(near) if self._view else 0
 
     def ran(self, addr: int) -> bool:
-        """Return False: no service is called here behind programs that have run."""
+        """Return False: on this machine programs have never run already when a call site's service
+        is called.
+        """
         return False
 
     def serve_here(self, addr: int, programs: Sequence[object]) -> None:
-        """Return None: no instruction of the guest's text can be a call site itself."""
+        """Do nothing, and return None: on this machine no instruction of the guest's text can be a
+        call site itself, so a jump has to lead to one.
+        """
 
     def program_at(
         self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None
     ) -> None:
         """Have the guest run programs at a call site from now on: write their detour, and a jump to
-        it.
+        it. Programs that ran there before are replaced, and their executions stay in count().
 
         Args:
             addr: the call site.
@@ -470,7 +476,8 @@ class CallSites:
         self._patch(addr, leading)
 
     def call_at(self, addr: int) -> None:
-        """Run no program at a call site any more, and put back the code that was there before.
+        """Run no program at a call site any more, and put back the code that was there before. How
+        often its programs have run stays in count().
 
         Where threads take turns, a jump to the code that takes their lock is written there instead:
         they stop, and handlers are called.
@@ -523,7 +530,7 @@ class CallSites:
 
         Called before a jump to the lock's code is written there. A call site has a jump to
         displaced instructions; the trampoline's has instructions that return, which are copied to
-        other memory here.
+        other memory here. The bytes at the call site are noted, to be put back.
         """
         arch = self._view.arch
         jump = arch.jump
@@ -557,7 +564,8 @@ class CallSites:
         )
 
     def take(self, near: int, size: int) -> int:
-        """Take executable memory that is never given back, and return its address.
+        """Take executable memory that is never given back, and return its address. A page is mapped
+        where no room is left; inside() is True for all of it from then on.
 
         It is within reach of jumps from a call site if there is such a page.
 

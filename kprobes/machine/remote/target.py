@@ -193,6 +193,9 @@ class RemoteTarget:
     def all_registers(self) -> bytes:
         """Return the register file of the chosen thread, in the layout of the stub's answer to `g`.
         Registers whose value the stub does not know are 0.
+
+        The stub is asked, unless the file of the thread that stopped last has come with the stop;
+        that is used once.
         """
         known = self._file if self._thread == self._stopped_last else b""
         self._file = b""
@@ -290,7 +293,8 @@ class RemoteTarget:
         return out[addr - first : addr - first + size]
 
     def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, read-only parts too. Breakpoints in it are taken out meanwhile.
+        """Write guest memory, read-only parts too. Breakpoints of the stub's in the range, where
+        the stub shows them in memory, are taken out meanwhile, and inserted again.
 
         Args:
             addr: address of the first byte.
@@ -392,7 +396,9 @@ class RemoteTarget:
         at: int | None = None,
         writes: Sequence[tuple[int, bytes]] = (),
     ) -> None:
-        """Let the guest run.
+        """Let the guest run, and return at once: wait() receives its next stop.
+
+        Code and registers that were kept are forgotten, and no thread is chosen for registers.
 
         Args:
             signal: number that is delivered to `thread` first; 0: none.
@@ -403,6 +409,9 @@ class RemoteTarget:
                 thread. None: at its pc.
             writes: (address, a few bytes) of memory that is written just before, the last ones
                 together with the resuming packet, where it is known how much the stub reads.
+
+        Raises:
+            RemoteError: the stub does not write one of `writes` that is sent alone.
         """
         before = [b"M%x,%x:%s" % (to, len(data), data.hex().encode()) for to, data in writes]
         self._thread = ""  # the stub chooses anew
@@ -447,8 +456,10 @@ class RemoteTarget:
             self.link.answer()
 
     def wait(self, patience: float | None, console: Callable[[bytes], None]) -> StopReply:
-        """Wait for the next stop, and return it. Children are let go, and system calls that were
-        not asked for passed, meanwhile.
+        """Wait for the next stop, and return it. Meanwhile children are let go, and the guest is
+        resumed at system calls that were not asked for and at file I/O, which fails for it.
+
+        Packets for registers mean the thread that has stopped from now on.
 
         Args:
             patience: seconds; None: no bound; less than 0: none at all.
@@ -456,6 +467,7 @@ class RemoteTarget:
 
         Raises:
             TimeoutError: the time is over. A stop that comes later is the next wait's.
+            RemoteError: the answer is no stop reply, or the stub is gone.
         """
         deadline = None if patience is None else time.monotonic() + patience
         while self._unseen is None:
@@ -523,8 +535,9 @@ class RemoteTarget:
         self.resume(step=step, thread=thread)
 
     def _look_anew(self) -> None:
-        """Receive and drop the registers that were asked for in advance, and forget which thread is
-        chosen and which has stopped last. Called at a stop that wait() does not return.
+        """Receive and drop the registers that were asked for in advance, if they were, and forget
+        which thread is chosen and which has stopped last. Called at a stop that wait() does not
+        return. The guest is not resumed here.
         """
         if self._asked:
             self.link.answer()
@@ -532,8 +545,8 @@ class RemoteTarget:
         self._asked = False
 
     def _stopped(self, answer: bytes) -> StopReply:
-        """Parse a stop reply. Any other answer closes the connection, as it is out of step, and
-        raises RemoteError.
+        """Parse a stop reply, and return it. Any other answer closes the connection, as answers no
+        longer belong to what was asked, and raises RemoteError.
 
         Args:
             answer: the packet, without its frame.

@@ -4,7 +4,9 @@ QEMU's stub lets the other threads run while one has stopped, and two that stop 
 the same connection. So a thread may stop only while it has a lock, which is in guest memory: in the
 place of a breakpoint a jump leads to code that takes the lock, restores all registers, and stops
 (trampolines.py). The thread gives the lock back as it goes on. A process of one thread needs no
-lock; its second thread is noticed just before it is made (secondthread.py).
+lock; its second thread is noticed just before it is made (secondthread.py). The core is
+kprobes/core, which places and serves probes; a slot is memory in which a copy of a probed
+instruction is executed.
 
 | state | what holds | where the guest stands |
 |---|---|---|
@@ -244,7 +246,8 @@ class ThreadLock:
         """Begin to watch for the making of the second thread: by system calls that the stub
         reports, else by breakpoints at pthread_create().
 
-        Where no lock is written for the architecture, nothing is watched.
+        Where no lock is written for the architecture, nothing is watched; stopped() warns when a
+        second thread stops.
         """
         view = self._guest.guest_view
         self._first = self._threads.name
@@ -265,7 +268,8 @@ class ThreadLock:
         """Have threads take no turns, since only one of them comes to probes (threads=1).
 
         From the call on that makes the second thread, the stub no longer reports that a thread
-        ends, as two might stop there at once; it still reports the end of the process.
+        ends, as two might stop there at once; it still reports the end of the process. Where the
+        stub cannot report clone() alone, nothing is asked of it.
         """
         self._one_comes = self._second_thread.watch()
 
@@ -384,8 +388,14 @@ class ThreadLock:
     # --- where threads stop
 
     def add(self, addr: int) -> None:
-        """Have the guest stop at `addr`, a breakpoint of the core's, and report it. Nothing is done
-        where there is one already, or no guest.
+        """Note `addr` as a breakpoint of the core's, and have the guest stop there, so that the
+        stop is reported to the core. Nothing is done where there is one already, or no guest.
+
+        Nothing is inserted where the core's own trap instruction, which the core writes, stops the
+        guest (`RemoteTarget.traps`).
+
+        Raises:
+            NoBreakpoint: the stub inserts none.
         """
         if self._there() and addr not in self._breakpoints:
             self._breakpoints.add(addr)
@@ -410,10 +420,12 @@ class ThreadLock:
         self._remove(addr)
 
     def _insert(self, addr: int) -> None:
-        """Make the guest stop at an address: by a breakpoint of the stub's, or by a jump where
-        threads take turns.
+        """Make the guest stop at an address: by a breakpoint of the stub's, or by a jump to a
+        trampoline where threads take turns.
 
-        A jump in the guest's text is written just before the guest goes on.
+        A jump in the guest's text is written just before the guest goes on, one in the library's
+        pages at once. At the end of a slot nothing is written: the trap that stands there stops the
+        thread, which has the lock.
 
         Args:
             addr: the address.
@@ -433,7 +445,9 @@ class ThreadLock:
             )
 
     def _remove(self, addr: int) -> None:
-        """Take out what _insert(addr) has put in."""
+        """Take out what _insert(addr) has put in. In the guest's text that happens just before the
+        guest goes on; a jump in the library's pages stays.
+        """
         if not self.several:
             self._target.stops.remove(addr)
         elif addr in self._slot_ends:
@@ -457,7 +471,8 @@ class ThreadLock:
         return True
 
     def _jump_in_text(self, addr: int) -> bytes:
-        """Return the bytes of the jump that is to stand at an address of the guest's text.
+        """Return the bytes of the jump that is to stand at an address of the guest's text. The
+        trampoline that it leads to is written if there is none; the jump is not.
 
         Args:
             addr: the address.
@@ -489,8 +504,10 @@ class ThreadLock:
         """Change the state for a stop of the current thread, where that stop tells something of the
         lock.
 
-        It does before a system call while there is one thread, and behind a slot. Where a second
-        thread stops though threads take no turns, a warning says so, once (ThreadsUnseen).
+        It does before a system call while there is one thread, and at the end of a slot. Where only
+        one thread comes to probes (leave_out()), the call that makes the second one ends the
+        reports of exit() instead. Where a second thread stops though threads take no turns, a
+        warning says so, once (ThreadsUnseen).
 
         Args:
             thread: as the stub names it.
@@ -519,6 +536,11 @@ class ThreadLock:
         Args:
             sink: the core; its service is called at a call site, else its trap(). None: nothing is
                 reported.
+
+        At a function that ends the process the maps of programs are read, and threads no longer
+        stop there; it is reported only where the core has a breakpoint there. Where the core sends
+        the thread nowhere else, it goes on at the address that it had come to, or behind a call
+        site. The move is made as well where a handler raises, which goes to the caller.
         """
         threads = self._threads
         threads.check_cpu()
@@ -549,7 +571,7 @@ class ThreadLock:
 
     def again(self) -> None:
         """Move the current thread, which has stopped with the lock, to the address that it had come
-        to, without a report.
+        to, without a report: where a thread still stops there, it stops again.
         """
         self._change(LockEvent.ARRIVE)
         self._threads.move(self.way(self.stops[self._threads.regs[self._threads.current].pc]))
@@ -557,10 +579,13 @@ class ThreadLock:
     # --- going on
 
     def way(self, target: int) -> int:
-        """Return the address to move the current thread to, so that it comes to `target`.
+        """Return the address to move the current thread to, so that it comes to `target`. The
+        thread is not moved here.
 
-        A thread that has the lock is led through a trampoline that gives the lock back. It keeps
-        the lock where `target` is a slot, at whose end it stops again.
+        A thread that has the lock is led through a trampoline that gives the lock back, which is
+        written if there is none; it keeps the lock where `target` is in a slot, at whose end it
+        stops again. For such a thread `target` is noted in `onward`, and whether it keeps the lock,
+        for go_on().
 
         Args:
             target: address, mode bits included, as the result's.
@@ -619,7 +644,9 @@ class ThreadLock:
         """Change the state, and return what has to be written to guest memory: the guest is about
         to run.
 
-        That is the changes of text that were kept, and the lock where the library has it.
+        That is the changes of text that were kept, and the lock where the library has it; neither
+        is kept any longer, so the caller writes them. The stub is told to stop at the process's
+        end where no thread stops for the library, and not to where one may.
 
         Returns:
             (address, bytes) of each write, in the order in which they have to be made: after the

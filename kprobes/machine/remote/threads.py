@@ -1,4 +1,6 @@
-"""Threads of a remote guest, each of which is a CPU to the core: it has registers of its own."""
+"""Threads of a remote guest, each of which is a CPU to the core (kprobes/core, which serves
+probes): it has registers of its own.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +159,7 @@ class RemoteThreads:
 
     def send(self, ours: Callable[[int], bool]) -> None:
         """Move each CPU whose `regs.pc` was set to another address since its stop. Called before
-        the guest runs.
+        the guest runs. A system call in which such a CPU was interrupted does not begin again.
 
         Args:
             ours: (pc) -> True in code of the library's.
@@ -180,7 +182,7 @@ class RemoteThreads:
                 self.move(target, cpu)
 
     def move(self, target: int, cpu: int | None = None) -> None:
-        """Set the pc of a CPU.
+        """Set the pc of a CPU, and npc where there is one; the stub gets them by flush().
 
         Args:
             target: address; its mode bits go where the CPU keeps them.
@@ -270,16 +272,17 @@ class RemoteThreads:
         return at
 
     def save(self) -> dict[str, int]:
-        """Return the current thread's registers, name -> value, as far as the architecture shows
-        them.
+        """Return the current thread's registers, for restore(): the stub's name -> value, of those
+        that the architecture's registers are made of, and of the one that says that a system call
+        was interrupted.
         """
         file = self._files[self.current]
         called = self._called(file)
         return file.read_all([*self._kept, called] if called else self._kept)
 
     def restore(self, saved: dict[str, int], moved: bool = False) -> None:
-        """Put the current thread's registers back to saved values. Only those that differ are
-        written.
+        """Set the current thread's registers to saved values. Only those that differ are set; the
+        stub gets them by flush().
 
         Args:
             saved: what save() has returned.

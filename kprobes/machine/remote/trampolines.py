@@ -56,7 +56,8 @@ class LockTrampolines:
         """Return the jump that is to stand at a probed address, to the entry trampoline of that
         address.
 
-        The trampoline is written to guest memory if there is none; the jump is not written.
+        The trampoline is written to guest memory if there is none, and its trap noted in `stops`;
+        the jump is not written.
 
         Args:
             addr: the address.
@@ -91,7 +92,7 @@ class LockTrampolines:
 
     def way_out(self, target: int) -> int:
         """Return the address of the exit trampoline that gives the lock back and leads to `target`.
-        It is written if there is none.
+        The trampoline is written to guest memory if there is none.
 
         Args:
             target: address, mode bits included.

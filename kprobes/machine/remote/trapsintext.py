@@ -1,8 +1,9 @@
 """Trap instructions in a process's text, used in place of the stub's breakpoints in qemu-user.
 
 QEMU translates a page that has one of its stub's breakpoints instruction by instruction, so that
-all code in the page runs slowly. The core's trap instructions stop the guest as well: the stub
-reports a signal, with pc where Linux shows it on that architecture.
+all code in the page runs slowly. The trap instructions that the core (kprobes/core) writes at
+probed addresses stop the guest as well: the stub reports a signal, with pc where Linux shows it on
+that architecture.
 """
 
 from __future__ import annotations

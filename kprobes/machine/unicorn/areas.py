@@ -1,4 +1,8 @@
-"""Areas of guest code whose execution is noticed without a trap: call sites, served in place."""
+"""Areas of guest code whose execution is noticed without a trap: call sites, served in place.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly. A service is a function of the core's (kprobes.core) for a call site.
+"""
 
 from __future__ import annotations
 
@@ -120,6 +124,9 @@ class CallAreas:
         """Have the Python service of a call site called at each execution from now on, in place of
         programs.
 
+        Nothing is to be done for most call sites of an area that no host code serves: their service
+        is always called.
+
         Args:
             addr: the call site.
         """
@@ -144,6 +151,8 @@ class CallAreas:
         self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None
     ) -> None:
         """Have host code run programs at a call site, in place of its service, from now on.
+
+        The programs are kept alive while they are there.
 
         Args:
             addr: the call site.
@@ -171,8 +180,9 @@ class CallAreas:
             site["quick"] = site["program"]
 
     def count(self, addr: int) -> int:
-        """Return how often the call site at `addr` was executed without its service being
-        called.
+        """Return how often the call site at `addr` was executed without its service being called.
+
+        0 where no host code serves call sites.
         """
         served = addr in self._here.sites or addr & -CALL_AREA in self._tables
         return self._site(addr)["hits"] if served else 0

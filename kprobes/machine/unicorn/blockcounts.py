@@ -1,6 +1,9 @@
 """How often each block of guest code is executed, and each edge between two: counted by host code,
 in a table of its own.
 
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
+
 A block is what the engine translates at a time: it ends where code branches, at the end of a page,
 and where something of the library's stands. Python is called once for each, when it is seen first.
 """

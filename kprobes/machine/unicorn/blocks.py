@@ -188,6 +188,8 @@ class HostBlocks:
     def find(self, addr: int, size: int) -> HostBlock | None:
         """Return the block that holds all of [addr, addr + size); None: none does.
 
+        The block that is found becomes `last`.
+
         Args:
             addr: address of the first byte.
             size: bytes.

@@ -1,4 +1,8 @@
-"""Guest memory as host code finds it."""
+"""Guest memory as host code finds it.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Bounds of runs, in seconds and in instructions. RunState.left counts the instructions."""
+"""Bounds of runs, in seconds and in instructions. RunState.left counts the instructions.
+
+The core is the part of the library that serves probes (kprobes.core); it receives the engine's
+reports, as the sink. A slot is memory of the library's with the copy of a probed instruction, which
+is executed there.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +65,9 @@ class Bounds:
     def begin(self, timeout: float | None, max_insns: int | None) -> Deadline | None:
         """Bound the innermost run, until end().
 
+        Where instructions are bounded, the counting hook is added, and the core makes breakpoints
+        of jumps that cover several instructions.
+
         Args:
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
@@ -83,8 +91,9 @@ class Bounds:
     def end(self, deadline: Deadline | None, counted: bool) -> None:
         """Remove the bounds that begin() set, in whatever way the run has ended.
 
-        A stop that the deadline has asked for after the end is taken back. `unused` gets what is
-        left of the instructions.
+        A stop that the deadline has asked for after the end is taken back. Where instructions were
+        bounded, `unused` gets what is left of them, the core may make jumps again, and the counting
+        hook is removed if it does harm.
 
         Args:
             deadline: what begin() has returned.
@@ -170,7 +179,8 @@ class Bounds:
             self.close()
 
     def _expire(self, depth: int) -> None:
-        """Ask the run to stop, as its time is up. The watchdog's thread calls this.
+        """Ask the run to stop, as its time is up, and note whose time that is (RunState.timed_out).
+        The watchdog's thread calls this.
 
         It is called again until the run has stopped, as a stop before the engine has started is
         lost.
@@ -192,7 +202,8 @@ class Bounds:
             self._state.take_stop()
 
     def _count(self, instructions: int) -> None:
-        """Bound the innermost run to a number of instructions.
+        """Bound the innermost run to a number of instructions: add the counting hook, and tell the
+        core that instructions are counted.
 
         Raises:
             Unsupported: the engine cannot count beyond a jump.
@@ -226,7 +237,10 @@ class Bounds:
             self.close()
 
     def _install_hook(self) -> None:
-        """Add the counting hook to the engine, unless it is there."""
+        """Add the counting hook to the engine, unless it is there.
+
+        All code is translated anew then, and `installed` grows by 1.
+        """
         if not self._hooks:
             self.installed += 1
             self._counting = self._counting or CODE(self._callback())

@@ -73,7 +73,8 @@ class FunctionCalls:
     ) -> int:
         """Call a function, and return its integer result; registers are put back afterwards.
 
-        If an outermost call fails, they stay as where the guest stopped until the next call.
+        If an outermost call fails, the registers stay as they are where the guest has stopped,
+        until the next call.
 
         Args:
             function: address, as pointers have it, or symbol.
@@ -86,6 +87,8 @@ class FunctionCalls:
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: a bound has come.
             GuestStopped: stop() has ended the call.
+            BadArgument, UnknownSymbol: there is no such function, or an argument cannot be passed.
+            Unsupported: the architecture has no calling convention.
         """
         if timeout is not None or max_insns is not None:
             check_bounds(timeout, max_insns)
@@ -285,6 +288,8 @@ class FunctionCalls:
     ) -> None:
         """Run the guest to an address, a stop(), or the return of the function that it starts in.
 
+        The registers are not put back. A stop() ends the run without an error.
+
         Args:
             start: address or symbol; None: where the guest stands.
             until: address or symbol; None: nowhere but where functions return to.
@@ -311,6 +316,8 @@ class FunctionCalls:
         max_insns: int | None,
     ) -> None:
         """Run the guest to an address, a stop() or a return, while this thread has the CPU.
+
+        Where `start` is given, the return address is set to the page where runs end.
 
         Args:
             start: address or symbol; None: where the guest stands.

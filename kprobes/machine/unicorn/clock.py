@@ -1,5 +1,8 @@
 """A clock that goes by the guest's instructions: it shows the same in every run, whatever the host
 does meanwhile.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
 """
 
 from __future__ import annotations
@@ -59,6 +62,9 @@ class InstructionClock:
     def start(self) -> None:
         """Count instructions from now on, until stop() was called as often as start().
 
+        The library's own code is not counted. Meanwhile the core allows only jumps that cover one
+        instruction.
+
         Raises:
             Unsupported: the engine cannot count.
         """
@@ -76,7 +82,10 @@ class InstructionClock:
                 self._state.sink.exact(True)
 
     def stop(self) -> None:
-        """Take back one start(); with the last one, counting ends."""
+        """Take back one start(); with the last one, counting ends.
+
+        The number stays. Without a start() nothing happens.
+        """
         if self._users:
             self._users -= 1
             if not self._users:
@@ -85,7 +94,10 @@ class InstructionClock:
                     self._state.sink.exact(False)
 
     def reset(self) -> None:
-        """Stop counting at once, however often start() was called."""
+        """Stop counting at once, however often start() was called.
+
+        The number stays. The core is not told here; stop() does that.
+        """
         self._users = 0
         self._memory.own_code.ignore(self._look)
         self._unhook()

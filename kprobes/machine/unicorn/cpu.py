@@ -138,7 +138,7 @@ class UnicornCpu:
 
     def _make_regs(self, machine: RegsMachine) -> Regs:
         """Make the CPU's registers object, and find where the engine keeps the registers (`cells`,
-        `windowed`).
+        `windowed`); `view_address` is set as well.
 
         Registers are read and written by their words in the engine where these are found to be
         right, else by the engine's API.
@@ -224,6 +224,7 @@ def odd_as_well(write: Callable[[int], None], word: Cell) -> Callable[[int], Non
     view, index = word.view, word.index
 
     def write_odd(value: int) -> None:
+        """Write pc: an even address by the API, and an odd one into pc's word afterwards."""
         write(value & -2)
         if value & 1:
             view[index] = value & (1 << 8 * view.itemsize) - 1
@@ -249,6 +250,7 @@ def pc_writer(engine: Engine, register: int, bits: int) -> Callable[[int], None]
     values = (ctypes.c_void_p * 1)(ctypes.addressof(cell))
 
     def write(value: int) -> None:
+        """Write pc by the engine's function for several registers, cut to its width."""
         cell.value = value & mask
         write_batch(handle, registers, values, 1)
 

@@ -1,4 +1,8 @@
-"""Branches that wait for their delay slot when a run stops (Runs.settle)."""
+"""Branches that wait for their delay slot when a run stops (Runs.settle).
+
+The engine keeps such a branch pending: it takes the branch after the next instruction that it
+executes, whichever that is.
+"""
 
 from __future__ import annotations
 
@@ -99,11 +103,11 @@ class DelaySlots:
         return before.delay_slot or (conditioned is not None and conditioned(insn, before.raw))
 
     def wait(self, slot: int, target: int) -> None:
-        """Have the guest stand in the delay slot of a branch that is pending: the branch is taken
-        when the guest goes on.
+        """Have the guest stand in the delay slot of a branch that is pending: set pc to the slot,
+        and have the branch taken when the guest goes on.
 
-        Nothing is done where the CPU has no next pc and the engine no jump for this (Runs.jump), or
-        where `target` follows the slot.
+        Nothing is done, and pc stays, where the CPU has no next pc and the engine no jump for this
+        (Runs.jump), or where `target` follows the slot.
 
         Args:
             slot: address of the delay slot.
@@ -138,6 +142,8 @@ class DelaySlots:
     def leave(self) -> None:
         """Execute a NOP in place of the instruction in the delay slot, which takes the pending
         branch, and stop before its target is fetched.
+
+        pc is the branch's target afterwards.
         """
         m, state, nop = self._cpu, self._state, self._cpu.guest.runs.settle
         place = state.exit + m.memory.page_size - 2 * len(nop)

@@ -170,6 +170,7 @@ class Engine:
             reference = ctypes.byref(cell)
 
             def narrow() -> int:
+                """Return the register's value, of at most 64 bits."""
                 read(handle, number, reference)
                 return cell.value
 
@@ -177,6 +178,7 @@ class Engine:
         block = (ctypes.c_uint8 * 64)()
 
         def wide() -> int:
+            """Return the register's value, of more than 64 bits."""
             read(handle, number, block)
             return int.from_bytes(bytes(block[: bits // 8]), "little")
 
@@ -196,6 +198,7 @@ class Engine:
             reference = ctypes.byref(cell)
 
             def narrow(value: int) -> None:
+                """Write the register, of at most 64 bits."""
                 cell.value = value & mask
                 write(handle, number, reference)
 
@@ -203,6 +206,7 @@ class Engine:
         block = (ctypes.c_uint8 * 64)()
 
         def wide(value: int) -> None:
+            """Write the register, of more than 64 bits."""
             ctypes.memmove(block, (value & mask).to_bytes(64, "little"), 64)
             write(handle, number, block)
 
@@ -326,8 +330,8 @@ class Engine:
         self.stopped = self.invalid = False
 
     def ended(self, error: int) -> bool:
-        """Note that a run has ended, and return True if its error is one that a run nested in it
-        has left behind.
+        """Note that a run has ended, and whether it was at an invalid instruction; return True if
+        its error is one that a run nested in it has left behind.
 
         A run that ends at an invalid instruction leaves the error behind, and the outer one stops
         with it at the next pc write in a hook.

@@ -1,4 +1,9 @@
-"""Guest faults: what an interrupt or the engine's error stands for, and where it was."""
+"""Guest faults: what an interrupt or the engine's error stands for, and where it was.
+
+The core is the part of the library that serves probes (kprobes.core); it receives the engine's
+reports, as the sink. A displaced instruction is the copy of a probed one that is executed in memory
+of the library's: in a slot or a detour.
+"""
 
 from __future__ import annotations
 
@@ -77,6 +82,9 @@ class FaultReports:
 
     def report(self, pc: int, fault: Fault) -> int:
         """Report a fault at `pc` to the core.
+
+        A trap that the CPU has taken itself is undone first (TriCore). Where no handler handles the
+        fault, the guest is left at the instruction's original address.
 
         Args:
             pc: address of the instruction.
@@ -270,6 +278,9 @@ class FaultReports:
     def interrupt(self, number: int, pc: int) -> Fault:
         """Return the fault that an interrupt of the guest's stands for.
 
+        Where the number may stand for a failed access, the instruction is executed once more to
+        find out, and its effects are undone.
+
         Args:
             number: the engine's number of the interrupt.
             pc: address of the instruction that has raised it.
@@ -336,14 +347,19 @@ class FaultReports:
         return pc
 
     def of_late_store(self, error: int) -> int:
-        """Return the error of a store that was noted (Faults.late_stores), of which the engine may
-        have forgotten it: something behind the store has failed, or was served.
+        """Return the error that has ended a run: that of a store that was noted, if it has failed
+        for good.
+
+        Such a store's failure is noticed late (Faults.late_stores), and the engine may have
+        forgotten it by now: something behind the store has failed, or was served.
 
         Args:
             error: the engine's error number; 0: none.
 
         Returns:
-            `error`, where another hook has had the store done.
+            The engine's error number of the store; `error` itself where it is that of a store
+                already, where no store was noted, or where another hook has had the store done:
+                then the note is forgotten.
         """
         m, state = self._cpu, self._state
         if _is_of_a_store(error):
@@ -356,6 +372,8 @@ class FaultReports:
 
     def _behind_late_store(self, error: int, pc: int) -> int:
         """Set registers back to those at the store that was noted, if it has ended the run.
+
+        The note of the store is forgotten.
 
         Args:
             error: the engine's error number.

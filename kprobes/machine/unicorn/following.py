@@ -1,6 +1,10 @@
 """Hits and calls that call sites serve by themselves: usual hits, and calls followed to their
 return.
 
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly. The words are numbers of 64 bits in this process's memory, which host code
+reads and writes.
+
 Implements machine._base.Hits and machine._base.Following.
 """
 
@@ -104,7 +108,7 @@ class HostHits:
         return Hit(self, usual)
 
     def made(self, usual: UsualHit | UsualReturn, site: int) -> Usual:
-        """Make the words by which host code serves a hit, an entry or a return.
+        """Make the words (Usual) by which host code serves a hit, an entry or a return.
 
         Args:
             usual: the core's description of it.
@@ -266,6 +270,8 @@ class Enter:
     def at(self, site: CallSite, address: int) -> int:
         """Write into a call site's words what following the function's calls needs.
 
+        `returns` counts from now on.
+
         Args:
             site: the call site's words.
             address: guest address of the call site.
@@ -331,7 +337,8 @@ class Leave:
         self._target = target
 
     def at(self, site: CallSite, address: int) -> int:
-        """Write into a call site's words what serving returns needs.
+        """Write into the shared words what serving returns needs: where calls return to, and which
+        call site that is.
 
         Args:
             site: the call site's words.

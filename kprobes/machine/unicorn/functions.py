@@ -63,7 +63,10 @@ class Functions:
         linkage.set(self._cpu.regs, self._state.exit | linkage.mode)
 
     def stand_at(self, entry: int) -> None:
-        """Set pc to a program's entry, with a return address that leads to the page where runs end.
+        """Set pc to a program's entry, and the return address there to the page where runs end.
+
+        A pushed return address moves sp. The registers by which code finds its data (TOC, gp) are
+        set, too.
 
         Args:
             entry: its address, as pointers have it.

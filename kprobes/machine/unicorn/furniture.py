@@ -34,6 +34,8 @@ class Furniture:
     def bring(self) -> None:
         """Map the stack, the exit page and a page for the thread pointer, and set the registers
         that point there.
+
+        `stack_top` is set.
         """
         cpu = self._cpu
         self.stack_top = cpu.memory.map_anywhere(STACK_SIZE) + STACK_SIZE
@@ -54,7 +56,7 @@ class Furniture:
             cpu.regs.set_word(self._thread_pointer, self._thread_pointer)
 
     def make_exit(self) -> None:
-        """Map the exit page, where runs end, full of traps.
+        """Map the exit page, where runs end, full of traps; RunState.exit becomes its address.
 
         The library maps nothing in front of it. After each run the engine drops its translation of
         the end, and makes another one in the next run (2 us), unless the end is the first address

@@ -1,5 +1,8 @@
 """Guest calls whose registers host code sets and puts back.
 
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
+
 These are calls whose arguments are numbers in registers, and that are inside no run. See
 kprobes/native/calls.c.
 """

@@ -1,6 +1,9 @@
 """Host memory whose changes are found and undone at the price of what has changed: private mappings
 of a file without a name.
 
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
+
 What is kept of a block of guest memory is an image in that file, and the block becomes a private
 mapping of it, at its own address: the operating system copies a page when it is written, says which
 ones it has copied, and drops the copies when it is asked to.
@@ -421,7 +424,11 @@ class WayBack:
             self._make_table()
 
     def _make_table(self) -> None:
-        """Fill the table of stretches that host code goes through at a return."""
+        """Fill the table of stretches that host code goes through at a return.
+
+        A row says where a stretch of a block is in this process, how long it is, where its kept
+        contents are, and whether it is copied, dropped, or only looked at for changes (code).
+        """
         rows: list[tuple[int, int, int, int, int]] = []
         self._told: list[tuple[int, KeptBlock]] = []
         for kept in self._kepts:

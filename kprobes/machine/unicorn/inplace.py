@@ -61,7 +61,8 @@ class HookedInstructions:
         self.sites: dict[int, CallSite] = {}
 
     def add(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
-        """Serve a probe by a CODE hook on its instruction from now on, if that is possible.
+        """Serve a probe by a CODE hook on its instruction from now on, if that is possible; note
+        its call site in `sites`.
 
         Args:
             addr: of the instruction.
@@ -111,6 +112,9 @@ class HookedInstructions:
         state, serve = self._state, self._services.direct(addr)[0]
 
         def on_hit() -> None:
+            """Call the service of the instruction, unless the instruction is executed again at
+            rest.
+            """
             if state.resting != state.depth:
                 serve()
 

@@ -50,6 +50,9 @@ class InterruptedRunner(Runner):
         """Run the guest to an address; take its CPU's interrupts in between, if the run is in no
         other.
 
+        While it runs in stretches, the core allows only jumps that cover one instruction. A run in
+        another one takes no interrupts.
+
         Args:
             target: address where it starts, mode bits included.
             until: address where it ends, mode bits included.
@@ -58,6 +61,11 @@ class InterruptedRunner(Runner):
 
         Returns:
             True where stop() has ended it; False at `until`.
+
+        Raises:
+            GuestTimeout: a bound has come.
+            GuestFault: the guest has failed, and no handler has handled that.
+            GuestHalted: the guest waits for an interrupt, and none will come.
         """
         stopped: bool | None = None
         unbounded = timeout is None and max_insns is None

@@ -1,5 +1,8 @@
 """Interrupts of the guest's CPU, and the time that timers go by: one step for each instruction of
 the guest's own.
+
+A run whose CPU takes interrupts consists of stretches: between two of them timers are called and an
+interrupt is taken.
 """
 
 from __future__ import annotations
@@ -218,11 +221,13 @@ class InterruptDelivery:
         cancel: Callable[[], None]
 
         def fire() -> None:
+            """Make the interrupt pending, and set the timer for the next time."""
             nonlocal cancel
             controller.pend(number)
             cancel = self.after(instructions, fire)
 
         def end() -> None:
+            """Cancel the timer: the interrupt becomes pending no more."""
             cancel()
 
         cancel = self.after(instructions, fire)
@@ -248,6 +253,7 @@ class InterruptDelivery:
         self._ask()
 
         def cancel() -> None:
+            """Remove the timer; nothing where its function was called already."""
             if event in self._events:
                 self._events.remove(event)
                 heapq.heapify(self._events)
@@ -266,6 +272,9 @@ class InterruptDelivery:
     @property
     def controller(self) -> InterruptController:
         """The CPU's interrupt controller (arch._interrupts).
+
+        It is made when it is first asked for. From then on `active` is True; an outermost run that
+        is under way is asked to stop, and goes on in stretches.
 
         Raises:
             Unsupported: nothing is known of how this architecture takes interrupts.
@@ -307,7 +316,8 @@ class InterruptDelivery:
 
     def begin_stretch(self, target: int, most: int | None) -> tuple[int, int]:
         """Call timers whose time has come, and let the CPU take an interrupt, before a stretch of a
-        run. Only while the CPU is between two instructions.
+        run. Only while the CPU is between two instructions. Where an interrupt stays pending,
+        RunState.due is set, so that the stretch ends when the guest allows it.
 
         Args:
             target: where the guest goes on, mode bits included.
@@ -339,8 +349,8 @@ class InterruptDelivery:
         return target, budget
 
     def _refused(self, error: GuestFault) -> GuestFault:
-        """Return the error to raise for vectors or a stack that are no memory: a real CPU would
-        lock up.
+        """Return the error to raise where the vectors or the stack are no memory, so that a real
+        CPU would lock up.
 
         Args:
             error: what the access has raised.
@@ -408,6 +418,8 @@ class InterruptDelivery:
     def sleep(self) -> bool:
         """Pass the time of a CPU that waits for an interrupt: call one timer after the other until
         one ends the waiting.
+
+        The time (`now`) goes on to that of each timer that is called.
 
         Returns:
             True where the CPU goes on; False where no timer ends the waiting, or a stop is asked

@@ -139,7 +139,8 @@ class Loader:
     def _place(self, image: Image, base: int | None, main: bool) -> Placed:
         """Put an image into guest memory: map and fill its segments, bind imports, add its symbols.
 
-        The main image also gets a stack, and the guest stands at its entry.
+        The ranges that were mapped are noted in `modules`. The main image also gets a stack, and
+        the guest stands at its entry.
 
         Args:
             image: the image.
@@ -252,6 +253,8 @@ class Loader:
     def unload(self, name: str) -> None:
         """Unmap a module and remove its symbols.
 
+        Stubs of imports whose jumps lead into the module get their traps back.
+
         Raises:
             Unsupported: no module has the name.
         """
@@ -269,6 +272,8 @@ class Loader:
 
     def place_code(self, code: bytes, base: int, name: str = "") -> None:
         """Map raw code and a stack, and set pc to the beginning of the code.
+
+        With a name, the code is noted in `modules`, and is the main image of the symbols.
 
         Args:
             code: the bytes.

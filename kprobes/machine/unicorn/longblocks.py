@@ -64,11 +64,11 @@ class LongBlocks:
                     self._add(at, to)
 
     def changed(self, first: int, code: Any, start: int, end: int) -> None:
-        """Hook the long stretches in and around code that has changed, and remove hooks that are
-        not needed any more.
+        """Hook the long stretches in which no instruction ends a block, in and around code that has
+        changed, and remove hooks that are not needed any more.
 
         Args:
-            first: address of the mapping that it is in.
+            first: address of the mapping that the code is in.
             code: the words of that whole mapping, as numbers of the host's.
             start: address of the first byte that has changed.
             end: address behind the last one.

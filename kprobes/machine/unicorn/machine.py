@@ -1,5 +1,8 @@
 """UnicornMachine: guest code in the Unicorn engine. What that does, and what each rule here guards
 against: docs/engine.md.
+
+The core is the part of the library that serves probes (kprobes.core); it receives the engine's
+reports, as the sink.
 """
 
 from __future__ import annotations
@@ -503,6 +506,7 @@ class UnicornMachine(Described):
 
         Raises:
             BadArgument: the map has another size.
+            Unsupported: comparisons of this architecture's code cannot be seen.
         """
         return self.parts.map_edges(counters, spans, comparisons)
 
@@ -708,6 +712,11 @@ class UnicornMachine(Described):
 
         Returns:
             The module's name.
+
+        Raises:
+            AlreadyRegistered: a module of that name is loaded.
+            ImageError: the file cannot be read, or is none that can be loaded.
+            NoMemory: there is no room. In all these cases nothing of the image stays.
         """
         return self.parts.loader.add(read(file, name), base)
 
@@ -753,7 +762,7 @@ class UnicornMachine(Described):
         The initial stack gets an auxiliary vector, too; the thread pointer is set, and the
         thread-local storage of every image that is loaded is laid out and filled, so that calls of
         functions of a library find it. System calls are left to serve_system_calls(), or to an
-        interrupt_handler.
+        interrupt_handler. Registers of before a call that has failed are put back first.
 
         Args:
             argv: arguments of the program, its name first.
@@ -773,7 +782,8 @@ class UnicornMachine(Described):
         locks, exit.
 
         They reach nothing of the host's. Any other call is a GuestFault that names it, and so is
-        every call until this is called. Interrupts that are no system calls stay what they were.
+        every call until this is called. `interrupt_handler` becomes a function that serves them;
+        interrupts that are no system calls go to the handler that was there before.
 
         Args:
             seed: of the random bytes.

@@ -1,4 +1,7 @@
-"""Guest memory whose bytes have marks: what a heap check hands out."""
+"""Guest memory whose bytes have marks: what a heap check hands out.
+
+Books are the knowledge of a user of the machine that goes back with the guest to a snapshot.
+"""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class GuestMemory:
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, or a device, whatever its protection. Translations of code that is
-        overwritten are dropped.
+        overwritten are dropped, and its pages noted for rewritten().
 
         Args:
             addr: address of the first byte.
@@ -217,6 +217,8 @@ class GuestMemory:
     def patch(self, addr: int, code: bytes) -> None:
         """Write guest code, whatever its protection, and drop the translations of what was there.
 
+        The pages are not noted for rewritten().
+
         Args:
             addr: address of the first byte.
             code: the bytes.
@@ -271,6 +273,8 @@ class GuestMemory:
 
         Raises:
             NoMemory: it cannot be mapped.
+            BadArgument: `perms` has other letters, or `addr` or `size` is no integer.
+            MachineBusy: the engine is in the middle of an instruction.
         """
         bits = permissions(perms)
         pages_end(addr, size, self.page_size, NoMemory)
@@ -282,7 +286,8 @@ class GuestMemory:
     def protect(self, addr: int, size: int, perms: str) -> None:
         """Change what the guest may do in mapped memory.
 
-        The library still reads and writes all of it.
+        The library still reads and writes all of it. The core is not told here: Parts.protect()
+        does that.
 
         Args:
             addr: address, a multiple of a page.
@@ -291,7 +296,9 @@ class GuestMemory:
 
         Raises:
             GuestFault: it is not mapped.
-            BadArgument: it is no address or size, or memory of the library's own.
+            BadArgument: these are no address, size or permissions, or the memory is the library's
+                own.
+            MachineBusy: the engine is in the middle of an instruction.
         """
         bits = permissions(perms)
         self.check_settled()
@@ -316,8 +323,9 @@ class GuestMemory:
 
         Raises:
             GuestFault: it is not mapped.
-            BadArgument: it is no address or size, or memory of the library's own (slots, call
-                areas, what alloc() hands out).
+            BadArgument: these are no address or size, or the memory is the library's own (slots,
+                call areas, what alloc() hands out).
+            MachineBusy: the engine is in the middle of an instruction.
         """
         self.check_settled()
         end = pages_end(addr, size, self.page_size)
@@ -517,6 +525,9 @@ class GuestMemory:
             addr: address, a multiple of a page.
             size: bytes.
             hooked: every instruction there will have a hook.
+
+        Raises:
+            NoMemory: it cannot be mapped.
         """
         self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
         self.own.add(self.windows.place(addr), whole(size, self.page_size))
@@ -527,6 +538,8 @@ class GuestMemory:
     def map_plain(self, addr: int, size: int, perms: int) -> None:
         """Map zeroed memory.
 
+        The memory is a block of this process's, which `blocks` knows from then on.
+
         Args:
             addr: address, a multiple of a page.
             size: bytes; they are rounded up to whole pages.
@@ -534,6 +547,7 @@ class GuestMemory:
 
         Raises:
             NoMemory: it cannot be mapped.
+            MachineBusy: the engine is in the middle of an instruction.
         """
         self.check_settled()
         size = whole(size, self.page_size)
@@ -569,8 +583,8 @@ class GuestMemory:
             ) from None
 
     def code_changed(self, addr: int, size: int) -> None:
-        """Drop the translations of code that was written, and call the function given to
-        on_code_change().
+        """Drop the translations of code that was written, add 1 to `written`, and call the function
+        given to on_code_change().
 
         Args:
             addr: address of the first byte.
@@ -625,6 +639,9 @@ class GuestMemory:
 
         Args:
             size: bytes.
+
+        Raises:
+            NoMemory: there is no room.
         """
         addr = self.map_anywhere(size)
         self.own.add(self.windows.place(addr), whole(size, self.page_size))

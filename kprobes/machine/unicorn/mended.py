@@ -1,5 +1,7 @@
 """Mends the CPU's state, which the engine leaves wrong when it reports an access.
 
+A row is what is known of the engine for one architecture (guests/guest.py).
+
 Before the engine calls a hook of accesses it works out where the guest is: pc, and what the
 instruction's place means for it (the branch that a delay slot belongs to, the rest of an IT block).
 It writes that over the CPU's state, and leaves it there. The code that was translated knows its

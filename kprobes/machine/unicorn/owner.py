@@ -147,7 +147,8 @@ class EngineOwner:
             The address where the guest goes on; None where the run is over.
 
         Raises:
-            UcError: the guest has failed, and no handler has handled that.
+            UcError: the guest has failed, and no handler has handled that. What handlers have
+                raised is raised, too.
         """
         m, state = self._cpu, self._state
         self._starts.check_alive()

@@ -419,6 +419,9 @@ class LinuxProcess:
     def set_pointer(self, value: int) -> None:
         """Set the thread pointer, wherever the architecture has it.
 
+        On i386 that is the base of GS. Where the architecture has it in no register, nothing is
+        done.
+
         Args:
             value: address.
 

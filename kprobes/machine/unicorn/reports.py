@@ -1,5 +1,10 @@
 """Receives the engine's reports: breakpoints of the core's, and interrupts of the guest's own.
 
+The core is the part of the library that serves probes (kprobes.core); it receives the engine's
+reports, as the sink. A displaced instruction is the copy of a probed one that is executed in memory
+of the library's: in a slot or a detour. An engine that was made elsewhere has an owner, who runs
+it, too.
+
 There is one hook for each channel (interrupts, invalid instructions and so on). A hook never
 raises, since nothing can be raised through the engine: an exception is kept, the run is stopped,
 and the run raises it (RunState.park).
@@ -138,6 +143,13 @@ class Reports:
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to a sink, the core, from now on; None: deliver none.
 
+        None stops the instruction clock, too; a new sink is told if the clock runs (Sink.exact). On
+        an engine that has an owner the hooks are added for a sink, and removed for None; so is the
+        method in place of uc.emu_start().
+
+        Args:
+            sink: the core, or None.
+
         Raises:
             AlreadyRegistered: another sink receives them.
         """
@@ -231,6 +243,9 @@ class Reports:
         state, read_pc = self._state, self._cpu.read_pc
 
         def on_refused(_uc: int, _access: int, address: int, *_: int) -> bool:
+            """Note the pc and address of the first access that fails in a run; return False: it is
+            to fail.
+            """
             if state.failed is None:
                 state.failed = read_pc(), address
             return False
@@ -246,6 +261,9 @@ class Reports:
         state, engine, read_pc = self._state, self._engine, self._cpu.read_pc
 
         def on_refused(_uc: int, _access: int, address: int, *_: int) -> bool:
+            """Note a store that fails in a run, unless an earlier one still counts; return False:
+            it is to fail.
+            """
             if not state.depth:  # somebody runs the engine without the machine
                 return False
             # what was noted and may be written by now, another hook has served
@@ -268,6 +286,9 @@ class Reports:
         data = const.UC_PROT_READ | const.UC_PROT_WRITE
 
         def on_miss(_uc: int, address: int, kind: int, entry: Any, _user: int) -> bool:
+            """Fill an entry of the virtual TLB: the address itself, executable for code alone.
+            Return True.
+            """
             entry[0].paddr = address
             entry[0].perms = code if kind == fetch or is_code(address) else data
             return True
@@ -403,7 +424,8 @@ class Reports:
         """Make the engine's invalid-instruction hook, where breakpoints arrive that way.
 
         Returns:
-            (engine's handle, unused) -> True where the guest goes on at pc; False: it has failed.
+            (engine's handle, unused) -> True where the guest goes on at pc, or a handler has
+                raised, which stops the run; False: it has failed, or has come to the run's end.
         """
         regs = self._regs
         state = self._state
@@ -450,7 +472,7 @@ class Reports:
         return on_invalid
 
     def _failed(self, error: BaseException) -> None:
-        """Keep an exception that a hook has raised for the run to raise, and stop the run. The
+        """Keep an exception that a hook has raised for the run to raise, and stop the engine. The
         guest still goes where it was sent.
         """
         if self._regs.target is not None:
@@ -612,6 +634,10 @@ class Reports:
 
     def _unserved_at_owners(self, number: int, home: int) -> None:
         """Leave an interrupt that was not handled here to the engine's owner.
+
+        If a hook of the owner's gets interrupts, that one has served it, or will. Else the run is
+        stopped, and raises the error by which the engine itself stops at an interrupt; one in a
+        displaced instruction is reported to the core before.
 
         Args:
             number: of the interrupt.

@@ -1,5 +1,9 @@
 """Runs of the guest: the engine is started again and again until the run is over.
 
+The core is the part of the library that serves probes (kprobes.core); it receives the engine's
+reports, as the sink. A displaced instruction is the copy of a probed one that is executed in memory
+of the library's: in a slot or a detour.
+
 The engine also stops for faults that a handler then handles, for nested runs, and for signals of
 Python's; the run goes on after those.
 """
@@ -215,6 +219,9 @@ class Runner:
     def leave(self) -> None:
         """End the innermost run, however it has ended; the core is told of the outermost
         one's end.
+
+        Where the innermost run was to stop, the engine is stopped for the run around it, too. After
+        an outermost run the counting hook is removed, unless it may stay.
         """
         cpu, state = self._cpu, self._state
         state.nest(-1)
@@ -324,7 +331,8 @@ class Runner:
             self.leave()
 
     def _resume(self, failed: tuple[int, int] | None, end: int) -> None:
-        """Put back what belongs to the outer run, which goes on after a nested one.
+        """Put back what belongs to the outer run, which goes on after a nested one:
+        RunState.failed, and the address at which the engine ends runs.
 
         Args:
             failed: RunState.failed of the outer run: (pc, address) of the first access that the

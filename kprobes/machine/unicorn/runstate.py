@@ -1,5 +1,10 @@
 """The state of the guest's runs, and the table of their phases.
 
+The core is the part of the library that serves probes (kprobes.core); it receives the engine's
+reports, as the sink. A call site is an address in memory of the library's, to which a jump in the
+guest's text leads; when the guest comes there, a service (a function of the core's) is called,
+without a trap.
+
 A run is one execution of guest code up to its `end`: a call, run(), or an attached engine's
 emu_start(). Handlers may begin further runs inside it (they nest). `Runner` drives the phases,
 `Starts` starts the engine, `Bounds` counts and watches the time; all three keep what they know
@@ -230,7 +235,7 @@ class RunState:
         return RunPhase.TAKEN if self.runs_in else RunPhase.FREE
 
     def listen(self, sink: Sink | None) -> None:
-        """Deliver reports to a sink from now on.
+        """Deliver reports to a sink from now on; `trap` and `services` become the sink's.
 
         Args:
             sink: the core; None: reports are delivered to none.
@@ -256,6 +261,8 @@ class RunState:
         A stop that was asked for before is forgotten here, and nowhere later: one that comes
         between here and the first instruction, or between two stretches of a run, ends the run.
 
+        `runs_in` is set.
+
         Args:
             thread: the calling thread's identity.
         """
@@ -271,7 +278,10 @@ class RunState:
         self.runs_in = 0
 
     def nest(self, by: int) -> None:
-        """Count a run: enter one (`by` is 1), or leave the innermost one (-1)."""
+        """Count a run: enter one (`by` is 1), or leave the innermost one (-1).
+
+        While runs are nested, host code serves no hits.
+        """
         self.depth += by
         if self.depth > (by > 0):  # else it is the outermost
             self._followed.close(NESTED, self.depth > 1)
@@ -321,6 +331,7 @@ class RunState:
             return
 
         def on_block(_uc: int, _address: int, _size: int, _user: int) -> None:
+            """Stop the engine in front of a block, if the run is to stop."""
             if self.why_stopped:
                 engine.stop()
 

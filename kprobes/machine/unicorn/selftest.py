@@ -1,5 +1,7 @@
 """The first machine of a guest checks the engine facts that would corrupt the guest if they were
 wrong.
+
+A row is what is known of the engine for one architecture (guests/guest.py).
 """
 
 from __future__ import annotations
@@ -124,6 +126,9 @@ def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
     words, step, to, seen = cell.onward(2), len(guest.pc.next), BASE + 0x2000, []
 
     def note(_uc: int, _user: int) -> bool:
+        """Note pc and the next pc, send the guest to `to`, and return True the first time; False
+        ends the run.
+        """
         seen.append(words.tolist())
         words[0], words[1] = to, to + step
         return len(seen) < 2
@@ -159,6 +164,7 @@ def raised_verdict(guest: Guest, arch: Arch) -> str:
     raised.begin()
 
     def note(*_: int) -> bool:
+        """Note the pc that Raised has, and stop the engine."""
         seen.append(raised.pc)
         engine.stop()
         return False
@@ -231,6 +237,7 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
     seen: list[int] = []
 
     def note(*_: int) -> bool:
+        """Note the flags, and stop the engine."""
         seen.append(read())
         engine.stop()
         return True
@@ -299,6 +306,7 @@ def exception_verdict(guest: Guest) -> str:
     numbers: list[int] = []
 
     def note(_uc: int, number: int, _user: int) -> None:
+        """Note the interrupt's number, and stop the engine."""
         numbers.append(number)
         engine.stop()
 
@@ -385,6 +393,7 @@ def context_verdict(guest: Guest, arch: Arch) -> str:
     hidden = [find(engine) for find in guest.registers.hidden.values()]
 
     def state() -> list[int]:
+        """Return the values of all registers, in a fixed order."""
         return [get() for get in access] + [get() for get, _ in hidden]
 
     def change(seed: int) -> None:

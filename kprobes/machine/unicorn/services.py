@@ -1,4 +1,8 @@
-"""Services of the core, called where the guest executes a call site: in place, without a trap."""
+"""Services of the core, called where the guest executes a call site: in place, without a trap.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly. The sink is the core (kprobes.core), whose functions the services are.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +46,9 @@ class Services:
     def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
         """Make the callback that serves one call site quickly.
 
+        The callback leaves the hit to serve() where RunState.disturbed is set, or another sink is
+        there by now.
+
         Args:
             address: the call site.
 
@@ -75,6 +82,7 @@ class Services:
                 self._failed(error)
 
         def renew() -> None:
+            """Have the callback serve the call site for the sink that there is now."""
             nonlocal services
             services = state.services
 

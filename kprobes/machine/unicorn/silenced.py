@@ -1,5 +1,7 @@
 """Accesses that the engine no longer reports, once a block of the guest's has changed itself.
 
+A row is what is known of the engine for one architecture (guests/guest.py).
+
 A store that the engine makes byte by byte (unaligned, to a page with code in it) calls the hooks of
 accesses once. So the engine notes the store's size in its handle, and calls none while a size is
 there. A byte that changes the block which is executed leaves the store by a jump, and the note
@@ -58,6 +60,7 @@ def _hook(engine: Engine, offset: int) -> int:
         note = _note(engine, offset)
 
         def on_translation(_uc: int) -> None:
+            """Clear the engine's note, as a block is translated."""
             note.value = 0
 
         _callbacks[engine] = TRANSLATED(on_translation)

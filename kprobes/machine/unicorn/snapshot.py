@@ -1,5 +1,9 @@
 """Snapshots: registers, memory and mappings go back to what they were, but not the library's own.
 
+The core is the part of the library that serves probes (kprobes.core); it receives the engine's
+reports, as the sink. Books are the knowledge of a user of the machine that goes back with the guest
+to a snapshot.
+
 Slots, detours and call areas are the library's and are left alone. Guest text was kept with the
 patches that were in it then; a restore puts the present ones in their place, where they differ.
 """
@@ -180,6 +184,7 @@ class Snapshots:
         self._books = [*self._books, books]  # a new list: KeptGuest.known_books tells by that
 
         def remove() -> None:
+            """Keep the books in snapshots no more."""
             self._books = [book for book in self._books if book is not books]
 
         return remove
@@ -225,7 +230,8 @@ class Snapshots:
             self._runner.let_go()
 
     def _take(self) -> Snapshot:
-        """Copy registers, memory, mappings and devices, while nothing can run.
+        """Copy registers, memory, mappings, devices and books into a snapshot, while nothing can
+        run; return the snapshot.
 
         Raises:
             NoMemory: there is no room.
@@ -295,7 +301,8 @@ class Snapshots:
     # --- restoring one
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Set registers and memory back to what they were at take().
+        """Set the guest back to what it was at take(): registers, memory, mappings, devices and
+        books.
 
         Args:
             snapshot: what take() has returned.
@@ -318,6 +325,10 @@ class Snapshots:
 
     def _restore(self, guest: KeptGuest) -> None:
         """Set the guest back to what a snapshot has kept, while nothing can run.
+
+        Registers, memory, mappings, devices and books go back. The patches of the present probes
+        are put into the text, the core follows the calls of then again, and a failed call's
+        registers are forgotten.
 
         Args:
             guest: what was kept.

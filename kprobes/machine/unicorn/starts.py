@@ -71,6 +71,9 @@ class Starts:
     def start(self, begin: int, until: int) -> int:
         """Run the engine until it has stopped for a reason of the guest's.
 
+        RunState.failed and `unfinished` are forgotten first. A nested run's end takes the place of
+        the outer one's meanwhile.
+
         Args:
             begin: address where the guest starts, mode bits included.
             until: address where it ends, without mode bits; 0: something else ends it.

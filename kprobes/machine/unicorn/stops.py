@@ -1,4 +1,8 @@
-"""Breakpoints that the engine does not report: CODE hooks where they stand."""
+"""Breakpoints that the engine does not report: CODE hooks where they stand.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
+"""
 
 from __future__ import annotations
 
@@ -196,6 +200,9 @@ class HookedStops:
         on_stop, stops, leave_for = self._on_stop(), self._stops, self._cpu.leave_for
 
         def on_instruction(uc: int, address: int) -> None:
+            """Report the guest at a stop, and write pc where it is sent elsewhere; nothing at other
+            instructions.
+            """
             if address in stops and (to := on_stop(uc, address)) != STAY:
                 leave_for(to)
 

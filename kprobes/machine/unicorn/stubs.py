@@ -78,7 +78,8 @@ class Stubs:
         """Serve a trap at a stub: send the guest to what the stub stands for.
 
         That is the function that an ifunc's resolver chooses (the resolver may run in the guest), a
-        Python function, which is called, or a loaded symbol.
+        Python function, which is called, or a loaded symbol. pc is set; calls of guest functions
+        are counted, and after OFTEN of them a jump takes the trap's place.
 
         Args:
             stub: address where the guest has trapped.

@@ -152,7 +152,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         """Return a handler of interrupts that serves system calls; it may be set as
         m.interrupt_handler.
 
-        The random numbers begin anew with the seed.
+        The random numbers begin anew with the seed. The page with code of the kernel's that
+        processes call is mapped, if the architecture has one.
 
         Args:
             seed: of the random bytes; the same seed gives the same bytes.

@@ -1,5 +1,9 @@
 """Breakpoints of lone probes, served by host code in the engine's hook of interrupts. See
 kprobes/native/hits.c.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly. A slot is memory of the library's with the copy of a probed instruction, which
+is executed there.
 """
 
 from __future__ import annotations

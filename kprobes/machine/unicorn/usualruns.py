@@ -73,7 +73,17 @@ def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
     simple = not to_trap and cpu.pair is None  # Starts.is_usual() gives True
 
     def run(target: int, until: int) -> bool | None:
-        """Run the guest, as Runner.run() does it: enter(), Starts.start(), leave()."""
+        """Run the guest to an address, as Runner.run() does it for any run.
+
+        Args:
+            target: address where the run starts, mode bits included.
+            until: address where the run ends, mode bits included.
+
+        Returns:
+            True where stop() has ended it; False at `until`. None: it cannot be a usual run, and
+                nothing was done. A run that turns out to be no usual one is handed to the Runner,
+                whose answer is returned.
+        """
         end = until & address_bits
         if (
             state.depth

@@ -1,4 +1,9 @@
-"""Accesses to guest memory, reported before they happen."""
+"""Accesses to guest memory, reported before they happen.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly. A slot is memory of the library's with the copy of a probed instruction, which
+is executed there.
+"""
 
 from __future__ import annotations
 

@@ -134,6 +134,8 @@ class Programs(Map, MutableMapping[int, Any]):
     def ready(self, number: int) -> Any:
         """Return the engine of the program at an index: prepare()'s, or an interpreter.
 
+        The interpreter is made at the first call, and kept.
+
         Args:
             number: the index.
 

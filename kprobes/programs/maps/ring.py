@@ -133,7 +133,8 @@ class Ring(Map):
     def abandon(self) -> None:
         """Discard all reserved records behind the fence that are not complete.
 
-        Called when a program's run has failed: it neither submits nor discards them.
+        Called when a program's run has failed, which neither submits nor discards its records any
+        more.
         """
         head = self._head
         at = max(head[CONSUMER], self.fence)

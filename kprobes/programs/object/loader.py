@@ -603,7 +603,11 @@ class _Linker:
         """Replace calls of helpers that take a callback, such as bpf_loop().
 
         Each becomes a call of a function, appended to the program, that loops and calls the
-        callback.
+        callback. LDDWs of a function's address then load 0.
+
+        Raises:
+            ProgramError: which function, or which map, a call takes is not known, or there is no
+                loop for such a map.
         """
         starts = sorted([*self.starts.values(), *self.made])
         loops: dict[tuple[int, int, int], int] = {}

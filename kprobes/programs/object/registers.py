@@ -1,7 +1,9 @@
-"""Refuses a program that takes its context for a kernel's registers, as its types tell.
+"""Finds functions that take their context for a kernel's registers, as their types tell.
 
 Kernels' objects read `struct pt_regs` of one architecture. Here the context is the same on all of
-them (see `programs.context`), so such an object would read other registers than it means.
+them (see `programs.context`), so such an object would read other registers than it means:
+`programs.adapting` changes its reads where the guest is of that architecture, and elsewhere the
+program is refused.
 """
 
 from __future__ import annotations

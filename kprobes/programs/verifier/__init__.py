@@ -56,13 +56,18 @@ SECONDS: Final = 10.0
 
 
 def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = None) -> Facts:
-    """Check a program.
+    """Check that a program is safe on all paths, and return what was found out.
+
+    Constants (.rodata) that the check has used are frozen: they cannot be set any more.
 
     Args:
         code: the program.
         seconds: the most time of the processor to take, whatever else runs beside (1,000,000
             instructions walked are the most in any case).
         context: what r1 points at; None: a probe's context.
+
+    Returns:
+        What holds for every run of the program.
 
     Raises:
         ProgramError: (EINVAL) the program is not safe, or that could not be shown.

@@ -47,6 +47,7 @@ def _leave_block(engine: Engine) -> Callable[[], None]:
     read, write = engine.reader(number, 32), engine.writer(number, 32)
 
     def leave() -> None:
+        """Clear ITSTATE in the CPSR, if it is set."""
         flags = read()
         if flags & _ITSTATE:
             write(flags & ~_ITSTATE)
@@ -116,19 +117,30 @@ def _arm(mode: int) -> Guest:
     )
 
     def enable_fpu(engine: Engine) -> None:
+        """Turn the FPU on in a new engine: access to it, and FPEXC.EN."""
         access = arm_const.UC_ARM_REG_C1_C0_2
         engine.uc.reg_write(access, engine.uc.reg_read(access) | 0xF << 20)
         engine.uc.reg_write(arm_const.UC_ARM_REG_FPEXC, 1 << 30)
 
     def start_floats(engine: Engine) -> None:
-        """FPCA and SFPA: else the first instruction that uses the FPU sets FPSCR anew, whatever was
-        written to it.
+        """Set FPCA and SFPA in CONTROL of a new engine (M profile).
+
+        Otherwise the first instruction that uses the FPU sets FPSCR anew, whatever was written to
+        it.
         """
         engine.uc.reg_write(arm_const.UC_ARM_REG_CONTROL, 12)
 
     def exception_return(number: int, pc: int) -> int:
-        """M profile: only BX and the like raise 8 at 0xFFFFFFxx, our pc write raises 3, which is
-        the refused fetch elsewhere.
+        """Return the number by which an interrupt of the M profile is reported
+        (Interrupts.renumber).
+
+        The engine raises 8 where BX and the like lead to 0xFFFFFFxx, a return from an exception;
+        but 3, as for any refused fetch, where the library has written such a pc. That becomes 8,
+        too.
+
+        Args:
+            number: the engine's number of the interrupt.
+            pc: the engine's pc.
         """
         return 8 if number == 3 and pc >= 0xFEFFFFFE else number
 

@@ -115,6 +115,7 @@ def _leave_slot(bits: int, engine: Engine) -> Callable[[], None]:
     read, write = word(mips_const.UC_MIPS_REG_1, bits, _HFLAGS[bits])(engine)
 
     def leave() -> None:
+        """Clear the bits that say that the CPU is in a branch's slot, if one is set."""
         state = read()
         if state & _BRANCH:
             write(state & ~_BRANCH)
@@ -168,11 +169,15 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
     )
 
     def set_up(engine: Engine) -> None:
+        """Set the bits `status` in CP0 Status of a new engine."""
         register = mips_const.UC_MIPS_REG_CP0_STATUS
         engine.uc.reg_write(register, engine.uc.reg_read(register) | status)
 
     def recognise(uc: unicorn.Uc) -> bool:
-        """FIR of release 6 has FREP (bit 29) but not UFRP (28)."""
+        """Return True where an engine's CPU is of release 6, or of an earlier one, as `r6` says.
+
+        FIR of release 6 has FREP (bit 29) but not UFRP (28).
+        """
         return bool((uc.reg_read(mips_const.UC_MIPS_REG_FIR) >> 28 & 3 == 2) == r6)
 
     return Guest(

@@ -61,6 +61,7 @@ def _ppc(wide: bool, msr: int) -> Guest:
         engine.uc.reg_write(register, engine.uc.reg_read(register) | msr)
 
     def recognise(uc: unicorn.Uc) -> bool:
+        """Return True where an engine's byte order (MSR.LE) is this guest's."""
         return bool(uc.reg_read(ppc_const.UC_PPC_REG_MSR) & 1 == msr & 1)
 
     names = {**{f"r{n}": str(n) for n in range(32)}, **{f"f{n}": f"FPR{n}" for n in range(32)}}

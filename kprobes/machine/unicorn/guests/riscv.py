@@ -41,6 +41,7 @@ def _riscv(mode: int) -> Guest:
     trap = bytes.fromhex("0280")
 
     def enable_fpu(engine: Engine) -> None:
+        """Turn the FPU on in a new engine (mstatus.FS)."""
         status = riscv_const.UC_RISCV_REG_MSTATUS
         engine.uc.reg_write(status, engine.uc.reg_read(status) | 3 << 13)
 

@@ -188,6 +188,7 @@ def psw(engine: Engine) -> Access:
         return read_rest() & (1 << 27) - 1 | status
 
     def write(value: int) -> None:
+        """Write the PSW, and its status bits to the words in which the engine keeps them."""
         write_rest(value)
         for bit, put in zip((31, 30, 29, 28, 27), writers, strict=True):
             put((value >> bit & 1) << 31)

@@ -1,5 +1,9 @@
 """Call sites: what is called when the guest executes one, by host code where that can do it. See
 kprobes.native.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly. The words are numbers of 64 bits in this process's memory, which host code
+reads and writes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Hits of events that the host's library records: the words that it reads. See
 kprobes/native/events.c.
 
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
+
 Implements machine._base.HitRecording.
 """
 

@@ -1,5 +1,8 @@
 """Stacks that the host's library walks: the words that it reads. See kprobes/native/stacks.c.
 
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
+
 Implements machine._base.StackWalking.
 """
 

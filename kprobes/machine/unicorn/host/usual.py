@@ -1,5 +1,9 @@
 """Usual hits: what the host's library needs to call a handler by itself. See
 kprobes/native/hits.c.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly. The words are numbers of 64 bits in this process's memory, which host code
+reads and writes.
 """
 
 from __future__ import annotations

@@ -62,6 +62,7 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
         )
 
         def write(value: int) -> None:
+            """Write a value into the word, cut to its size."""
             cell.value = value
 
         return lambda: cell.value, write
@@ -264,6 +265,7 @@ def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
             return codes if bits == 32 else codes | _sparc(kind.value, *operands, top=63) << 4
 
         def write(value: int) -> None:
+            """Write the condition codes, and have the engine take them as they are (kind 1)."""
             kind.value = 1
             narrow.value = narrow.value & ~(15 << 20) | (value & 15) << 20
             wide.value = (value >> 4 & 15) << 20
@@ -349,6 +351,7 @@ def sparc_context(
         parts = [(ctypes.c_char * size).from_address(base + at) for at, size in SPARC_STATE]
 
         def read() -> bytes:
+            """Return a copy of the state, as bytes."""
             return b"".join(part.raw for part in parts)
 
         def write(saved: bytes) -> None:
