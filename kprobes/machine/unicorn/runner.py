@@ -505,9 +505,10 @@ class Runner:
         if interrupt is not None:
             number, pc = interrupt
             # Hazard: an access that failed first may be noticed instructions later, and is what
-            # counts then.
+            # counts then. And on Power a floating point exception that is not enabled stays noted
+            # in the engine, which reports it where the next fetch fails.
             told = number in meanings.unaligned or number in meanings.fetches
-            if told or ERRORS.get(error, ("",))[0] not in ("read", "write"):
+            if told or ERRORS.get(error, ("",))[0] not in ("read", "write", "fetch"):
                 return self.faults.report(pc, self.faults.interrupt(number, pc))
         if not error:
             return None
