@@ -67,7 +67,7 @@ class Sign:
 class DaskStates(Executor):
     """An Executor over a dask client, which knows the state of each task.
 
-    Futures are resolved by look() alone, in the thread that calls it.
+    Futures are resolved by poll() alone, in the thread that calls it.
 
     Attributes:
         happened: when a worker was heard of last, by time.monotonic().
@@ -162,7 +162,7 @@ class DaskStates(Executor):
         with suppress(Exception):  # the cluster may be closed meanwhile
             self._client.restart_workers([address], raise_for_error=False)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Ask dask for the state of all tasks, and resolve the futures of those that have ended.
 
         A task whose finished result does not come within _FETCH seconds, since its worker has died,

@@ -69,7 +69,7 @@ class WorkerStream:
         self._items: list[tuple[str, int]] = []
 
     @property
-    def there(self) -> bool:
+    def exists(self) -> bool:
         """Whether the stream's file still exists.
 
         The file is gone where gather() has made another one of it, or where it was removed: then a
@@ -168,7 +168,7 @@ class Recorded:
         """
         if self._pending > RECORDS // 2:
             self._write()
-        if not self._part.there:
+        if not self._part.exists:
             self._start_anew()
 
     def end(self, item: str) -> dict[str, Any]:

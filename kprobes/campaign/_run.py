@@ -270,7 +270,7 @@ class _Run:
         if not isinstance(self.executor, DaskStates):
             patience = _TICK if self.timeout and not self.killed_in_time else None
             return wait(self.under_way, patience, FIRST_COMPLETED).done
-        self.executor.look()
+        self.executor.poll()
         done = {future for future in self.under_way if future.done()}
         if not done:
             time.sleep(_LOOK)

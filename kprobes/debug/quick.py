@@ -83,7 +83,7 @@ class _Words:
         self[name] = _address(data)
         self[f"{name}_size"] = len(data)
 
-    def room(self, name: str, count: int, size: int) -> None:
+    def provide_buffer(self, name: str, count: int, size: int) -> None:
         """Provide a result buffer: set the words `name` and `name_room`. A larger one from before
         is kept.
 
@@ -134,8 +134,8 @@ class QuickScanner:
         words.section("strings", sections.strings)
         words.section("line_strings", sections.line_strings)
         words["big"] = sections.order == "big"
-        words.room("shapes", _SHAPES, _SHAPE)
-        words.room("attributes", _ATTRIBUTES, _ATTRIBUTE)
+        words.provide_buffer("shapes", _SHAPES, _SHAPE)
+        words.provide_buffer("attributes", _ATTRIBUTES, _ATTRIBUTE)
 
     def note_once(self) -> None:
         """From now on, report each type only the first time that it is found. Types seen are
@@ -144,7 +144,7 @@ class QuickScanner:
         self._words._kept.pop("seen", None)
         self._words["seen_count"] = 0
         room = 1 << max(len(self._sections.info) // 64, 1 << 10).bit_length()
-        self._words.room("seen", min(room, _MOST_SEEN), 8)
+        self._words.provide_buffer("seen", min(room, _MOST_SEEN), 8)
 
     def scan(
         self, header: Header, tables: tuple[bytes, bytes], deep: bool, types: bool
@@ -174,11 +174,11 @@ class QuickScanner:
         words["wanted"] = _TYPES if types else _FUNCTIONS
         most = (header.end - header.first) // _LEAST_ENTRY + 2
         if types:
-            words.room("declared", 1 << (most // 2).bit_length(), _DECLARED)
-            words.room("types", most, _TYPE)
-            words.room("scopes", most, _SCOPE)
+            words.provide_buffer("declared", 1 << (most // 2).bit_length(), _DECLARED)
+            words.provide_buffer("types", most, _TYPE)
+            words.provide_buffer("scopes", most, _SCOPE)
         else:
-            words.room("functions", most, _FUNCTION)
+            words.provide_buffer("functions", most, _FUNCTION)
         for name in ("functions", "types", "scopes"):
             words[f"{name}_count"] = 0
         if not words.call("dwarf_unit"):
@@ -265,7 +265,7 @@ def rows_of(
     words["big"] = big
     for name, value in facts.items():
         words[name] = value & (1 << 64) - 1
-    words.room("rows", end - start + 1, _LINE)
+    words.provide_buffer("rows", end - start + 1, _LINE)
     return words.found("rows", _LINE) if words.call("dwarf_lines") else None
 
 
@@ -285,5 +285,5 @@ def quick_ranges(data: bytes, big: bool) -> memoryview | None:
     words = _Words("listing")
     words.section("data", data)
     words["big"] = big
-    words.room("ranges", len(data) // _LEAST_RANGE + 1, _RANGE)
+    words.provide_buffer("ranges", len(data) // _LEAST_RANGE + 1, _RANGE)
     return words.found("ranges", _RANGE) if words.call("dwarf_ranges") else None

@@ -274,11 +274,11 @@ def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
         i: the instruction.
     """
     if i.is_exit:
-        w.do(f"ret i64 {w.get(0)}")
+        w.append(f"ret i64 {w.get(0)}")
     elif i.op == isa.CALL:
         w.put(0, _called(w, pc, i))
     elif i.op == isa.JA:
-        w.do(f"br label %i{i.target(pc)}")
+        w.append(f"br label %i{i.target(pc)}")
     else:
         bits = 64 if i.cls == isa.JMP else 32
         old = w.get(i.dst, bits)
@@ -288,7 +288,7 @@ def _jump(w: IrWriter, pc: int, i: Instruction) -> None:
             true = w.emit(f"icmp ne i{bits} {both}, 0")
         else:
             true = w.emit(f"icmp {_CONDITIONS[i.op]} i{bits} {old}, {operand}")
-        w.do(f"br i1 {true}, label %i{i.target(pc)}, label %i{pc + 1}")
+        w.append(f"br i1 {true}, label %i{i.target(pc)}, label %i{pc + 1}")
 
 
 def _called(w: IrWriter, pc: int, i: Instruction) -> str:
@@ -359,11 +359,11 @@ def end_if_failed(w: IrWriter) -> None:
     word = w.emit(f"getelementptr i8, ptr %env, i64 {w.module.slot(FAILED)}")
     flag = w.emit(f"load i64, ptr {word}")
     raised = w.emit(f"icmp ne i64 {flag}, 0")
-    w.do(f"br i1 {raised}, label %{failed}, label %{onward}")
+    w.append(f"br i1 {raised}, label %{failed}, label %{onward}")
     w.begin(failed)
     if not w.entry:  # the next run begins well
-        w.do(f"store i64 0, ptr {word}")
-    w.do("ret i64 0")
+        w.append(f"store i64 0, ptr {word}")
+    w.append("ret i64 0")
     w.begin(onward)
 
 

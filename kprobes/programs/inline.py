@@ -98,7 +98,7 @@ class Inlined:
             return w.emit(f"call i64 @clock(i64 {w.word(('clock', 0))})")
         if number in _COMMITS:
             support.need(w.module, "commit")
-            w.do(f"call void @commit(i64 {w.get(1)}, i32 {_COMMITS[number]})")
+            w.append(f"call void @commit(i64 {w.get(1)}, i32 {_COMMITS[number]})")
             return "0"
         if number == MAY_LOOP:
             return _may_loop(w)
@@ -127,7 +127,7 @@ def _may_loop(w: IrWriter) -> str:
     """
     counter = w.counter(ROUNDS)
     left = w.emit(f"load i64, ptr {counter}")
-    w.do(f"store i64 {w.emit(f'sub i64 {left}, 1')}, ptr {counter}")
+    w.append(f"store i64 {w.emit(f'sub i64 {left}, 1')}, ptr {counter}")
     return w.emit(f"zext i1 {w.emit(f'icmp sgt i64 {left}, 0')} to i64")
 
 
@@ -138,7 +138,7 @@ def _wake(w: IrWriter, pc: int) -> str:
         The result, 0.
     """
     support.need(w.module, "wake")
-    w.do(f"call void @wake(i64 {w.word(('uc_mem_read', 0))}, i64 {w.word(('waker', 0))})")
+    w.append(f"call void @wake(i64 {w.word(('uc_mem_read', 0))}, i64 {w.word(('waker', 0))})")
     return "0"
 
 
@@ -178,7 +178,7 @@ def _comm(w: IrWriter, pc: int) -> str:
     size = w.emit(f"and i64 {w.get(2)}, {_U32}")
     first = w.word(("comm", 0))
     second = w.word(("comm", 1))
-    w.do(f"call void @comm(ptr {w.address(pc, 1)}, i64 {size}, i64 {first}, i64 {second})")
+    w.append(f"call void @comm(ptr {w.address(pc, 1)}, i64 {size}, i64 {first}, i64 {second})")
     return "0"
 
 
@@ -365,20 +365,20 @@ def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
     """
     out = Result(w)
     flags = w.get(4)
-    found = w.room(8)
+    found = w.allocate(8)
     w.begin(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
     table = KeyedTable(w, pc, m)
     entry = table.find()
-    w.do(f"store i64 {entry}, ptr {found}")
+    w.append(f"store i64 {entry}, ptr {found}")
     there, new, full, store = (w.label() for _ in range(4))
-    w.do(f"br i1 {w.emit(f'icmp eq i64 {entry}, 0')}, label %{new}, label %{there}")
+    w.append(f"br i1 {w.emit(f'icmp eq i64 {entry}, 0')}, label %{new}, label %{there}")
     w.begin(there)
     out.unless(w.emit(f"icmp eq i64 {flags}, {NOEXIST}"), EEXIST, store)
     w.begin(new)
     w.begin(out.unless(w.emit(f"icmp eq i64 {flags}, {EXIST}"), ENOENT))
     made = table.insert()
-    w.do(f"store i64 {made}, ptr {found}")
-    w.do(f"br i1 {w.emit(f'icmp eq i64 {made}, 0')}, label %{full}, label %{store}")
+    w.append(f"store i64 {made}, ptr {found}")
+    w.append(f"br i1 {w.emit(f'icmp eq i64 {made}, 0')}, label %{full}, label %{store}")
     w.begin(full)
     out.leave(call_helper(w, 2) if m.lru else str(E2BIG))  # which evicts an entry
     w.begin(store)
@@ -398,7 +398,7 @@ class Result:
             w: writer of the IR of the current function.
         """
         self._w = w
-        self._room = w.room(8)
+        self._room = w.allocate(8)
         self._done = w.label()
 
     def unless(self, condition: str, value: int, onward: str = "") -> str:
@@ -414,7 +414,7 @@ class Result:
         """
         onward = onward or self._w.label()
         leave = self._w.label()
-        self._w.do(f"br i1 {condition}, label %{leave}, label %{onward}")
+        self._w.append(f"br i1 {condition}, label %{leave}, label %{onward}")
         self._w.begin(leave)
         self.leave(str(value))
         return onward
@@ -425,8 +425,8 @@ class Result:
         Args:
             value: IR name of the result on this path, or a constant as text.
         """
-        self._w.do(f"store i64 {value}, ptr {self._room}")
-        self._w.do(f"br label %{self._done}")
+        self._w.append(f"store i64 {value}, ptr {self._room}")
+        self._w.append(f"br label %{self._done}")
 
     def end(self, value: str) -> str:
         """End the last path with a result, and begin the block where all paths meet.
@@ -506,8 +506,8 @@ def _output(w: IrWriter, pc: int, m: Map) -> str | None:
     w.begin(out.unless(w.emit(f"icmp ugt i64 {w.get(4)}, 3"), EINVAL))
     record = _reserved(w, m, size)
     w.begin(out.unless(w.emit(f"icmp eq i64 {record}, 0"), EAGAIN))
-    w.do(f"call void @copy(ptr {w.pointer(record)}, ptr {w.address(pc, 2)}, i64 {size})")
-    w.do(f"call void @commit(i64 {record}, i32 0)")
+    w.append(f"call void @copy(ptr {w.pointer(record)}, ptr {w.address(pc, 2)}, i64 {size})")
+    w.append(f"call void @commit(i64 {record}, i32 0)")
     return out.end("0")
 
 
@@ -582,7 +582,7 @@ def copy(w: IrWriter, to: str, source: str, size: int) -> None:
     """
     if size > COPIED:
         support.need(w.module, "copy")
-        w.do(f"call void @copy(ptr {to}, ptr {source}, i64 {size})")
+        w.append(f"call void @copy(ptr {to}, ptr {source}, i64 {size})")
         return
     at = 0
     for width in (8, 4, 2, 1):
@@ -591,7 +591,7 @@ def copy(w: IrWriter, to: str, source: str, size: int) -> None:
                 f"load i{8 * width}, ptr {w.emit(f'getelementptr i8, ptr {source}, i64 {at}')}, "
                 "align 1"
             )
-            w.do(
+            w.append(
                 f"store i{8 * width} {value}, ptr "
                 f"{w.emit(f'getelementptr i8, ptr {to}, i64 {at}')}, align 1"
             )

@@ -54,16 +54,16 @@ class KeyedTable:
         self._m = m
         self._map = w.get(1)
         self._count = -(-m.key_size // 8)
-        self._key = w.room(8 * self._count)
-        self._found = w.room(_FOUND)
+        self._key = w.allocate(8 * self._count)
+        self._found = w.allocate(_FOUND)
         pointer = w.address(pc, 2)
         if m.key_size > COPIED:
             support.need(w.module, "table_key")
-            w.do(f"call void @table_key(ptr {self._key}, ptr {pointer}, i64 {self._count})")
+            w.append(f"call void @table_key(ptr {self._key}, ptr {pointer}, i64 {self._count})")
             return
         for n, word in enumerate(self._words(pointer)):
             at = w.emit(f"getelementptr i8, ptr {self._key}, i64 {8 * n}")
-            w.do(f"store i64 {word}, ptr {at}")
+            w.append(f"store i64 {word}, ptr {at}")
 
     def _specialised(self, operation: str) -> str:
         """Return the name of an IR function that does an operation on tables of this shape.
@@ -144,7 +144,7 @@ class KeyedTable:
     def remove(self) -> None:
         """Emit IR that removes the entry that find()'s IR has found."""
         arguments = f"i64 {self._map}, ptr {self._found}"
-        self._w.do(f"call void @{self._specialised('remove')}({arguments})")
+        self._w.append(f"call void @{self._specialised('remove')}({arguments})")
 
     def value(self, entry: str) -> str:
         """Emit IR that computes the address of an entry's value; return its name, an i64.

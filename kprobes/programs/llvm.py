@@ -173,7 +173,7 @@ def _function(w: IrWriter, cleared: int) -> str:
             and follow
             and (follow[0] in leaders or n + 1 == len(slots) or slots[n + 1] != follow[0])
         ):
-            w.do(f"br label %i{follow[0]}")
+            w.append(f"br label %i{follow[0]}")
     return "\n".join(
         [
             f"define internal i64 @f{w.entry}({arguments}, ptr %env) #0 {{",
@@ -193,17 +193,17 @@ def _prologue(w: IrWriter, cleared: int) -> None:
         cleared: bytes below r10 that are zeroed; a multiple of 8.
     """
     for n in range(11):
-        w.do(f"%r{n} = alloca i64")
-    w.do(f"%frame = alloca [{isa.STACK_SIZE} x i8], align 16")
+        w.append(f"%r{n} = alloca i64")
+    w.append(f"%frame = alloca [{isa.STACK_SIZE} x i8], align 16")
     for at in range(isa.STACK_SIZE - cleared, isa.STACK_SIZE, 8):
-        w.do(f"store i64 0, ptr {w.emit(f'getelementptr i8, ptr %frame, i64 {at}')}")
+        w.append(f"store i64 0, ptr {w.emit(f'getelementptr i8, ptr %frame, i64 {at}')}")
     for n in range(1, 6):
         w.put(n, f"%a{n}")
     if w.entry == 0 and w.module.context is not None:
         w.put(1, w.module.context.address(w))
     end = w.emit(f"getelementptr i8, ptr %frame, i64 {isa.STACK_SIZE}")
     w.put(10, w.emit(f"ptrtoint ptr {end} to i64"))
-    w.do(f"br label %i{w.entry}")
+    w.append(f"br label %i{w.entry}")
 
 
 __all__ = ["CodeTarget", "ContextSource", "Inline", "Slot", "generate"]

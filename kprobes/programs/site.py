@@ -72,7 +72,7 @@ class ProbeContext:
         at = w.word(("context", 0))
         for n in range(context.WORDS):
             value = w.swap(word(w, self._arch, self, n), 64)
-            w.do(f"store i64 {value}, ptr {w.pointer(w.emit(f'add i64 {at}, {8 * n}'))}")
+            w.append(f"store i64 {value}, ptr {w.pointer(w.emit(f'add i64 {at}, {8 * n}'))}")
         return at
 
     def sp(self, w: IrWriter) -> str:
@@ -232,7 +232,7 @@ def word_at(w: IrWriter, arch: Arch, base: str, offset: int) -> str:
     support.need(w.module, "read")
     size = arch.bits // 8
     at = w.emit(f"and i64 {w.emit(f'add i64 {base}, {offset}')}, {arch.mask}")
-    room = w.room(8)
+    room = w.allocate(8)
     w.emit(f"call i64 @read(ptr {room}, i64 {size}, i64 {at}, {support.memory(w)})")
     value = w.emit(f"load i{8 * size}, ptr {room}")
     if arch.order.value != w.module.target.order:

@@ -169,11 +169,11 @@ class IrWriter:
         self.lines.append(f"  {name} = {text}")
         return name
 
-    def do(self, text: str) -> None:
+    def append(self, text: str) -> None:
         """Append an IR instruction that has no result, such as a store or a branch."""
         self.lines.append(f"  {text}")
 
-    def room(self, size: int) -> str:
+    def allocate(self, size: int) -> str:
         """Have the function allocate bytes on its stack as it begins; return the pointer's name.
 
         Args:
@@ -191,7 +191,7 @@ class IrWriter:
                 in the first call of this method only.
         """
         if not self._counter:
-            self._counter = self.room(8)
+            self._counter = self.allocate(8)
             self.rooms.append(f"  store i64 {value}, ptr {self._counter}")
         return self._counter
 
@@ -226,7 +226,7 @@ class IrWriter:
         """
         if bits < 64:
             value = self.emit(f"zext i{bits} {value} to i64")
-        self.do(f"store i64 {value}, ptr %r{register}")
+        self.append(f"store i64 {value}, ptr %r{register}")
 
     def word(self, what: Slot) -> str:
         """Emit IR that reads a word of the environment; return the value's name, an i64.
@@ -280,7 +280,7 @@ class IrWriter:
             bits: bits of the value.
             align: bytes of which the address is a multiple.
         """
-        self.do(f"store i{bits} {self.swap(value, bits)}, ptr {pointer}, align {align}")
+        self.append(f"store i{bits} {self.swap(value, bits)}, ptr {pointer}, align {align}")
 
     def swap(self, value: str, bits: int) -> str:
         """Emit IR that converts a value between the target's and the program's byte order.

@@ -201,15 +201,15 @@ def test_dask_s_tasks_are_asked_for_their_states() -> None:
     states = DaskStates(Client(), {"pure": False})
     futures = [states.submit(len, "") for _ in range(4)]
     assert all(future.running() for future in futures)
-    states.look()
+    states.poll()
     assert [future.done() for future in futures] == [False, False, True, False]
     for _ in range(3):
-        states.look()
+        states.poll()
     assert futures[0].result() == 4
     assert isinstance(futures[1].exception(), CancelledError)
     assert isinstance(futures[2].exception(), ZeroDivisionError)
     states.give_up(futures[3], 1)
-    states.look()
+    states.poll()
     assert not futures[3].done()
 
 

@@ -211,7 +211,7 @@ def test_the_library_maps_nothing_in_front_of_the_page_where_runs_end(arch: str)
         m.alloc(size)
     Kprobes(m)
     if not m.parts.state.exit:
-        m.parts.furniture.make_exit()
+        m.parts.stack_and_exit.make_exit()
     for _ in range(20):
         m.parts.memory.map_code()
     end = m.parts.state.exit

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from kprobes import BadArgument, GuestFault, Kprobes, UnicornMachine, Unsupported
 from kprobes.cli import main
-from kprobes.machine.unicorn.furniture import STACK_SIZE
 from kprobes.machine.unicorn.guests.conventions import CONVENTIONS
+from kprobes.machine.unicorn.stackandexit import STACK_SIZE
 from kprobes.machine.unicorn.syscalls import MOST_MEMORY, MOST_OUTPUT, ServedSystemCalls
 
 pytest.importorskip("system_calls")

@@ -102,7 +102,7 @@ class CallsUnderWay:
 
         The call site is programmed: from then on its service, a function of the core's, is called
         only where a hit is out of the ordinary. The probes are noted in `following`, and the
-        machine is told how many calls it may follow (see room()).
+        machine is told how many calls it may follow (see allow_more()).
 
         Args:
             probes: the function's return probes, in the order in which they run at the entry.
@@ -121,7 +121,7 @@ class CallsUnderWay:
             rp._follow = followers
         followers.make_room()
 
-    def room(self, rp: Kretprobe) -> None:
+    def allow_more(self, rp: Kretprobe) -> None:
         """Tell the machine how many more calls of a probe's function it may follow.
 
         As many as each of the return probes there has free instances for. Nothing happens where the
@@ -182,7 +182,7 @@ class CallsUnderWay:
         ri.begin(frame, link)
         self.catch_up()
         self.own.append(ri)
-        self.room(ri.rp)
+        self.allow_more(ri.rp)
 
     def of(self, task: Any) -> Instances:
         """Return the list of a task's calls itself, not a copy; an unknown task gets an empty one.
@@ -503,7 +503,7 @@ class CallsUnderWay:
         alive = regs.sp if jumped or self._linkage.returning.shares_frames else regs.sp + self._way
         self._set_aside(calls, lambda i, ri: self._gone(ri, alive))
 
-    def settle(self) -> None:
+    def set_gone_aside(self) -> None:
         """Set aside the calls whose frames are gone, of every task that is on a CPU now.
 
         Called where no call is about to begin: as a probe is unregistered or the Kprobes is closed.

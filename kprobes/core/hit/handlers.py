@@ -324,7 +324,7 @@ class Handlers:
             addr: the address.
         """
         self._optimizer.make_room(addr)
-        self.settle()
+        self.serve_left_sites()
 
     def refuse(self, point: Probepoint) -> None:
         """Make an optimized probepoint a breakpoint for good, since its pre-handler diverts the
@@ -339,9 +339,9 @@ class Handlers:
         if self._rooms.machine.in_turn:
             return
         self._optimizer.refuse(point, "its pre_handler diverts the guest")
-        self.settle()
+        self.serve_left_sites()
 
-    def settle(self) -> None:
+    def serve_left_sites(self) -> None:
         """Have the core serve the call sites of jumps that were taken out since the last call.
 
         Programs and the following of calls end there. A CPU may still be on its way to such a call

@@ -184,7 +184,7 @@ class Returns:
         Args:
             rp: the probe; its pool becomes an empty list.
         """
-        self.calls.settle()
+        self.calls.set_gone_aside()
         rp._pool = []
         rp._most = 0
 
@@ -277,7 +277,7 @@ class Returns:
             task = cpu
             chooser = machine.cpu_task
             calls = own if chooser is None else followed.of(task := chooser(regs))
-            if not pool and not self.room(rp, calls, regs):
+            if not pool and not self.find_room(rp, calls, regs):
                 return 0
             ri = pool.pop()
             frame = get_sp()
@@ -311,12 +311,12 @@ class Returns:
             calls.append(ri)
             # where there are tasks, the machine follows no calls
             if rp._follow is not None and chooser is None:
-                followed.room(rp)
+                followed.allow_more(rp)
             return 0
 
         return enter
 
-    def room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
+    def find_room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
         """Free or make instances for a call that begins while none is free.
 
         Calls whose frames are gone are set aside; where that frees none, more instances are made.

@@ -59,8 +59,8 @@ class TrapDriver:
         blocks: a control block for each CPU.
         serving: decides who serves a call site.
         handlers: runs handlers, and carries out what they change.
-        outlived: called with the addresses of probepoints whose instruction the guest has changed
-            behind the bytes that the breakpoint replaces. None: nobody is told.
+        on_overwritten: called with the addresses of probepoints whose instruction the guest has
+            changed behind the bytes that the breakpoint replaces. None: nobody is told.
         home: (pc) -> the original address of the displaced instruction there; else None.
         stops: (pc) -> True where a breakpoint of the core's stands.
         ours: (pc) -> True in the library's own code.
@@ -87,7 +87,7 @@ class TrapDriver:
         self._executed = ExecutedBreakpoints(rooms, handlers, self._displaced)
         self._overwritten: set[Probepoint] = set()
         self._doubtful = rooms.text.doubtful
-        self.outlived: Callable[[list[int]], None] | None = None
+        self.on_overwritten: Callable[[list[int]], None] | None = None
         self.home = self._displaced.home
         self.stops = self._displaced.stops
         self.ours = self._displaced.ours
@@ -270,8 +270,8 @@ class TrapDriver:
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
     def _other_behind(self, addr: int) -> bool:
-        """Report to `outlived` that the guest has changed an instruction behind its breakpoint, if
-        it has.
+        """Report to `on_overwritten` that the guest has changed an instruction behind its
+        breakpoint, if it has.
 
         Called at a trap there; the probepoint becomes GONE.
 
@@ -280,11 +280,11 @@ class TrapDriver:
 
         Returns:
             True where the guest has changed the instruction: it executes what it wrote. False also
-            where `outlived` is None.
+            where `on_overwritten` is None.
         """
-        if self.outlived is None or not self._rooms.text.outlived(addr):
+        if self.on_overwritten is None or not self._rooms.text.was_overwritten(addr):
             return False
-        self.outlived([addr])
+        self.on_overwritten([addr])
         return True
 
     def _gone(self, point: Probepoint) -> bool:

@@ -277,7 +277,7 @@ class Text:
         """
         if not patch.stands_in(self._machine.read(patch.addr, len(patch.new))):
             return patch
-        if self._outlived(patch):
+        if self._was_overwritten(patch):
             self._outdated.append(patch.addr)
             self.warns = True
         # [lo, hi) is written, [addr, end) with the new patch
@@ -313,15 +313,19 @@ class Text:
         now = self._machine.read(patch.addr, len(patch.new))
         if now == patch.new or (patch.mask and patch.stands_in(now)):
             self._lay(patch, now, patch.old)
-            if self._outlived(patch):
+            if self._was_overwritten(patch):
                 self._outdated.append(patch.addr)
                 self.warns = True
-        elif only(now, patch.mask) != patch.old or patch.old == patch.new or self._outlived(patch):
+        elif (
+            only(now, patch.mask) != patch.old
+            or patch.old == patch.new
+            or self._was_overwritten(patch)
+        ):
             self._overwritten.append(patch.addr)
             self.warns = True
         self._was_here(patch)
 
-    def _outlived(self, patch: Patch) -> bool:
+    def _was_overwritten(self, patch: Patch) -> bool:
         """Return True if the guest has changed the patched instruction behind the patch's bytes.
 
         Args:
@@ -462,13 +466,13 @@ class Text:
                 for addr, was in self.suspects.items()
                 if self._machine.read(addr, len(was)) != was
                 and self._differs(addr)
-                and self.outlived(addr)
+                and self.was_overwritten(addr)
             ]
         return [
             addr
             for page in self._other(self._suspect_pages.listed())
             for addr in self._on[page]
-            if self.outlived(addr)
+            if self.was_overwritten(addr)
         ]
 
     def _other(self, pages: list[int]) -> list[int]:
@@ -490,7 +494,7 @@ class Text:
                 return []
         return [page for page in pages if self._differs(page)]
 
-    def outlived(self, addr: int) -> bool:
+    def was_overwritten(self, addr: int) -> bool:
         """Return True if the guest has overwritten the patch at an address, or its tail.
 
         It has not if the patch is there, or the original, or a former patch: then the owner has
@@ -500,7 +504,7 @@ class Text:
             addr: address of the patch.
         """
         patch = self._patches.get(addr)
-        if patch is None or self._outlived(patch):
+        if patch is None or self._was_overwritten(patch):
             return patch is not None
         if any(
             former.stands_in(self._machine.read(addr, len(former.new)))
@@ -541,7 +545,11 @@ class Text:
         if patch is None or patch.old == patch.new:
             return False
         now = self._machine.read(addr, len(patch.new))
-        if patch.stands_in(now) or self._beneath(patch, now) != patch.old or self._outlived(patch):
+        if (
+            patch.stands_in(now)
+            or self._beneath(patch, now) != patch.old
+            or self._was_overwritten(patch)
+        ):
             return False
         self._lay(patch, now, patch.new)
         return True

@@ -119,7 +119,7 @@ class Listener:
         """
         text = self.rooms.text
         if text.suspects or text.suspected != text.writes.changes:
-            self.registry.look()
+            self.registry.give_up_overwritten()
         if self.closing:
             self.finish()
         if self.returns.short:
@@ -133,7 +133,7 @@ class Listener:
                 it has ended: jumps may cover several again, from the probes' next hits on.
         """
         self.registry.optimizer.exact(on)
-        self._driver.handlers.settle()
+        self._driver.handlers.serve_left_sites()
 
     def copied(self, pc: int) -> str:
         """Say which patch the guest has copied with its text, and has failed at because of that.
@@ -168,7 +168,7 @@ class Listener:
         """
         self.rooms.text.writes.protected(start, end)
         self.registry.optimizer.move()
-        self._driver.handlers.settle()
+        self._driver.handlers.serve_left_sites()
 
     # --- going back
 
@@ -233,7 +233,7 @@ class Listener:
         """
         if not self.closing or self._closed or self._machine.in_turn or not self._driver.at_rest:
             return
-        self.returns.calls.settle()
+        self.returns.calls.set_gone_aside()
         if self.returns.calls.pending:
             return
         self.returns.close()

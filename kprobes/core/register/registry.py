@@ -54,7 +54,7 @@ class Registry:
         self.admission = Admission(rooms)
         self.rearmed = 0
         rooms.text.writes.told = self.overwritten
-        self.driver.outlived = self._outlived
+        self.driver.on_overwritten = self._give_up
         self._enabled = True
 
     # --- registration
@@ -365,12 +365,12 @@ class Registry:
             self.optimizer.left(point.address)
         elif not self._enabled:
             self.optimizer.force(point)
-            self._settle(point)
+            self._disarm_or_forget(point)
         else:
             self.optimizer.consider(point)  # its jump will be taken out at the next safe point
-        self.driver.handlers.settle()
+        self.driver.handlers.serve_left_sites()
 
-    def _settle(self, point: Probepoint) -> None:
+    def _disarm_or_forget(self, point: Probepoint) -> None:
         """Disarm a probepoint whose jump was taken out, if no probe needs it; forget it if it has
         none.
 
@@ -395,8 +395,8 @@ class Registry:
     def _drain(self) -> None:
         """Take out the jumps that no probe needs any more. Outside of a hit."""
         for point in self.optimizer.drain():
-            self._settle(point)
-        self.driver.handlers.settle()
+            self._disarm_or_forget(point)
+        self.driver.handlers.serve_left_sites()
 
     def safe_point(self) -> None:
         """Put back patches that others have replaced by the original, and take out unneeded jumps.
@@ -431,7 +431,7 @@ class Registry:
         for point in [p for a, p in self.points.items() if start <= a < end]:
             if point.state is not Arming.GONE:
                 self._lose(point)
-        self.driver.handlers.settle()
+        self.driver.handlers.serve_left_sites()
         self.collect()
 
     def _lose(self, point: Probepoint) -> None:
@@ -489,18 +489,18 @@ class Registry:
                 self.driver.overwritten(point)
                 self._rooms.text.lay_bare(addr)
                 self._lose(point)
-        self.driver.handlers.settle()
+        self.driver.handlers.serve_left_sites()
 
-    def look(self) -> None:
+    def give_up_overwritten(self) -> None:
         """Make probes GONE whose text the guest has overwritten without a report, and warn of them.
 
         Called while no guest code runs.
         """
         addrs = self._rooms.text.lost()
         if addrs:
-            self._outlived(addrs)
+            self._give_up(addrs)
 
-    def _outlived(self, addrs: list[int]) -> None:
+    def _give_up(self, addrs: list[int]) -> None:
         """Make probes GONE whose text was overwritten without a report, and warn (TextOverwritten).
 
         What the guest has written stays in memory.

@@ -11,10 +11,10 @@ from .._passing import Argument, Passing, are_numbers, check_bounds, code_pointe
 from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .functions import Functions
-from .furniture import Furniture
 from .hostcalls import HostCalls
 from .runner import Runner
 from .runstate import RunState
+from .stackandexit import StackAndExit
 from .stubs import Stubs
 
 
@@ -29,7 +29,7 @@ class FunctionCalls:
         functions: Functions,
         stubs: Stubs,
         delay_slots: DelaySlots,
-        furniture: Furniture,
+        stack_and_exit: StackAndExit,
     ) -> None:
         """Prepare; nothing is called.
 
@@ -40,7 +40,7 @@ class FunctionCalls:
             functions: finds and enters functions.
             stubs: knows which function an ifunc stands for.
             delay_slots: settles branches that wait when the guest is sent elsewhere.
-            furniture: maps the page that calls return to.
+            stack_and_exit: maps the page that calls return to.
         """
         self._cpu = cpu
         self._state = state
@@ -48,7 +48,7 @@ class FunctionCalls:
         self._functions = functions
         self._stubs = stubs
         self._delay_slots = delay_slots
-        self._furniture = furniture
+        self._stack_and_exit = stack_and_exit
         self._abandoned: Any = None  # the registers before a call that failed
         self._nothing = Passing(cpu.memory, ())
         self._mask = cpu.arch.mask
@@ -127,7 +127,7 @@ class FunctionCalls:
                 python="set registers and use run()",
             )
         if not self._state.exit:
-            self._furniture.make_exit()
+            self._stack_and_exit.make_exit()
         if self._abandoned is not None:
             self.forget_failure()
         return target
@@ -217,7 +217,7 @@ class FunctionCalls:
         failed = True
         try:
             if self._settles:
-                self._delay_slots.settle(reported)
+                self._delay_slots.finish_branch(reported)
             if passing is self._nothing:
                 self._make_room()
             else:
@@ -346,7 +346,7 @@ class FunctionCalls:
             if cpu.arch.linkage is not None and state.exit:
                 self._functions.return_to_exit()
         if start is not None or cpu.regs.target is not None:
-            self._delay_slots.settle(cpu.regs.reported)
+            self._delay_slots.finish_branch(cpu.regs.reported)
         cpu.regs.at(None)
         if max_insns == 0:
             cpu.write_pc(target)

@@ -50,7 +50,7 @@ class DelaySlots:
         """Set `pending` to what a snapshot has kept."""
         self.pending = then
 
-    def settle(self, reported: int | None) -> None:
+    def finish_branch(self, reported: int | None) -> None:
         """Have the engine execute a branch that waits for its delay slot, so that the branch takes
         no effect where the guest is sent next.
 

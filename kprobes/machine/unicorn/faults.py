@@ -21,10 +21,10 @@ from .bounds import Bounds
 from .cpu import UnicornCpu
 from .delayslots import DelaySlots
 from .engine import ERRORS, MEM
-from .furniture import Furniture
 from .guests.guest import FETCHED
 from .process import LinuxProcess
 from .runstate import RunState
+from .stackandexit import StackAndExit
 from .starts import Starts
 from .stubs import Stubs
 
@@ -51,7 +51,7 @@ class FaultReports:
         delay_slots: DelaySlots,
         stubs: Stubs,
         symbols: Symbols,
-        furniture: Furniture,
+        stack_and_exit: StackAndExit,
         process: LinuxProcess,
     ) -> None:
         """Prepare; nothing is reported.
@@ -64,7 +64,7 @@ class FaultReports:
             delay_slots: makes branches wait again.
             stubs: knows imports, for messages.
             symbols: names addresses, for messages.
-            furniture: knows where thread-local storage would be.
+            stack_and_exit: knows where thread-local storage would be.
             process: knows whether thread-local storage is set up.
         """
         self._cpu = cpu
@@ -74,7 +74,7 @@ class FaultReports:
         self._delay_slots = delay_slots
         self._stubs = stubs
         self._symbols = symbols
-        self._furniture = furniture
+        self._stack_and_exit = stack_and_exit
         self._process = process
         # failed accesses of an instruction that is executed again
         self._seen: list[tuple[str, int]] = []
@@ -261,12 +261,12 @@ class FaultReports:
         Args:
             fault: what has failed.
         """
-        uses_it = self._furniture.thread_local
+        uses_it = self._stack_and_exit.thread_local
         if fault.address is None:
             if uses_it and fault.access in ("read", "write"):
                 return " (its thread-local storage is not set up; m.process() does it)"
             return ""
-        if not self._furniture.near_thread_pointer(fault.address):
+        if not self._stack_and_exit.near_thread_pointer(fault.address):
             return ""
         if uses_it:
             return ", where thread-local storage would be: it is not set up; m.process() does it"

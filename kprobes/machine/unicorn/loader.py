@@ -22,10 +22,10 @@ from ...image import (
 from ...symbols import Symbols
 from .._listed import SymbolList, add_symbols
 from .functions import Functions
-from .furniture import Furniture
 from .layout import PAGE, whole
 from .memory import IMAGE_BASE, GuestMemory
 from .process import LinuxProcess
+from .stackandexit import StackAndExit
 from .stubs import Stubs
 
 #: name -> address or (address, size in bytes); or a file of symbols
@@ -81,7 +81,7 @@ class Loader:
         memory: GuestMemory,
         functions: Functions,
         stubs: Stubs,
-        furniture: Furniture,
+        stack_and_exit: StackAndExit,
         process: LinuxProcess,
     ) -> None:
         """Prepare; nothing is loaded.
@@ -90,13 +90,13 @@ class Loader:
             memory: the guest's.
             functions: sets pc to an entry, and has the symbols.
             stubs: serves imports that no module has.
-            furniture: maps the stack.
+            stack_and_exit: maps the stack.
             process: lays out thread-local storage.
         """
         self._memory = memory
         self._functions = functions
         self._stubs = stubs
-        self._furniture = furniture
+        self._stack_and_exit = stack_and_exit
         self._process = process
         self.modules: dict[str, list[tuple[int, int]]] = {}
 
@@ -165,7 +165,7 @@ class Loader:
             bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name, tls=tls
         )
         self.modules[image.name] = [(s.addr, s.memsz) for s in placed.segments] + imports.mapped
-        self._furniture.thread_local = self._furniture.thread_local or image.tls
+        self._stack_and_exit.thread_local = self._stack_and_exit.thread_local or image.tls
         for segment in placed.segments:
             self._map(image, segment)
             memory.write(segment.addr, segment.data)
@@ -192,7 +192,7 @@ class Loader:
             symbols.add_data(start, end, "" if main else image.name)
         if main:
             symbols.main = image.name
-            self._furniture.bring()
+            self._stack_and_exit.bring()
             if placed.entry is not None:
                 self._functions.stand_at(placed.entry)
         return placed
@@ -288,7 +288,7 @@ class Loader:
         if memory.guest.blocks.ends is not None:
             memory.fill(first, size)
         memory.write(base, code)
-        self._furniture.bring()
+        self._stack_and_exit.bring()
         self._functions.regs.pc = base
         self._functions.symbols.add_layout(CodeLayout(((base, base + len(code)),), raw=True))
         if name:

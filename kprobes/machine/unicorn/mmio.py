@@ -202,7 +202,7 @@ class MmioDevices:
         return {*self.at, *(start for start, _ in getattr(self._engine.uc, "_mmio_callbacks", ()))}
 
     @property
-    def there(self) -> tuple[MmioDevice, ...]:
+    def devices(self) -> tuple[MmioDevice, ...]:
         """The devices, but for those of an attached engine's owner."""
         return tuple(self.at.values())
 

@@ -198,7 +198,7 @@ class EngineOwner:
         """
         m = self._cpu
         access, signal = ERRORS.get(error.errno, ("engine", 11))
-        self._starts.settle(access)
+        self._starts.forget_failed_fetch(access)
         return self._faults.ask(m.read_pc(), Fault(access=access, trapnr=signal, text=str(error)))[
             0
         ]

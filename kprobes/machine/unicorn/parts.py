@@ -23,7 +23,6 @@ from .edgemap import EdgeMap, LastBlocks, Spans
 from .faults import FaultReports
 from .following import HostFollowing, HostHits
 from .functions import Functions
-from .furniture import Furniture
 from .guests.guest import Guest
 from .host import hostcode
 from .host.callsites import FollowedCalls
@@ -46,6 +45,7 @@ from .runstate import RunState
 from .selftest import hear
 from .services import Services
 from .snapshot import Snapshots, StandardInput
+from .stackandexit import StackAndExit
 from .starts import Starts
 from .stops import HookedStops
 from .stubs import Stubs
@@ -89,12 +89,12 @@ class Parts:
         services = Services(cpu, state)
         shared = SharedHits(cpu.regs, self.followed.skip) if hostcode.available() else None
         functions = Functions(cpu, state, symbols)
-        self.furniture = Furniture(cpu, state)
+        self.stack_and_exit = StackAndExit(cpu, state)
         self.starts = Starts(cpu, state)
         self.stubs = Stubs(cpu, functions, call)
         delay_slots = DelaySlots(cpu, state, self.starts)
         self.bounds = Bounds(cpu, state, delay_slots, owned)
-        self.process = LinuxProcess(cpu, state, functions, self.stubs, self.furniture)
+        self.process = LinuxProcess(cpu, state, functions, self.stubs, self.stack_and_exit)
         self.here = HookedInstructions(cpu, state, services, self.followed, owned)
         self.areas = CallAreas(cpu, services, self.followed, self.here)
         faults = FaultReports(
@@ -105,7 +105,7 @@ class Parts:
             delay_slots,
             self.stubs,
             symbols,
-            self.furniture,
+            self.stack_and_exit,
             self.process,
         )
         self.interrupts = InterruptDelivery(cpu, state, self.starts, self.bounds)
@@ -113,9 +113,9 @@ class Parts:
             cpu, state, services, self.starts, self.bounds, faults, self.interrupts
         )
         self.calls = FunctionCalls(
-            cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture
+            cpu, state, self.runner, functions, self.stubs, delay_slots, self.stack_and_exit
         )
-        self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
+        self.loader = Loader(self.memory, functions, self.stubs, self.stack_and_exit, self.process)
         self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else EngineOwner(cpu, state, self.starts, self.runner, faults)
         self.system_calls = ServedSystemCalls(cpu, state, self.process)
@@ -165,7 +165,7 @@ class Parts:
             passed_over = PassedOver(
                 cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed
             )
-            self.memory.on_code_change(passed_over.look)
+            self.memory.on_code_change(passed_over.hook_calls)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """Change what the guest may do in mapped memory, and report that to the core.

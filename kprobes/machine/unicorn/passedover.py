@@ -47,7 +47,7 @@ class PassedOver:
         self._stops = HookedStops(cpu, state, bounds, self, MOST)
         self._found: set[int] = set()
 
-    def look(self, addr: int, size: int) -> None:
+    def hook_calls(self, addr: int, size: int) -> None:
         """Find the system calls in code that has changed, and have them reported from now on.
 
         Args:

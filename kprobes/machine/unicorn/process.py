@@ -21,9 +21,9 @@ from ...image import TLSDESC, Image, Placed, TlsBlock
 from ...regs import Regs
 from .cpu import UnicornCpu
 from .functions import Functions
-from .furniture import STACK_SIZE, Furniture
 from .layout import PAGE
 from .runstate import RunState
+from .stackandexit import STACK_SIZE, StackAndExit
 from .stubs import Stubs
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class LinuxProcess:
         state: RunState,
         functions: Functions,
         stubs: Stubs,
-        furniture: Furniture,
+        stack_and_exit: StackAndExit,
     ) -> None:
         """Prepare; nothing is set up until start().
 
@@ -77,13 +77,13 @@ class LinuxProcess:
             state: knows the page where runs end.
             functions: finds and enters functions.
             stubs: serve the imports that ask for thread-local storage.
-            furniture: has the stack.
+            stack_and_exit: has the stack.
         """
         self._cpu = cpu
         self._state = state
         self._functions = functions
         self._stubs = stubs
-        self._furniture = furniture
+        self._stack_and_exit = stack_and_exit
         self._main: tuple[Image, Placed] | None = None
         # (template, from the thread pointer, what its image was moved by)
         self._blocks: list[tuple[TlsBlock, int, int]] = []
@@ -290,7 +290,7 @@ class LinuxProcess:
             BadArgument: arguments and environment take more than a quarter of the stack.
         """
         m = self._cpu
-        word, top = m.arch.bits // 8, self._furniture.stack_top
+        word, top = m.arch.bits // 8, self._stack_and_exit.stack_top
         if sum(map(len, argv)) + sum(map(len, env)) > STACK_SIZE // 4:
             raise BadArgument(
                 "arguments and environment are too long for the stack",

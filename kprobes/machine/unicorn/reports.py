@@ -520,7 +520,7 @@ class Reports:
         self._state.mended = number in self._guest.faults.unaligned
         if (moved := regs.target) is not None:
             self._leave(home)
-            self._slots.settle(shown)
+            self._slots.finish_branch(shown)
             if sink is not None:
                 sink.sent(moved)
             cpu.write_pc(moved)

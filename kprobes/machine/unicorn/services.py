@@ -77,7 +77,7 @@ class Services:
                     send(regs.target)
                     regs.target = None
                 elif state.disturbed:
-                    self._settle(address)
+                    self._note_served(address)
             except BaseException as error:
                 self._failed(error)
 
@@ -126,7 +126,7 @@ class Services:
                     send(regs.target)
                     regs.target = None
                 elif state.disturbed:
-                    self._settle(address)
+                    self._note_served(address)
             except BaseException as raised:
                 self._failed(raised)
 
@@ -166,11 +166,11 @@ class Services:
                 self._send(self._regs.target)
                 self._regs.target = None
             elif state.disturbed:
-                self._settle(address)
+                self._note_served(address)
         except BaseException as error:
             self._failed(error)
 
-    def _settle(self, address: int) -> None:
+    def _note_served(self, address: int) -> None:
         """Note a call site as served (RunState.skip), so that serve() does nothing there next time.
 
         Its service has stopped the run, or run other guest code, so that the engine executes the

@@ -278,7 +278,7 @@ class Snapshots:
             books=books,
             known_books=self._books,
             book_rows=_rows(books.values()),
-            devices=self._devices.there,
+            devices=self._devices.devices,
         )
         snapshot = Snapshot(kept)
         weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
@@ -343,7 +343,7 @@ class Snapshots:
         if (
             guest.version != self._version
             or not self._owned
-            or ((guest.devices or self._devices.at) and guest.devices != self._devices.there)
+            or ((guest.devices or self._devices.at) and guest.devices != self._devices.devices)
         ):
             self._map_again(guest)
         way = guest.way

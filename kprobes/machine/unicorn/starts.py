@@ -157,7 +157,7 @@ class Starts:
 
     def _settled(self, error: int) -> int:
         """Put right what an error leaves wrong in the engine after a start: flags, and what a
-        failed fetch leaves behind (settle()).
+        failed fetch leaves behind (forget_failed_fetch()).
 
         Args:
             error: the engine's error number; 0: none.
@@ -169,7 +169,7 @@ class Starts:
         if error:
             if state.hooked and error in FAILED:
                 cpu.put_flags_right()
-            self.settle(ERRORS.get(error, ("",))[0])
+            self.forget_failed_fetch(ERRORS.get(error, ("",))[0])
         if self.dead and state.depth > 1:  # outer runs must not go on either
             cpu.engine.stop()
         return error
@@ -190,7 +190,7 @@ class Starts:
                 self._cpu.engine.drop_translations(place, place + 1)
         state.translated_end = until
 
-    def settle(self, access: str) -> None:
+    def forget_failed_fetch(self, access: str) -> None:
         """Keep the engine usable after a failed access: have it forget the translation that a
         failed fetch has ended, where its next translation would kill the process otherwise. If that
         is not possible, set `dead`.

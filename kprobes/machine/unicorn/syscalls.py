@@ -15,10 +15,10 @@ from typing import Any
 from ...errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ...regs import Regs
 from .cpu import UnicornCpu
-from .furniture import STACK_SIZE
 from .guests.conventions import Convention, convention_of
 from .process import LinuxProcess
 from .runstate import RunState
+from .stackandexit import STACK_SIZE
 
 Handler = Callable[..., int]
 #: bounds of what a guest takes: bytes of memory, of output, and of a call

@@ -82,7 +82,7 @@ class Called:
             table: the words of the library's table, in its memory.
         """
         self._table = table
-        self.there = [*table]
+        self.originals = [*table]
 
     def places(self, names: list[str]) -> list[int]:
         """Return the positions in the table of functions of the library.
@@ -94,7 +94,7 @@ class Called:
             ValueError: a function is not called by name.
             AttributeError: the library exports no such function.
         """
-        return [self.there.index(address(name)) for name in names]
+        return [self.originals.index(address(name)) for name in names]
 
     def put(self, place: int, function: int) -> None:
         """Have another function called from now on, by every engine of the process.

@@ -179,7 +179,7 @@ def _standing() -> bool:
         for n, (place, guest) in enumerate(zip(places, guests, strict=True)):
             about = (ctypes.c_uint64 * _KNOWN).from_address(words + _KNOWN * WORD * n)
             about[:] = [
-                functions.there[place],
+                functions.originals[place],
                 guest.look,
                 first,
                 exit_,

@@ -51,10 +51,10 @@ def bounded(most: int = MOST) -> bool:
     words = (ctypes.c_uint64 * (2 * len(NAMES))).from_address(hostcode.address("translators"))
     ours = (ctypes.c_uint64 * len(NAMES)).from_address(hostcode.address("translate"))
     for n, place in enumerate(places):
-        words[2 * n] = functions.there[place]
+        words[2 * n] = functions.originals[place]
         words[2 * n + 1] = most
         functions.put(place, ours[n])
     for place, (read, theirs) in zip(reading, READING.values(), strict=True):
-        ctypes.c_uint64.from_address(hostcode.address(theirs)).value = functions.there[place]
+        ctypes.c_uint64.from_address(hostcode.address(theirs)).value = functions.originals[place]
         functions.put(place, hostcode.address(read))
     return True

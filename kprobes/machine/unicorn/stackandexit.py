@@ -10,7 +10,7 @@ SAVED_CONTEXTS = 1 << 16  # bytes
 NEAR = 0x10000  # bytes from the thread pointer, either way, that count as thread-local
 
 
-class Furniture:
+class StackAndExit:
     """The stack, the exit page (where runs end) and the thread pointer of one guest.
 
     Attributes:
