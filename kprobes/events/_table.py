@@ -90,9 +90,14 @@ class Events(Mapping[str, TraceEvent]):
                     check_sibling(definition, place.definition)
             # before there is anything to undo
             parse_filter(filter, known.definition, self._owner.machine.symbols)
-            known.add(definitions, lenient)
+            before = known.filter
             if filter:
                 known.filter = filter
+            try:
+                known.add(definitions, lenient)
+            except BaseException:
+                known.filter = before
+                raise
             return known
         event = TraceEvent(
             self._owner,

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError
+from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError, Unsupported
 from . import compiler, values
 from .folding import Parameters
 from .inference import TypedProbe
@@ -298,19 +298,22 @@ class Script:
     def _clock(self) -> Callable[[], int]:
         """Return the function that returns the script's time in ns, or in instructions.
 
-        That is the host's monotonic clock, too, where "instructions" is asked for and the machine
-        does not count them.
+        Without a guest that is the host's monotonic clock in any case.
+
+        Raises:
+            Unsupported: instructions are asked for, and the machine does not count them.
         """
         if callable(self._ticks):
             return self._ticks
-        if (
-            self._ticks == "instructions"
-            and self._kprobes is not None
-            and self._kprobes.machine.clock is not None
-        ):
-            counted: Callable[[], int] = self._kprobes.machine.clock
-            return counted
-        return time.monotonic_ns
+        if self._ticks != "instructions" or self._kprobes is None:
+            return time.monotonic_ns
+        counted: Callable[[], int] | None = self._kprobes.machine.clock
+        if counted is None:
+            raise Unsupported(
+                "this machine does not count instructions",
+                hint='use clock="host", or a function that gives ns',
+            )
+        return counted
 
     def _decoder(self) -> values.Decoder:
         """Make the decoder of the script's values."""

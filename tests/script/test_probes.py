@@ -10,11 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 from arches import RUNNABLE, integer, programs_of, results
+from scenes import paper_machine
 from script.test_language import Maker
 
 from kprobes import Kprobes, UnicornMachine
 from kprobes.debug.types import Member
-from kprobes.errors import GuestStopped, KprobeError, ProgramError
+from kprobes.errors import GuestStopped, KprobeError, ProgramError, Unsupported
 from kprobes.programs.meanings import WAKE
 from kprobes.script import ScriptError
 from kprobes.script.guest import GuestWorld
@@ -600,3 +601,10 @@ def test_maps_show_themselves(demo: Kprobes) -> None:
     assert s.output.endswith(repr(s.maps) + "\n")
     assert s.maps._repr_html_() == f"<pre>{s.maps!r}</pre>" and repr(s) == "<Script stdin: 1 program>"
     assert s.json() == '{"type": "map", "data": {"@a": 6}}\n{"type": "map", "data": {"@b": {"kprobe:fib": 3}}}\n'
+
+
+def test_a_machine_that_counts_no_instructions_has_no_such_clock() -> None:
+    with Kprobes(paper_machine()) as k:
+        with pytest.raises(Unsupported, match="does not count instructions"):
+            k.script('begin { printf("%d\\n", nsecs); }', clock="instructions")
+        k.script('begin { printf("%d\\n", nsecs); }')
