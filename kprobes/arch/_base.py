@@ -206,21 +206,25 @@ class Pointers:
     direct: bool = False
 
 
+MOST_BEFORE = 16  #: original bytes before an instruction that Walking's functions get, at most
+
+
 @frozen(kw_only=True)
 class Walking:
     """Facts for a walk through a function's code: what instructions say of their neighbours."""
 
     #: not of fixed width, yet decoding is soon in step from any multiple of insn_align
     resyncs: bool = False
-    #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so
+    #: (insn, up to MOST_BEFORE original bytes before it) -> whether one of them may make it conditional, so
     #: that a jump in its place or behind its body would be conditional as well (Thumb's IT); None:
     #: nothing does that
     conditioned: Callable[[Insn, bytes], bool] | None = None
     #: (instruction) -> how many behind it are executed under its condition (Thumb's IT); None: no
     #: instruction has any
     covers: Callable[[Insn], int] | None = None
-    #: (insn, up to 16 original bytes before it) -> why it is a reserved instruction behind these,
-    #: "" where it is none (MIPS release 6: branches behind compact branches); None: nothing is.
+    #: (insn, up to MOST_BEFORE original bytes before it; fewer begin with an instruction) -> why it
+    #: is a reserved instruction behind these, "" where it is none (MIPS release 6: branches behind
+    #: compact branches); None: nothing is.
     #: Neither may be probed: executed elsewhere, the two would not stand one behind the other
     reserved: Callable[[Insn, bytes], str] | None = None
     #: (computed jump, up to 16 instructions that always precede it; the first may be a branch that

@@ -50,3 +50,29 @@ def test_conditional_branches(arch: str, branch: bytes, before: bytes) -> None:
                     k.register(Kprobe(addr=at | 1, pre_handler=lambda p, regs: None))
                 assert end(m) == plain
     assert refused == 10
+
+
+#: cbz r0, .+8; cbnz r0, .+8; ite ne
+OTHERS = (bytes.fromhex("10b1"), bytes.fromhex("10b9"), bytes.fromhex("14bf"))
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=["cbz", "cbnz", "it"])
+def test_what_else_may_not_be_in_a_block(other: bytes) -> None:
+    for length, block in enumerate(BLOCKS, 1):
+        for place in range(5):
+            code = NARROW + block + NARROW * place + other + NARROW * 6
+            with UnicornMachine.from_code(code, arch="arm", base=BASE, symbols={"f": (BASE | 1, len(code))}) as m, Kprobes(m) as k:
+                probe = Kprobe(addr=BASE + 4 + 2 * place | 1)
+                if place < length:
+                    with pytest.raises(Unprobeable, match="IT block"):
+                        k.register(probe)
+                else:
+                    k.register(probe)
+
+
+def test_behind_an_instruction_whose_second_half_looks_like_a_first_one() -> None:
+    """add.w r2, r1, r2, of which the second half could be the first of a wide instruction; itet hi; blx lr; ble."""
+    code = bytes.fromhex("43e8c0f0 01f30200 01fa02f0 8abf f047 1ed8 c1e8af0f")
+    with (UnicornMachine.from_code(code, arch="cortexm", base=BASE, symbols={"f": (BASE | 1, len(code))}) as m,
+          Kprobes(m) as k, pytest.raises(Unprobeable, match="IT block")):
+        k.register(Kprobe(addr=BASE + 16 | 1))

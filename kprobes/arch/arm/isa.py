@@ -7,6 +7,7 @@ Bit 0 of a target selects T32. Code is little endian in all of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 
 from attrs import evolve
@@ -15,6 +16,7 @@ from ...errors import Unsupported
 from ...regs import Regs
 from .._addresses import following
 from .._base import (
+    MOST_BEFORE,
     Abi,
     Arch,
     Entry,
@@ -121,36 +123,51 @@ def conditioned(insn: Insn, before: bytes) -> bool:
     return False
 
 
-#: bytes before an instruction that are looked at; where there are fewer the function begins there
-MOST_BEFORE = 16
+IN_BLOCK = "is UNPREDICTABLE in an IT block"
 
 
 def reserved(insn: Insn, before: bytes) -> str:
-    """Return why a conditional branch of T32 in an IT block must not be probed; "" for any other
-    instruction, and where the code before it leaves open whether there is an IT
+    """Return why a conditional branch, CBZ, CBNZ or IT of T32 in an IT block must not be probed; ""
+    for any other instruction, and where the code before it leaves open whether there is an IT
     (`Walking.reserved`).
 
-    What it does is UNPREDICTABLE (A8.8.18); the engine takes it for an undefined instruction.
+    What they do there is UNPREDICTABLE (Armv7-A/R ARM, A8.8.18, A8.8.29, A8.8.54); the engine takes
+    the first for an undefined instruction.
 
     Args:
         insn: the instruction.
-        before: up to 16 original bytes before it, of its function.
+        before: up to MOST_BEFORE original bytes before it, of its function; fewer begin with an
+            instruction.
     """
-    if not insn.mode or not _is_conditional_branch(insn.raw):
+    if not insn.mode or not _is_unpredictable_in_block(insn.raw):
         return ""
     halfwords = [int.from_bytes(before[n : n + 2], "little") for n in range(0, len(before), 2)]
+    if len(before) < MOST_BEFORE:
+        return IN_BLOCK if _is_in_block(halfwords) else ""
     for n, halfword in enumerate(halfwords):
         left = _covered(halfword)
         # behind what may be the first half of a wide instruction it may be the second half
-        begins = not _is_wide(halfwords[n - 1]) if n else len(before) < MOST_BEFORE
-        if left and begins:
+        if left and n and not _is_wide(halfwords[n - 1]):
             at = n + 1
             while at < len(halfwords) and left:
                 at += 2 if _is_wide(halfwords[at]) else 1
                 left -= 1
             if at == len(halfwords) and left:
-                return "is UNPREDICTABLE in an IT block"
+                return IN_BLOCK
     return ""
+
+
+def _is_in_block(halfwords: Sequence[int]) -> bool:
+    """Whether an IT makes the instruction behind these conditional.
+
+    Args:
+        halfwords: whole instructions.
+    """
+    at, left = 0, 0
+    while at < len(halfwords):
+        left = _covered(halfwords[at]) or max(left - 1, 0)
+        at += 2 if _is_wide(halfwords[at]) else 1
+    return left > 0
 
 
 def _is_wide(halfword: int) -> bool:
@@ -158,10 +175,12 @@ def _is_wide(halfword: int) -> bool:
     return halfword >> 11 >= 0b11101
 
 
-def _is_conditional_branch(raw: bytes) -> bool:
-    """Whether a T32 instruction is a branch with a condition of its own, of 16 or 32 bits."""
+def _is_unpredictable_in_block(raw: bytes) -> bool:
+    """Whether a T32 instruction is a branch with a condition of its own, CBZ, CBNZ or IT."""
     first = int.from_bytes(raw[:2], "little")
     if len(raw) == 2:
+        if first & 0xF500 == 0xB100 or _covered(first):  # CBZ, CBNZ; IT
+            return True
         return first >> 12 == 0b1101 and first >> 9 & 7 != 0b111
     second = int.from_bytes(raw[2:4], "little")
     return first >> 11 == 0b11110 and first >> 7 & 7 != 0b111 and second & 0xD000 == 0x8000

@@ -12,7 +12,7 @@ from itertools import chain
 
 from attrs import evolve, frozen
 
-from ...arch._base import Arch, Decoded, Insn
+from ...arch._base import MOST_BEFORE, Arch, Decoded, Insn
 from ...errors import GuestFault, NotAnInstruction, Unprobeable
 from ...symbols import Symbol, Symbols
 from .exclusive import LONGEST
@@ -118,7 +118,7 @@ class Survey:
             raise Unprobeable(f"{insn.name}: {insn.reject}", address=addr, hint="probe a neighbour")
         self._check_bytes(walk, insn)
         self._check_place(walk, insn)
-        self._check_neighbours(insn, symbol)
+        self._check_neighbours(walk, insn, symbol)
         return evolve(insn, boostable=False) if self._conditioned(insn, symbol) else insn
 
     def _check_bytes(self, walk: Walk, insn: Insn) -> None:
@@ -185,13 +185,14 @@ class Survey:
                 hint="probe before the load-exclusive or after the store-exclusive",
             )
 
-    def _check_neighbours(self, insn: Insn, symbol: Symbol | None) -> None:
+    def _check_neighbours(self, walk: Walk, insn: Insn, symbol: Symbol | None) -> None:
         """Check that a breakpoint would not split a pair of instructions that an architecture
         reserves.
 
         Such a pair means a fault: its second instruction would not fault without the first.
 
         Args:
+            walk: the walk of the function that the instruction is in.
             insn: the instruction that is to be probed.
             symbol: its function's; None: none is known.
 
@@ -201,7 +202,12 @@ class Survey:
         reserved = self._arch.walking.reserved
         if reserved is None:
             return
-        if why := reserved(insn, self._before(insn.addr, self._most_before(insn, symbol))):
+        addr = insn.addr
+        most = self._most_before(insn, symbol)
+        # less than MOST_BEFORE, from where an instruction begins, if that is known
+        sizes = range(min(most, MOST_BEFORE - 1), 0, -1)
+        known = (size for size in sizes if walk.mark(addr - size) != NOTHING)
+        if why := reserved(insn, self._before(addr, next(known, most))):
             raise Unprobeable(f"{insn.name} {why}", address=insn.addr, hint="probe a neighbour")
         behind = self.decode(insn.next, insn.mode)
         if why := reserved(behind, insn.raw):
@@ -257,8 +263,10 @@ class Survey:
         )
 
     def _most_before(self, insn: Insn, symbol: Symbol | None) -> int:
-        """Return how many bytes before an instruction are looked at: its function's, at most 16."""
-        return 16 if symbol is None else min(insn.addr - symbol.address, 16)
+        """Return how many bytes before an instruction are looked at: its function's, at most
+        MOST_BEFORE.
+        """
+        return MOST_BEFORE if symbol is None else min(insn.addr - symbol.address, MOST_BEFORE)
 
     def _before(self, addr: int, most: int) -> bytes:
         """Return original bytes that end at an address.
