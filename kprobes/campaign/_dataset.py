@@ -172,14 +172,17 @@ class Recorded:
             self._start_anew()
 
     def end(self, item: str) -> dict[str, Any]:
-        """Assign the records since begin() to an item.
+        """End an item: reserve the stream's next rows for the records made since begin().
+
+        Nothing is written here: the records stay in the trace until flush() or a later begin()
+        writes them. The reserved rows then have the item's name.
 
         Args:
             item: the item's name.
 
         Returns:
-            {"part": name of the stream, "rows": [first row, number of rows]}, which the item's
-            result has to have for gather().
+            {"part": name of the stream, "rows": [first row, number of rows]}. The item's result
+            must have this, for gather().
         """
         rows = self._part.announce(item, len(self._trace) - self._pending)
         self._pending += rows[1]

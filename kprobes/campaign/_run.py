@@ -206,7 +206,8 @@ class _Run:
         size: how many items the next batch has.
         short: how many items a batch has at least where few are left.
         singly: items to be tried alone, since their batch died.
-        suspects: items that died alone while others waited for the same worker.
+        suspects: items whose batch of one died while other batches were under way, so that another
+            item may be the cause.
         under_way: future of a batch that was handed over -> the batch.
         killed_in_time: True where the executor itself ends items that take too long.
         batch_seconds: seconds that a batch is to take.
@@ -238,7 +239,12 @@ class _Run:
             self.largest = CLUSTER_BATCH
 
     def outcomes(self) -> Iterator[Outcome[Any, Any]]:
-        """Run the loop: hand over batches, and yield an outcome for each item as it is ready."""
+        """Do all items: hand over batches, wait for them, and yield each item's outcome once known.
+
+        Items whose batch has died are handed over again, each alone. Where the executor does not
+        end late items itself, they are given up here. The loop ends when no item is left and no
+        batch is under way.
+        """
         while True:
             while len(self.under_way) < WINDOW * self.workers and (batch := self._next()):
                 self._hand_over(batch)

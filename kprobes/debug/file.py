@@ -146,7 +146,13 @@ class _DwarfSection:
 
     @cached_property
     def _begins_packed(self) -> int:
-        """Bytes of the header before zlib's data; 0: the section is not compressed by zlib."""
+        """Bytes of the ELF compression header (Elf_Chdr) that stands before zlib's data; 0: there
+        is none.
+
+        It is also 0 for a .zdebug section, whose header is another one, for a section that is
+        compressed by another method, and where the file has phantom bytes. `stream` reads
+        sections with 0 as a whole.
+        """
         if self._section["sh_flags"] & _COMPRESSED and not self._elf.has_phantom_bytes():
             header = self._elf.structs.Elf_Chdr
             start = self.global_offset

@@ -496,8 +496,10 @@ class TraceEvent:
         )
 
     def _watch(self, place: EventPlace) -> None:
-        """Set the watchpoint of a place if hits are recorded or there are triggers; else set
-        none.
+        """Set a watchpoint at a place, if hits are recorded or there are triggers; else do nothing.
+
+        Args:
+            place: a place without a watchpoint; `place.probe` becomes the new one.
         """
         d = place.definition
         if self._recording or self._triggers:

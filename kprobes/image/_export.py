@@ -21,7 +21,10 @@ def _ghidra(symbols: list[Symbol]) -> str:
 
 
 def _ida(symbols: list[Symbol]) -> str:
-    """Return a script in IDC, IDA's own language, that names the symbols."""
+    """Return a script in IDC, IDA's own language, which names the symbols' addresses.
+
+    The script also makes IDA have a function at each symbol that is not data.
+    """
     lines = []
     for s in symbols:
         name = json.dumps(s.name)

@@ -211,8 +211,9 @@ def _call_slot(w: IrWriter) -> str:
 def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
     """Emit IR for a call of a helper that has a format, such as bpf_trace_printk().
 
-    What is called is the environment's function for this one call: it knows which arguments are
-    addresses of the program's own.
+    The IR calls a function in the environment (its word ("format", pc)), which is made for this
+    call alone. That function knows from `call.texts` which arguments are addresses in the
+    program's own memory, so that texts there can be formatted.
 
     Args:
         w: writer of the IR of the current function.
@@ -223,7 +224,8 @@ def _format(w: IrWriter, pc: int, call: HelperCall) -> str:
         The IR name of the result.
 
     Raises:
-        Unsupported: an argument is an address on one path, and a number on another.
+        Unsupported: an argument is an address in the program's own memory on one path, and a
+            number on another.
     """
     mixed = min((n for n, most in call.texts.items() if most == EITHER), default=None)
     if mixed is not None:

@@ -1115,15 +1115,15 @@ class BlockWriter(ABC):
     # --- the guest's memory
 
     def read_number(self, kind: ValueType, bit: int = 0, bits: int | None = None) -> None:
-        """Replace r0, a guest address, by the number at that address; 0 where the guest has no
-        memory.
+        """Write code that replaces r0, an address in guest memory, by the number at that address.
 
-        With -k, Python gets a warning where the read fails.
+        The number is 0 where no memory is mapped there; with option -k, Python is then told to
+        warn. Bytes are swapped where the guest's order is not the host's.
 
         Args:
             kind: the number's type.
-            bit: the lowest bit of a bit field.
-            bits: bits of a bit field; None: the number is none.
+            bit: position of the lowest bit of a bit field.
+            bits: width of the bit field in bits; None: the number is not a bit field.
         """
         asm = self.asm
         size = layout.size_of(kind, self.world.bits // 8)

@@ -73,14 +73,16 @@ class GuestWorld:
         return self._types[name]
 
     def converted(self, type: CType, depth: int = 0) -> ValueType:
-        """Return a type of debug information in the script's types; VoidType() where scripts have
-        none like it.
+        """Return the script's type for a type of debug information.
 
-        An array of signed char becomes a String, with room for a NUL.
+        Integers, bool, floating point, enums, pointers, arrays, structures and unions have one. An
+        array of signed char becomes a String that is one byte longer than the array, for a NUL.
+        Any other type (void, a function) becomes VoidType().
 
         Args:
             type: the C type.
-            depth: how many structures and pointers it is in; 0: none.
+            depth: how many structures and pointers `type` is inside of; 0: none. Where these are
+                too many (_DEEPEST), structures get no members, and pointers point at VoidType().
         """
         if type.kind in ("int", "char"):
             size = type.size if type.size in (1, 2, 4, 8) else 8

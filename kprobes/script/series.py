@@ -60,12 +60,16 @@ def last_start(series: Iterable[Mapping[int, int]]) -> int | None:
 
 
 def points(type: TimeSeriesType, values: Mapping[int, int], last: int | None) -> Points:
-    """Return the intervals that are shown: the last ones, from the first with a number.
+    """Return the part of a time series that is shown: each interval in it with its number or None.
+
+    The part ends with the interval `last`, and has at most as many intervals as the type says. Of
+    these, the ones before the first number are left out. It is empty where all have no number.
 
     Args:
-        type: the series' type.
-        values: start of interval -> number.
-        last: the latest interval of all series of the map, where every chart of it ends.
+        type: the series' type, which has the length and the number of the intervals.
+        values: start of an interval in ns -> number.
+        last: start of the latest interval of all series of the map, where the charts of all of
+            them end; None: no series of the map has a number.
     """
     if last is None:
         return Points(())

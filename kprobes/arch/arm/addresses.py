@@ -182,7 +182,11 @@ def _t32(insn: Insn, word: int) -> Use:
 
 
 def begins(insn: Insn) -> bool:
-    """Whether an instruction may make an address of its own: ADR, and perhaps MOVW."""
+    """Return False if an instruction surely does not make an address without a base register.
+
+    ADR and MOVW make one. This is a quick test of a few bits, which is also True for some other
+    instructions.
+    """
     if insn.operand is not None:
         return not insn.data
     if not insn.mode:

@@ -127,14 +127,19 @@ def computed(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def _linking(insn: Insn, n: int, b: int, without: int) -> bytes:
-    """Return the link, a branch that keeps none, and the delay slot; OutOfReach where both need one
-    register.
+    """Return code that does the same as a branch with link, at another address.
+
+    The code puts the original return address into the link's register; then come the branch
+    without its link, and the instruction of its delay slot.
 
     Args:
         insn: the branch.
-        n: number of the link's register.
-        b: number of the base's register.
+        n: number of the register that gets the return address.
+        b: number of the register that has the branch's target.
         without: encoding of the branch without its link.
+
+    Raises:
+        OutOfReach: `n` and `b` are the same register: setting the link would destroy the target.
     """
     if b == n:
         raise OutOfReach(

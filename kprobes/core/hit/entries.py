@@ -233,17 +233,16 @@ class Entries:
         return UsualHit(address=point.address, probe=probes[0], handler=handler, rest=rest)
 
     def asked(self, point: Probepoint, probes: tuple[Kretprobe, ...]) -> UsualEntry:
-        """Return a description of a function's entry, for a machine that asks an entry handler at
-        each call.
+        """Return a description of a function's entry, for a machine that calls the entry handler.
 
-        The machine follows the call to its return where the entry handler returns a false value.
-        The description also has a function, `rest`, by which the machine has an unusual entry
-        finished.
+        Where the entry handler returns a false value, as usual, the machine itself follows the
+        call to its return. Where the handler returns a true value, raises, or changes the probes,
+        the machine calls `rest` of the description instead, which does all that is left to do.
 
         Args:
             point: the probepoint at the function's entry; it has a detour.
             probes: the function's return probes, in the order in which they run there. The first
-                has an entry handler, the others have none.
+                has the entry handler, the others have none.
         """
         cb = self._handlers.blocks[0]
         link = self._returns.link()

@@ -186,18 +186,20 @@ class Survey:
             )
 
     def _check_neighbours(self, walk: Walk, insn: Insn, symbol: Symbol | None) -> None:
-        """Check that a breakpoint would not split a pair of instructions that an architecture
-        reserves.
+        """Check that the instruction is not one of two that are reserved when they stand together.
 
-        Such a pair means a fault: its second instruction would not fault without the first.
+        An instance is a branch behind a compact branch (MIPS release 6): the second of the two
+        faults, but only directly behind the first. With a breakpoint on either one they would be
+        executed apart, and the guest would miss the fault.
 
         Args:
             walk: the walk of the function that the instruction is in.
             insn: the instruction that is to be probed.
-            symbol: its function's; None: none is known.
+            symbol: the function's symbol; None: it is not known. Bytes before the function are not
+                looked at.
 
         Raises:
-            Unprobeable: the instruction is the second of such a pair, or the first.
+            Unprobeable: the instruction is the first or the second of such two.
         """
         reserved = self._arch.walking.reserved
         if reserved is None:

@@ -194,11 +194,16 @@ class GuestCalls:
         return self._control.exit_status is None and not self._target.link.closed
 
     def _pointer(self, function: str | int) -> int:
-        """Return a function's address as pointers have it.
+        """Return a function's address as a function pointer of the guest would have it.
 
         Args:
-            function: an integer, which is checked and returned as it is; or a symbol, whose mode
-                bits are included.
+            function: a symbol's name; or the address with its mode bits, which is returned as it
+                is.
+
+        Raises:
+            BadArgument: the integer is less than 0, or beyond the highest address.
+            UnknownSymbol: there is no symbol of that name.
+            AmbiguousSymbol: several addresses have that name.
         """
         if not isinstance(function, str):
             return code_pointer(function, self._arch.bits)

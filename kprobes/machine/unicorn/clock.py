@@ -94,9 +94,10 @@ class InstructionClock:
                     self._state.sink.exact(False)
 
     def reset(self) -> None:
-        """Stop counting at once, however often start() was called.
+        """Stop counting at once, however often start() was called. The number so far stays.
 
-        The number stays. The core is not told here; stop() does that.
+        The sink (the core) is not told that instructions are no longer counted: stop() tells it
+        after this call, and otherwise the sink is about to be detached.
         """
         self._users = 0
         self._memory.own_code.ignore(self._look)

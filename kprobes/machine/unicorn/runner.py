@@ -516,14 +516,20 @@ class Runner:
         return self.faults.report(pc, self.faults.error(error, pc))
 
     def displaced_or_raise(self) -> int:
-        """Raise what a hook has raised; but report an interrupt in a displaced instruction to the
-        core first.
+        """Report an interrupt in a displaced instruction to the core; without one, or if no handler
+        handles it, raise the exception that is parked (RunState.park).
 
-        An engine whose owner hooks no interrupts stops at one with such an error. It is reported as
-        a fault at the instruction's original address.
+        Called when the engine is at rest and an exception is parked. Usually a hook has raised the
+        exception. On an engine whose owner hooks no interrupts it may also stand for an interrupt:
+        such an engine stops at interrupts with an error, and the library parks the same error. For
+        a displaced instruction the core is asked first, as about a fault at that instruction.
 
         Returns:
-            The address where the guest goes on, as a handler has handled that fault.
+            The address where the guest goes on, as a handler has handled the fault. The parked
+            exception is forgotten then.
+
+        Raises:
+            BaseException: the parked exception.
         """
         interrupt = self._state.take_interrupt()
         if interrupt is not None:

@@ -187,8 +187,11 @@ class Stubs:
         self.after_restore()
 
     def after_restore(self) -> None:
-        """Replace jumps by traps where a restored snapshot has brought back jumps that must not be
-        there any more.
+        """Write traps over those jumps in `stale` that are in memory.
+
+        `stale` has the jumps that have become wrong, for instance since a Python function serves
+        the import now. A restored snapshot brings back such a jump, if the jump was there when the
+        snapshot was taken. Stubs whose memory is unmapped are left out.
         """
         memory = self._cpu.memory
         for trap, code in self.stale.items():

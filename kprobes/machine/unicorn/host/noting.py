@@ -57,7 +57,12 @@ def give_back(one: Noting) -> None:
 
 @cache
 def _free() -> list[Noting]:
-    """Return the list of the functions that no engine has, which take() and give_back() change."""
+    """Return the list of the host functions that are free: no engine uses them now.
+
+    The list is made at the first call, with all AT_ONCE functions. Later calls return the same
+    list, from which take() removes functions, and to which give_back() adds them. Only called
+    where there is host code.
+    """
     functions = (ctypes.c_uint64 * AT_ONCE).from_address(hostcode.address("take_note"))
     found = []
     for n, function in enumerate(functions):

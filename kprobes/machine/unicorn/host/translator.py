@@ -31,14 +31,19 @@ NAMES = [f"gen_intermediate_code{'' if guest == 's390x' else f'_{guest}'}" for g
 
 @cache
 def bounded(most: int = MOST) -> bool:
-    """Bound the length of translated blocks for every engine of this process, and keep reserved
-    instructions from the translators that they would end the process in, if that has not been done.
+    """Put functions of the host's library between the engine and its translators, for every engine
+    of this process.
+
+    From then on no block of more than `most` instructions is translated at once. And where a
+    translator would end the process at an instruction (a reserved one, mostly), the translator
+    reads an undefined instruction instead. A second call with the same `most` does nothing.
 
     Args:
-        most: instructions of a block.
+        most: instructions that a block has at most.
 
     Returns:
-        False where it cannot be: without host code, or with an engine's library made otherwise.
+        True: it is done. False: it cannot be done: there is no host code, or the engine's library
+        is made otherwise than expected.
     """
     if not hostcode.available():
         return False
