@@ -318,14 +318,18 @@ class Kprobes(Uncopied):
     def check(self, where: str | int) -> Verdict:
         """Foretell what would happen to a kprobe at a place; nothing is registered.
 
+        A place where no probe may be is no error: the verdict says why.
+
         Args:
             where: symbol ("f", "f+0x10") or address.
 
         Returns:
-            The verdict, which also tells why a probe would be refused.
+            The verdict: the instruction there, whether a kprobe may be registered, how a hit would
+            execute the instruction, and whether a jump could replace the breakpoint.
 
         Raises:
-            BadLocation, UnknownSymbol, AmbiguousSymbol: there is no such place.
+            BadLocation, UnknownSymbol, AmbiguousSymbol: `where` does not name a place: an unknown
+                or ambiguous symbol, an offset out of the function, wrong mode bits.
         """
         name, addr = (where, None) if isinstance(where, str) else (None, where)
         place = locate(self.machine, self._text, name, addr, 0)

@@ -601,15 +601,20 @@ class DebugInfo:
         return self._arrived(variable, arrival, self._whereabouts(*found, regs), regs)
 
     def _arrived(self, variable: Variable, arrival: Arrival, there: Whereabouts, regs: Regs) -> Any:
-        """Read a parameter's value at its function's entry. Raises the errors that _arrived_at()
-        does.
+        """Read a parameter's value at its function's entry, from where the caller has put it.
 
         Args:
             variable: the parameter.
-            arrival: where the caller puts it.
-            there: finds the parameter where `arrival` leaves that to its debug information
-                ("frame", "place").
+            arrival: where the caller has put the value.
+            there: reads the parameter where the parameter's own location expression has to say
+                where the value is: `arrival.kind` is "frame" or "place".
             regs: the registers at the entry.
+
+        Raises:
+            UnknownValue: the value is not kept, or `arrival.kind` is "refused".
+            GuestFault: the value's memory is not mapped.
+            Unsupported: the parameter's type is not understood.
+            errors in DAMAGE: the debug information is damaged.
         """
         if arrival.kind == "refused":
             raise UnknownValue

@@ -271,17 +271,21 @@ class Sweeper:
     def _leads(
         self, at: int, behind: int, target: int, mode: int, links: bool, falls_through: bool
     ) -> None:
-        """Add to the findings where an instruction leads, and set `_far` to its target, or to 0 for
-        a call. A call of the next instruction, by which code asks for its own address, is not
-        added.
+        """Add the target of a direct call, branch or jump to `sweep`, and set `_far`.
+
+        A call is counted in `sweep.calls`, unless it calls the next instruction: so code asks for
+        its own address. A conditional branch is added to `sweep.branches`, and to `sweep.backward`
+        if it leads back; an unconditional jump is added to `sweep.jumps`. `_far` becomes the target
+        of a branch or jump, to which the function may reach; 0 for a call.
 
         Args:
             at: address of the instruction.
-            behind: address of the next one.
-            target: address that it leads to.
-            mode: mode bits of the code there.
+            behind: address of the next instruction.
+            target: address that the instruction leads to.
+            mode: mode bits of the code at the target.
             links: True for a call.
-            falls_through: True where it may go on to the next instruction.
+            falls_through: True for a conditional branch, False for an unconditional jump; it does
+                not matter for a call.
         """
         sweep = self.sweep
         address = target & ~self._arch.pointers.mode_bits

@@ -118,15 +118,20 @@ class _Place:
         return f"{self._marker.address | mode:#x}{semaphore}"
 
     def definition(self, first: str, words: list[str], at: int) -> str:
-        """Return the definition for this place.
+        """Return the definition of an event at this place, in Linux's grammar.
+
+        The place's address stands for `%PROVIDER:NAME`, and a fetch for each `$argN`. `$arg*` is
+        all of the marker's arguments, named arg1, arg2 and so on. A definition without arguments
+        fetches all of them, too.
 
         Args:
-            first: its first word.
-            words: of the definition as written; without arguments, all of the marker's are fetched.
-            at: column of its place.
+            first: first word of the result, as "p:GROUP/NAME".
+            words: all words of the definition as the user wrote it.
+            at: column of `%PROVIDER:NAME` in what the user wrote, for errors.
 
         Raises:
-            EventError: the marker has not these arguments here, or they cannot be fetched.
+            EventError: the marker has no such argument at this place, or an argument cannot be
+                fetched.
         """
         at += len(words[1]) + 1
         out = [first, str(self)]

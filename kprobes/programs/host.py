@@ -293,12 +293,18 @@ class Environment:
         self.address = ctypes.addressof(self.words)
 
     def _value(self, code: Code, host: HostCode, slot: Slot) -> int:
-        """Make the value of a word: the address of a map, or of a new callback for a helper; or 0.
+        """Return the value of a word of the environment.
 
         Args:
             code: the program.
-            host: the program's host code, which knows the calls of helpers with formats.
-            slot: what the word is.
+            host: the program's host code; `host.calls` has the formats of calls of helpers.
+            slot: (kind, number) of the word.
+
+        Returns:
+            For "map" and "value" the address of the map with that number. For "call" (number of a
+            helper) and "format" (slot of a helper's call) the address of a new callback, by which
+            the program's machine code calls the helper in Python. For any other kind 0: set() gives
+            the word its value.
         """
         kind, number = slot
         if kind in ("map", "value"):

@@ -223,11 +223,17 @@ class Decoder:
         return str(_word(raw))
 
     def _aggregate(self, type: types.AggregateType, raw: bytes) -> Any:
-        """Return the Python value of an aggregate, as `types` describes it.
+        """Return the Python value of an aggregate: what count(), sum(), hist() or the like has
+        gathered in a map.
 
         Args:
             type: the aggregate's type.
-            raw: its bytes in memory.
+            raw: the aggregate's bytes in memory, words of 64 bits.
+
+        Returns:
+            An int for a count, sum, minimum or maximum; (total, count) for avg() and stats(); for a
+            time series a dict, start of an interval -> value; for a histogram a list of counts, one
+            for each row.
         """
         words = [_word(raw, at) for at in range(0, len(raw) & ~7, 8)]
         if isinstance(type, types.CountType):

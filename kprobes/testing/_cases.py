@@ -132,10 +132,12 @@ class _CaseReader:
         self._mode = 0
 
     def read(self) -> None:
-        """Add the cases and directives of the file to the CaseFile.
+        """Read the file line by line: store its cases and its directives (lines that start with
+        `%`, see the module's docstring) in the CaseFile.
 
         Raises:
-            ValueError: a line is malformed; the error names the line.
+            ValueError: a line is malformed; the message has the file's path, the line's number and
+                the line's text.
         """
         for number, line in enumerate(self._path.read_text().splitlines(), 1):
             text = line.strip()

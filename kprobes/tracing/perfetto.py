@@ -382,13 +382,16 @@ class _PacketWriter:
         return _number(ANNOTATION_NAME, self._arguments[name])
 
     def _value(self, field: Field, values: Sequence[Value]) -> list[Piece]:
-        """Return the pieces that tell the values of one argument.
+        """Return the fields of an annotation that tell one argument's value, for many records.
 
-        All values have one shape: none is missing, or all are; arrays miss the same elements.
+        The fields are pieces with a row for each record. The annotation's name is not among them:
+        callers put it in front, and wrap the whole. All values have one shape: none of them is
+        None (unreadable), or all are; in arrays the same elements are.
 
         Args:
             field: the argument.
-            values: a value for each record; bytes are fields of a message that are made already.
+            values: the argument's value in each record. A value that is bytes consists of complete
+                fields, and is taken as it is.
         """
         rows: Any = values
         first: Any = values[0]

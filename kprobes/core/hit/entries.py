@@ -181,11 +181,12 @@ class Entries:
         return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
 
     def usual_of_several(self, point: Probepoint) -> UsualHit:
-        """Return a description of a hit of several probes, for a machine that calls one handler by
-        itself.
+        """Describe the hits of a probepoint with several probes to a machine that calls one handler
+        by itself, without the core.
 
-        That handler calls the pre-handlers of all active probes. The description also has a
-        function, `rest`, by which the machine has an unusual hit finished.
+        The description's `handler` calls the pre-handlers of all active probes; the guest then goes
+        on in the detour. Where a pre-handler has diverted the guest or raised an error, or the jump
+        was taken out meanwhile, the machine calls the description's `rest`, which finishes the hit.
 
         Args:
             point: the probepoint; it has a detour, and none of its probes is a return probe.

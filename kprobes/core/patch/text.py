@@ -495,13 +495,18 @@ class Text:
         return [page for page in pages if self._differs(page)]
 
     def was_overwritten(self, addr: int) -> bool:
-        """Return True if the guest has overwritten the patch at an address, or its tail.
+        """Return True if the guest has overwritten a patch, or the patch's `tail`: the bytes of the
+        patched instruction behind the patch.
 
-        It has not if the patch is there, or the original, or a former patch: then the owner has
-        restored a snapshot. False also where no patch is known at the address.
+        With the tail unchanged, the result is False where each unit of bytes is the patch's or the
+        original one, or a former patch of this address stands there: a machine's owner who restores
+        a snapshot brings these back. The result is also False where the address has no patch.
 
         Args:
             addr: address of the patch.
+
+        Raises:
+            GuestFault: memory is not mapped.
         """
         patch = self._patches.get(addr)
         if patch is None or self._was_overwritten(patch):

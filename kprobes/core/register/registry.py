@@ -472,14 +472,16 @@ class Registry:
         )
 
     def _lay_bare(self, addrs: list[int]) -> None:
-        """Leave the guest's own text in the place of patches, and make their probepoints GONE.
+        """Take patches out of memory where the guest has overwritten text, or is about to; their
+        probepoints become GONE.
 
-        Bytes that the guest has written there stay. Bytes that are still the patch's become the
-        original ones. The probes stay registered, but are hit no more. Code that was translated
-        before may still hit a probepoint once (TrapDriver.overwritten).
+        What is still a patch's becomes the original text; what the guest has written stays
+        (Text.lay_bare). A probepoint that is GONE has given up its patch, slot and detour; its
+        probes stay registered, but are hit no more. Code that the engine has translated before may
+        hit the probepoint once more (TrapDriver.overwritten).
 
         Args:
-            addrs: addresses of the patches; those without a patch in memory are passed over.
+            addrs: addresses of the patches; where no patch is in memory nothing is done.
         """
         arch = self._rooms.arch
         for addr in addrs:

@@ -526,11 +526,17 @@ class CallSites:
         return self._onward[addr]
 
     def _leads_to(self, addr: int) -> tuple[int, int]:
-        """Return (address, mode bits) of the code that a call site leads to.
+        """Return (address, mode bits) of the code that is behind a call site, and note the bytes at
+        the call site.
 
-        Called before a jump to the lock's code is written there. A call site has a jump to
-        displaced instructions; the trampoline's has instructions that return, which are copied to
-        other memory here. The bytes at the call site are noted, to be put back.
+        Called before these bytes are replaced by a jump to the code that takes the threads' lock;
+        from there the guest goes on at the address that is returned here. At most call sites stands
+        a jump to displaced instructions: the jump's target is returned. At the trampoline, to which
+        followed calls return, stand instructions that return: they are copied to memory of the
+        library's, and the copy's address is returned.
+
+        Args:
+            addr: address of the call site.
         """
         arch = self._view.arch
         jump = arch.jump

@@ -633,13 +633,19 @@ class Runner:
             sink.abandon(regs, pc)
 
     def finish_displaced(self) -> bool:
-        """Execute the displaced instruction that the guest is in, if it is in one, to its end.
+        """Execute the displaced instruction in which the guest stands to its end.
 
-        Nothing else is executed in the core's pages, so the guest is in one if pc is there.
+        The guest stands in one where pc is in the core's pages, since nothing else is executed
+        there; elsewhere nothing is done.
 
         Returns:
-            True where the instruction is to be executed once more, as its interrupt or its fault
-            was handled. The guest is still there.
+            True where the guest still stands at the displaced instruction, which is to be executed
+            once more: its interrupt or its fault was handled. False where the instruction is at its
+            end, there was none, or ROUNDS starts of the engine have not finished it.
+
+        Raises:
+            GuestFault: the instruction has faulted, and no handler has handled the fault.
+            BaseException: what a hook has raised meanwhile.
         """
         cpu = self._cpu
         state = self._state

@@ -443,7 +443,12 @@ class RunState:
         self._followed.close(RESTING)  # traps do not look at the other reason
 
     def forget_store(self) -> None:
-        """Forget `failed_registers`: the run is over, or another hook has served the store."""
+        """Forget the registers that note_store() has kept: set `failed_registers` to None.
+
+        The run is over, or another hook has served the store. Host code may serve traps again,
+        unless the run is `resting`; `failed` and `disturbed` stay as they are. Called only where
+        `failed_registers` is not None.
+        """
         self._engine.discard(self.failed_registers)
         self.failed_registers = None
         self._followed.close(RESTING, bool(self.resting))

@@ -170,8 +170,11 @@ class ServedBreakpoints:
 
     @staticmethod
     def possible(cpu: UnicornCpu) -> bool:
-        """Return True if the engine of this CPU reports breakpoints as interrupts, there is host
-        code, and pc and the mode are words that are known.
+        """Return True if host code can serve the breakpoints of a CPU.
+
+        The host code must be built for this computer; the engine must report the CPU's breakpoints
+        as interrupts; and it must be known where in the engine's memory pc is, and the mode of the
+        code.
         """
         cell = cpu.cells.get(cpu.arch.regs.pc)
         return (

@@ -148,14 +148,16 @@ class ObjectFile:
             self.relocations = self._relocations(elf)
 
     def _section(self, index: int, s: Any) -> Section:
-        """Return a section with its bytes; zeros for one that has none in the file.
+        """Return a section with its bytes. A section that has no bytes in the file (SHT_NOBITS, as
+        .bss) gets zeros.
 
         Args:
             index: the section's number.
             s: the section as pyelftools reads it.
 
         Raises:
-            ProgramError: it is cut off, or too large.
+            ProgramError: the file ends before the section does; or the zeros would be more than
+                LIMIT.
         """
         flags = s["sh_flags"]
         if s["sh_type"] == "SHT_NOBITS" and s["sh_size"] > LIMIT:

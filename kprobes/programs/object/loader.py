@@ -411,7 +411,12 @@ class _Linker:
                 yield pc, found
 
     def _so_far(self) -> Code:
-        """Return the program as far as it is linked: for link() to complete, and for errors."""
+        """Return the program with the instructions that are linked by now.
+
+        link() takes the result at the end, and adds what is missing: the names of functions,
+        relocations, calls of what does not exist. Before that an error takes the result, to show
+        the instruction that is wrong.
+        """
         obj = self.obj
         section = obj.file.sections[self.entry.section].name
         return Code(
