@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from qemu import qemu_for
 
 from kprobes import Kprobes, QemuMachine
-from kprobes.machine.remote.launch import OLDEST, find_qemu
 
 pytest.importorskip("ziglang")
 SOURCE = """
@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-NAMES = {"aarch64": "aarch64", "x86_64": "x86_64", "mips": "mips", "riscv64": "riscv64"}
+ARCHES = ("aarch64", "mips", "riscv64", "x86_64")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     (folder / "t.c").write_text(SOURCE)
 
     def of(arch: str) -> Path:
-        find_qemu(f"qemu-{NAMES[arch]}", OLDEST)
+        qemu_for(f"{arch}-O1")
         out = folder / f"a-long-name-of-{arch}"
         if not out.exists():
             target = f"{arch}-linux-musl{'eabi' if arch == 'mips' else ''}"
@@ -66,7 +66,7 @@ SCRIPT = "kprobe:seen { @[(int32)arg0, pid, tid, comm] = count(); }"
 
 
 @pytest.mark.parametrize("engine", ["interpreter", None])
-@pytest.mark.parametrize("arch", sorted(NAMES))
+@pytest.mark.parametrize("arch", ARCHES)
 def test_a_process_is_itself(arch: str, engine: str | None, built: Any, tmp_path: Path) -> None:
     path = built(arch)
     for arguments in ([], ["threads"]):
