@@ -174,9 +174,10 @@ def readable(text: str, shown: Callable[[str], str] = lambda name: name) -> str:
 #: languages' compilers abbreviate, and what the demanglers say of things that have no name
 _SAID: Final = """
 std string basic_string allocator char_traits istream ostream iostream basic_istream
-basic_ostream basic_iostream abi operator new delete co_await auto void bool char wchar_t
-char8_t char16_t char32_t short int long signed unsigned __int128 half float double __float128
-bfloat16_t decimal32 decimal64 decimal128 _BitInt _Complex _Imaginary complex imaginary __vector
+basic_ostream basic_iostream abi operator new delete co_await auto void bool char wchar_t char8_t
+char16_t char32_t short int long signed unsigned __int128 half float double __float128 _Float16
+_Float32 _Float64 _Float128 _Float32x _Float64x bfloat16_t decimal32 decimal64 decimal128 _BitInt
+_Complex _Imaginary complex imaginary __vector
 const volatile restrict __restrict decltype typeof nullptr nullptr_t noexcept throw sizeof alignof
 typeid this true false static_cast dynamic_cast const_cast reinterpret_cast anonymous namespace
 lambda unnamed type block literal parm default arg vtable VTT construction for in typeinfo name

@@ -133,7 +133,7 @@ def test_the_collector_looks_at_old_objects_later() -> None:
         made = []
         with collector_paused():
             made += [[] for _ in range(100_000)]
-        more = [[] for _ in range(2_000)]
+        more = [[] for _ in range(20_000)]  # a look comes every 700 or 2,000
         assert looks and max(looks) < 50_000, looks
         gc.collect()
         gc.get_freeze_count, ask = lambda: 1 / 0, gc.get_freeze_count  # it walks over all that are frozen

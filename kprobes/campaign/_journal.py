@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -161,7 +162,9 @@ class Journal:
 
     def close(self) -> None:
         """Close the file: nothing can be noted any more."""
-        self._file.close()
+        # what note() could not write it has raised; newer Pythons try, and raise, once more
+        with suppress(OSError):
+            self._file.close()
 
     def __enter__(self) -> Journal:
         return self
