@@ -26,7 +26,7 @@ from kprobes import (
     Unsupported,
 )
 from kprobes.core.hit.ctlblk import HitState
-from kprobes.machine.unicorn.host import hostcode
+from kprobes.machine.unicorn.host.translator import bounded
 from kprobes.testing import instructions
 
 # a guest that calls for ever reaches any ceiling
@@ -218,7 +218,7 @@ for word in sys.argv[2].split():
 """
 
 
-@pytest.mark.skipif(not hostcode.available(), reason="host code gives the translators other instructions")
+@pytest.mark.skipif(not bounded(), reason="host code gives the translators other instructions")
 @pytest.mark.parametrize("arch", DEADLY)
 def test_instructions_do_not_end_the_process(arch: str) -> None:
     """They are illegal instructions (docs/unicorn-defects.md)."""

@@ -143,31 +143,28 @@ def reserved(insn: Insn, before: bytes) -> str:
         return ""
     halfwords = [int.from_bytes(before[n : n + 2], "little") for n in range(0, len(before), 2)]
     if len(before) < MOST_BEFORE:
-        return IN_BLOCK if _is_in_block(halfwords) else ""
-    for n, halfword in enumerate(halfwords):
-        left = _covered(halfword)
-        # behind what may be the first half of a wide instruction it may be the second half
-        if left and n and not _is_wide(halfwords[n - 1]):
-            at = n + 1
-            while at < len(halfwords) and left:
-                at += 2 if _is_wide(halfwords[at]) else 1
-                left -= 1
-            if at == len(halfwords) and left:
-                return IN_BLOCK
-    return ""
+        starts = [0]
+    else:
+        # an IT, unless it may be the second half of a wide instruction
+        starts = [n for n in range(1, len(halfwords))
+                  if _covered(halfwords[n]) and not _is_wide(halfwords[n - 1])]
+    return IN_BLOCK if any(_is_in_block(halfwords[n:]) for n in starts) else ""
 
 
 def _is_in_block(halfwords: Sequence[int]) -> bool:
     """Whether an IT makes the instruction behind these conditional.
 
     Args:
-        halfwords: whole instructions.
+        halfwords: instructions, of which the first begins with the first halfword.
+
+    Returns:
+        False also where the last halfword is only the first half of an instruction.
     """
     at, left = 0, 0
     while at < len(halfwords):
         left = _covered(halfwords[at]) or max(left - 1, 0)
         at += 2 if _is_wide(halfwords[at]) else 1
-    return left > 0
+    return left > 0 and at == len(halfwords)
 
 
 def _is_wide(halfword: int) -> bool:

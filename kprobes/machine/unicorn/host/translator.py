@@ -20,7 +20,8 @@ from . import hostcode
 from .library import GUESTS, called
 
 MOST = 64  # instructions of a block; see docs/engine.md for what they take
-#: functions by which translators read instructions -> ours, and ours for the place of theirs
+#: the engine's function by which a translator reads instructions -> (our function that takes its
+#: place, our variable that keeps the address of the engine's)
 READING = {
     "cpu_ldl_code_sparc64": ("read_sparc64", "sparc64_instruction"),
     "cpu_lduw_code_m68k": ("read_m68k", "m68k_word"),
