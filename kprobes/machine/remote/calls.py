@@ -165,7 +165,7 @@ class GuestCalls:
                 self._control.run(self._address(pointer), exit_at, timeout, max_insns, call=True)
                 return regs.return_value
         finally:
-            if self._guest_exists:
+            if self._control.guest_exists:
                 if passing is not None:
                     passing.finish()
                 threads.restore(saved)
@@ -185,13 +185,8 @@ class GuestCalls:
         try:
             yield
         finally:
-            if self._guest_exists:
+            if self._control.guest_exists:
                 self._lock.end_at_no_more(end)
-
-    @property
-    def _guest_exists(self) -> bool:
-        """Whether the guest still exists: its program has not ended, and the connection is open."""
-        return self._control.exit_status is None and not self._target.link.closed
 
     def _pointer(self, function: str | int) -> int:
         """Return a function's address as a function pointer of the guest would have it.

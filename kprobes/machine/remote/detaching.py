@@ -50,12 +50,12 @@ class Detaching:
         interrupts arrive). Where the stub is gone, only the connection is closed.
         """
         with suppress(RemoteError):
-            if self._guest_exists:
+            if self._control.guest_exists:
                 self._control.finish_hits()
                 self._put_returns_back()
                 self._threads.flush()
                 self._control.take_back_interrupts()
-            if self._guest_exists:
+            if self._control.guest_exists:
                 self._threads.flush()
                 self._target.detach(self._threads.name)
         self._target.link.close()
@@ -74,8 +74,3 @@ class Detaching:
             for name, value in found.registers.items():
                 if regs is not None:
                     regs[name] = value
-
-    @property
-    def _guest_exists(self) -> bool:
-        """Whether the guest still exists: its program has not ended, and the connection is open."""
-        return self._control.exit_status is None and not self._target.link.closed

@@ -81,7 +81,7 @@ class InjectedCode:
                     self._run(place, place + len(code) - len(trap))
                 return self._regs[result]
             finally:
-                if self._guest_exists:
+                if self._control.guest_exists:
                     target.write(place, old)
                     if laid:
                         target.write(below, old_stack)
@@ -137,7 +137,7 @@ class InjectedCode:
         try:
             yield regs
         finally:
-            if self._guest_exists:
+            if self._control.guest_exists:
                 threads.restore(saved, moved=threads.current != cpu)
             regs.reported, regs.target = shown
 
@@ -169,15 +169,10 @@ class InjectedCode:
                 hint="the guest is stopped; try again elsewhere",
             )
         finally:
-            if self._guest_exists and not trap:
+            if self._control.guest_exists and not trap:
                 self._target.stops.remove(end)
 
     @property
     def _regs(self) -> Regs:
         """Registers of the current thread."""
         return self._threads.regs[self._threads.current]
-
-    @property
-    def _guest_exists(self) -> bool:
-        """Whether the guest still exists: its program has not ended, and the connection is open."""
-        return self._control.exit_status is None and not self._target.link.closed

@@ -171,7 +171,7 @@ class RemoteMachine(Described):
             view = view_of(
                 self,
                 target,
-                lambda: self._guest_exists,
+                lambda: self._control.guest_exists,
                 self._fresh,
                 self._loads,
                 system,
@@ -197,7 +197,7 @@ class RemoteMachine(Described):
             self._sites,
             breakpoints,
             self._is_own,
-            lambda: self._guest_exists,
+            lambda: self._control.guest_exists,
             pull,
         )
         # running it
@@ -448,7 +448,7 @@ class RemoteMachine(Described):
         Raises:
             GuestFault: there is no such memory.
         """
-        if self._guest_exists:
+        if self._control.guest_exists:
             self._check(addr, len(code), "write")
             self._memory.patch(addr, code)
 
@@ -459,11 +459,6 @@ class RemoteMachine(Described):
             GuestFault: there is no such memory.
         """
         return read_cstr(self, addr, limit)
-
-    @property
-    def _guest_exists(self) -> bool:
-        """Whether the guest still exists: its program has not ended, and the connection is open."""
-        return self.exit_status is None and not self._target.link.closed
 
     def _check(self, addr: int, size: int, access: str) -> None:
         """Refuse an access once the program has ended, or one beyond the address space.
@@ -531,7 +526,7 @@ class RemoteMachine(Described):
             page: its address.
             pages: not used: map_code() gives one.
         """
-        self._pages.unmap(page, there=self._guest_exists)
+        self._pages.unmap(page, there=self._control.guest_exists)
 
     def alloc(self, size: int) -> int:
         """Hand out `size` bytes of guest memory, and return their address. They are not cleared.

@@ -470,6 +470,11 @@ class RunControl:
     # --- stops
 
     @property
+    def guest_exists(self) -> bool:
+        """Whether the guest still exists: its program has not ended, and the connection is open."""
+        return self.exit_status is None and not self._target.link.closed
+
+    @property
     def _regs(self) -> Regs:
         """Registers of the current thread."""
         return self._threads.regs[self._threads.current]
