@@ -137,6 +137,18 @@ class Sink(Protocol):
             None: `pc` is in no slot.
         """
 
+    def single_stepped(self, regs: Regs) -> bool:
+        """Serve a single-step exception of the guest's CPU that comes in the core's own pages.
+
+        Args:
+            regs: the registers of the CPU; pc is where the exception comes.
+
+        Returns:
+            True where the guest has executed no instruction of its own since the last one: the
+            exception is none of the guest's, which goes on at regs.pc. False: it is the guest's,
+            or comes behind a return, which has been served: then at regs.pc.
+        """
+
     def waits(self, regs: Regs) -> int | None:
         """Return the target of the branch whose delay slot runs out of line at regs.pc.
 

@@ -70,6 +70,9 @@ class ToldSink:
     def home(self, pc: int) -> int | None:
         return None
 
+    def single_stepped(self, regs: Regs) -> bool:
+        return False
+
     def waits(self, regs: Regs) -> int | None:
         return None
 

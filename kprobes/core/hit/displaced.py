@@ -121,6 +121,34 @@ class Displaced:
             return point, point.insn, point.address, pc
         return None
 
+    def progress(self, pc: int) -> tuple[bool, int | None]:
+        """Tell how far the guest has come that has reached an address in a slot or a buffer.
+
+        Args:
+            pc: the address, between two instructions there.
+
+        Returns:
+            (True where it is within the code that stands for one instruction of the guest's, or
+                before the first one; where all of them are executed: the address in guest text,
+                mode bits included, else None). (False, None) also where `pc` is elsewhere.
+        """
+        rooms = self._rooms
+        slot = rooms.slots.slot_of(pc)
+        site = None if slot is None else rooms.sites.get(slot)
+        if site is not None and site.kind is SiteKind.SLOT:
+            point: Probepoint = site.owner
+            if pc < point.slot_end:
+                return True, None
+            return False, self._behind(point, pc) | point.insn.mode
+        buffer = rooms.buffers.slot_of(pc)
+        if buffer is None or buffer not in rooms.displaced:
+            return False, None
+        _, places = rooms.displaced[buffer]
+        place, insn = places[-1]
+        if pc == place + len(rooms.copy_of(insn, place)):
+            return False, insn.next | insn.mode
+        return all(pc != place for place, _ in places[1:]), None
+
     def _behind(self, point: Probepoint, pc: int) -> int:
         """Return the address in guest text that `pc` stands for, behind the body in a slot.
 

@@ -326,19 +326,19 @@ class Handlers:
         self._optimizer.make_room(addr)
         self.serve_left_sites()
 
-    def refuse(self, point: Probepoint) -> None:
-        """Make an optimized probepoint a breakpoint for good, since its pre-handler diverts the
-        guest.
+    def refuse(self, point: Probepoint, reason: str = "its pre_handler diverts the guest") -> None:
+        """Make an optimized probepoint a breakpoint for good.
 
         A breakpoint diverts without a detour. Where threads take turns (Machine.in_turn) nothing is
         changed.
 
         Args:
             point: the probepoint.
+            reason: why no jump may be there.
         """
         if self._rooms.machine.in_turn:
             return
-        self._optimizer.refuse(point, "its pre_handler diverts the guest")
+        self._optimizer.refuse(point, reason)
         self.serve_left_sites()
 
     def serve_left_sites(self) -> None:

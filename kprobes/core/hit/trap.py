@@ -77,6 +77,7 @@ class TrapDriver:
         self._rooms = rooms
         self._sites = rooms.sites
         self._optimizer = optimizer
+        self._calls = returns.calls
         self._displaced = Displaced(rooms)
         self.handlers = self._handlers = handlers = Handlers(rooms, optimizer, returns.calls)
         self.blocks = handlers.blocks
@@ -208,6 +209,41 @@ class TrapDriver:
         elif handled:
             self._handlers.land(regs)
         return handled
+
+    def single_stepped(self, regs: Regs) -> bool:
+        """Serve a single-step exception of the guest's CPU in the library's pages.
+
+        The jump to a call site is no instruction of the guest's: it is taken out for good, and the
+        guest goes back to the breakpoint. From there it executes instructions out of line, or has
+        them simulated, one at a time. What a trap would have done at the end of a slot or at a
+        return probe's trampoline is done now, since the guest does not come back there.
+
+        Args:
+            regs: the registers; pc is where the exception comes. regs.target is set where the guest
+                goes elsewhere.
+
+        Returns:
+            True where the guest goes on and never sees the exception: it has not executed an
+            instruction of its own to the end. False: it is the guest's.
+        """
+        site = self._sites.get(regs.pc)
+        cb = self.blocks[regs.cpu]
+        trampoline = self._calls.trampoline & ~self._rooms.arch.pointers.mode_bits
+        if trampoline and regs.pc == trampoline:
+            self._exits.by_trap(cb, regs)
+            return False
+        if site is not None and site.kind is AT_SLOT_END:
+            self._handlers.slot_end(cb, site.owner, regs)
+            return False
+        point = self._rooms.called.get(regs.pc)
+        if point is not None:
+            self._handlers.refuse(point, "the guest executes it in its CPU's single-step mode")
+            regs.go(point.address | point.insn.mode)
+            return True
+        within, behind = self._displaced.progress(regs.pc)
+        if behind is not None:
+            regs.go(behind)
+        return within
 
     def waits(self, regs: Regs) -> int | None:
         """Return the target of the branch whose delay slot is executed out of line at regs.pc.

@@ -480,11 +480,7 @@ class Optimizer:
         for insn in region.insns:
             place = to + len(code)
             places.append((place, insn))
-            piece = (
-                rooms.arch.out_of_line.relocate(insn, place)
-                if insn.displace is None
-                else insn.displace(place)
-            )
+            piece = rooms.copy_of(insn, place)
             if block and piece != insn.raw:
                 raise NotOptimizable(
                     f"{insn.name} at {insn.addr:#x} would be other code elsewhere, which a block "

@@ -95,6 +95,20 @@ class Rooms:
         """True if the machine serves call sites, by services or by programs."""
         return self.call_sites is not None
 
+    def copy_of(self, insn: Insn, place: int) -> bytes:
+        """Return the code that does in a detour's buffer what an instruction does.
+
+        Args:
+            insn: the instruction.
+            place: address in the buffer where the code is to be.
+
+        Raises:
+            OutOfReach: the instruction's operands cannot be reached from there.
+        """
+        if insn.displace is None:
+            return self.arch.out_of_line.relocate(insn, place)
+        return insn.displace(place)
+
     def displaced_changed(self) -> None:
         """Tell the machine whether jumps may cover places that handlers send the guest to: whether
         `displaced` has an item.

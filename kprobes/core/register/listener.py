@@ -65,6 +65,7 @@ class Listener:
         self.trap = driver.trap
         self.fault = driver.fault
         self.home = driver.home
+        self.single_stepped = driver.single_stepped
         self.waits = driver.waits
         self.abandon = driver.leave
         self.ours = driver.ours

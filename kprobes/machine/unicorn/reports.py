@@ -115,6 +115,13 @@ class Reports:
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._interrupts = interrupts
         self._hooks: list[int] = []
+        # () -> True in single-step mode; None: the guest has none
+        self._stepping: Callable[[], bool] | None = None
+        step = self._guest.interrupts.step
+        if step is not None:
+            with suppress(Unsupported):
+                read, bit = step.find(self._engine)[0], step.bit
+                self._stepping = lambda: bool(read() & bit)
         self._on_interrupt = INTR(self._interrupt_callback())
         self.traps = (
             ServedBreakpoints(
@@ -317,6 +324,7 @@ class Reports:
         write_pc = self._cpu.write_pc
         modes = self._guest.pc.modes if cell is not None else 0
         mode, beyond, plain = self._cpu.mode_word(cell), ~mask, mask & ~modes
+        stepping = self._stepping
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
             """Serve an interrupt: the core's breakpoint by its trap(), any other by unclaimed(). It
@@ -333,6 +341,7 @@ class Reports:
                 pc = view[index]
                 if number == ours and state.trap is not None:
                     regs.reported = pc = pc - bias
+                    stepped = stepping is not None and stepping() and not state.ours(pc)
                     if state.trap(regs):
                         target = regs.target
                         if target is None:
@@ -342,6 +351,8 @@ class Reports:
                         else:
                             view[index] = target & plain
                         regs.reported = regs.target = None
+                        if stepped:
+                            self._step_simulated()
                         return
                     pc += bias
                 self.unclaimed(number, pc)
@@ -350,6 +361,16 @@ class Reports:
             regs.reported = regs.target = None
 
         return on_interrupt
+
+    def _step_simulated(self) -> None:
+        """Raise the exception of single-step mode behind an instruction that began in that mode
+        and was simulated. Behind one that goes on in a slot the engine does.
+        """
+        pc = self._cpu.read_pc()
+        step = self._guest.interrupts.step
+        if step is not None and not self._state.ours(pc):
+            self.unclaimed(step.number, pc)
+            self._regs.reported = self._regs.target = None
 
     def _finishing(self, rest: Rest) -> Finish:
         """Make the function that host code calls to finish a breakpoint's unusual hit; it sends the
@@ -606,6 +627,10 @@ class Reports:
             (stub in state.services and self._services.send_again()) or self._stubs.serve(stub)
         ):
             return
+        if guest.interrupts.step is not None and number == guest.interrupts.step.number:
+            if self._single_stepped(pc):
+                return
+            pc = cpu.read_pc()
         biases = guest.interrupts.mode_bias.get(
             cpu.arch.pointers.same_mode(regs, 0), guest.interrupts.bias
         )
@@ -631,6 +656,25 @@ class Reports:
                 cpu.write_pc(cpu.arch.pointers.same_mode(regs, home))
             state.interrupt = number, home
             self._engine.stop()
+
+    def _single_stepped(self, pc: int) -> bool:
+        """Serve the exception of single-step mode where it comes in the core's pages.
+
+        Args:
+            pc: where it comes; the guest may be sent elsewhere.
+
+        Returns:
+            True where it is none of the guest's. False: it is, at the engine's pc.
+        """
+        sink, regs = self._state.sink, self._regs
+        if sink is None or not sink.ours(pc):
+            return False
+        regs.at(pc)
+        done = sink.single_stepped(regs)
+        if regs.target is not None:
+            self._cpu.write_pc(regs.target)
+        regs.reported = regs.target = None
+        return done
 
     def _unserved_at_owners(self, number: int, home: int) -> None:
         """Leave an interrupt that was not handled here to the engine's owner.

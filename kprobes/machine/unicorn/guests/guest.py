@@ -189,6 +189,21 @@ class Served:
     number: int
 
 
+@frozen
+class SingleStep:
+    """The CPU's single-step mode: an exception follows each instruction that begins in it.
+
+    Attributes:
+        number: of the exception.
+        find: finds the word of the engine's that has the mode's bit.
+        bit: the bit's mask.
+    """
+
+    number: int
+    find: Callable[[Engine], Access]
+    bit: int
+
+
 @frozen(kw_only=True)
 class Interrupts:
     """The state of the guest at an interrupt of its own."""
@@ -212,6 +227,7 @@ class Interrupts:
     #: once more; -1: not
     lingers: int = -1
     served: Served | None = None  #: the CPU remembers the exception that it serves
+    step: SingleStep | None = None  #: None: a guest cannot turn single-step mode on
     #: finds where it keeps the address of an unaligned access
     refused: Callable[[Engine], Access] | None = None
     #: (registers, pc) -> where the guest's CPU has taken a trap itself and stands at its vector:

@@ -30,6 +30,7 @@ from .guest import (
     RegisterFile,
     Served,
     Silenced,
+    SingleStep,
     SystemCall,
     SystemCalls,
 )
@@ -173,6 +174,8 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
     # MOV [0x10009],eax; NOPs
     itself = bytes.fromhex(("89042509000100" if wide else "a309000100") + "90" * 9)
     interrupts = (*range(0x20, 0x100), SYSCALL, SYSENTER)  # of software: INT n, and these two
+    # TF of EFLAGS, which are behind the general registers and RIP; #DB
+    step = SingleStep(1, word(first, bits, 17 * 8), 0x100)
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_X86, mode=mode, setup=set_up),
         registers=RegisterFile(
@@ -188,7 +191,7 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
         blocks=Blocks(
             served_in_place=True, repetitions_reported=True, compares=Compares.COMPARISONS
         ),
-        interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),
+        interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served, step=step),
         faults=Faults(
             arithmetic=frozenset({0, 16, 19}),
             undefined=frozenset({6}),
