@@ -70,6 +70,24 @@ def test_what_else_may_not_be_in_a_block(other: bytes) -> None:
                     k.register(probe)
 
 
+#: b.w .+8; bl .+8; bx lr; pop {pc}; mov pc, lr; ldr pc, [r0]
+LAST = ("00f004b8", "00f002f8", "7047", "00bd", "f746", "d0f800f0")
+
+
+@pytest.mark.parametrize("branch", LAST)
+def test_other_branches_must_be_the_last_of_a_block(branch: str) -> None:
+    for length, block in enumerate(BLOCKS, 1):
+        for place in range(5):
+            code = NARROW + block + NARROW * place + bytes.fromhex(branch) + NARROW * 6
+            with UnicornMachine.from_code(code, arch="arm", base=BASE, symbols={"f": (BASE | 1, len(code))}) as m, Kprobes(m) as k:
+                probe = Kprobe(addr=BASE + 4 + 2 * place | 1)
+                if place < length - 1:
+                    with pytest.raises(Unprobeable, match="not its last"):
+                        k.register(probe)
+                else:
+                    k.register(probe)
+
+
 def test_behind_an_instruction_whose_second_half_looks_like_a_first_one() -> None:
     """add.w r2, r1, r2, of which the second half could be the first of a wide instruction; itet hi; blx lr; ble."""
     code = bytes.fromhex("43e8c0f0 01f30200 01fa02f0 8abf f047 1ed8 c1e8af0f")

@@ -124,22 +124,25 @@ def conditioned(insn: Insn, before: bytes) -> bool:
 
 
 IN_BLOCK = "is UNPREDICTABLE in an IT block"
+NOT_LAST = "branches in an IT block, but is not its last instruction: UNPREDICTABLE"
 
 
 def reserved(insn: Insn, before: bytes) -> str:
-    """Return why a conditional branch, CBZ, CBNZ or IT of T32 in an IT block must not be probed; ""
-    for any other instruction, and where the code before it leaves open whether there is an IT
-    (`Walking.reserved`).
+    """Return why a branch of T32 in an IT block must not be probed; "" for any other instruction,
+    and where the code before it leaves open whether there is an IT (`Walking.reserved`).
 
-    What they do there is UNPREDICTABLE (Armv7-A/R ARM, A8.8.18, A8.8.29, A8.8.54); the engine takes
-    the first for an undefined instruction.
+    What a conditional branch, CBZ, CBNZ and IT do there is UNPREDICTABLE (Armv7-A/R ARM, A8.8.18,
+    A8.8.29, A8.8.54); the engine takes the first for an undefined instruction. Any other that
+    writes PC must be the block's last one.
 
     Args:
         insn: the instruction.
         before: up to MOST_BEFORE original bytes before it, of its function; fewer begin with an
             instruction.
     """
-    if not insn.mode or not _is_unpredictable_in_block(insn.raw):
+    nowhere = _is_unpredictable_in_block(insn.raw)
+    branches = insn.target is not None or insn.indirect or insn.links or not insn.falls_through
+    if not insn.mode or not (nowhere or branches):
         return ""
     halfwords = [int.from_bytes(before[n : n + 2], "little") for n in range(0, len(before), 2)]
     if len(before) < MOST_BEFORE:
@@ -148,23 +151,26 @@ def reserved(insn: Insn, before: bytes) -> str:
         # an IT, unless it may be the second half of a wide instruction
         starts = [n for n in range(1, len(halfwords))
                   if _covered(halfwords[n]) and not _is_wide(halfwords[n - 1])]
-    return IN_BLOCK if any(_is_in_block(halfwords[n:]) for n in starts) else ""
+    left = max((_left_in_block(halfwords[n:]) for n in starts), default=0)
+    if nowhere and left:
+        return IN_BLOCK
+    return NOT_LAST if left > 1 else ""
 
 
-def _is_in_block(halfwords: Sequence[int]) -> bool:
-    """Whether an IT makes the instruction behind these conditional.
+def _left_in_block(halfwords: Sequence[int]) -> int:
+    """Return how many instructions behind these an IT makes conditional.
 
     Args:
         halfwords: instructions, of which the first begins with the first halfword.
 
     Returns:
-        False also where the last halfword is only the first half of an instruction.
+        0 also where the last halfword is only the first half of an instruction.
     """
     at, left = 0, 0
     while at < len(halfwords):
         left = _covered(halfwords[at]) or max(left - 1, 0)
         at += 2 if _is_wide(halfwords[at]) else 1
-    return left > 0 and at == len(halfwords)
+    return left if at == len(halfwords) else 0
 
 
 def _is_wide(halfword: int) -> bool:
