@@ -46,6 +46,7 @@ DAMAGE = (
 T = TypeVar("T")
 LARGE = 1 << 20  #: bytes of a section that is unpacked more slowly than it is found unpacked
 _MOST_KEPT = 1 << 29
+_EXECUTABLE = 1  #: PF_X
 _COMPRESSED = 0x800  #: SHF_COMPRESSED
 
 
@@ -334,6 +335,26 @@ def elf_of(file: LoadedFile) -> SectionedElf:
     return cached(
         file, "elf", lambda: SectionedElf(cached(file, "linked", lambda: linked(file.data)))
     )
+
+
+def executable_ranges(file: LoadedFile) -> list[tuple[int, int]]:
+    """Return (start, end) of the executable segments of a file, as link addresses.
+
+    Args:
+        file: the file.
+
+    Returns:
+        [] where none is: an object file has no segments.
+
+    Raises:
+        errors in DAMAGE: the file is damaged.
+    """
+    headers = [segment.header for segment in elf_of(file).iter_segments("PT_LOAD")]
+    return [
+        (header["p_vaddr"], header["p_vaddr"] + header["p_memsz"])
+        for header in headers
+        if header["p_flags"] & _EXECUTABLE
+    ]
 
 
 def children(die: Any) -> list[Any]:

@@ -12,17 +12,20 @@ from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache
 from mmap import mmap
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .. import native
 from .scan import TYPES, Header, NamedType, Sections, UnitContents
 
-_FUNCTIONS, _TYPES = 1, 2  #: what is wanted, as dwarf.c has it
+_FUNCTIONS, _TYPES, _COPIES = 1, 2, 4  #: what is wanted, as dwarf.c has it
 _SHAPES: Final = 1 << 14
 _ATTRIBUTES: Final = 1 << 16
 #: bytes of dwarf.c's structures
 _SHAPE, _ATTRIBUTE, _DECLARED, _FUNCTION, _TYPE, _SCOPE, _LINE = 64, 32, 48, 24, 64, 40, 40
 _RANGE: Final = 24
+_ORIGIN, _COPY = 16, 40
+_LEAST_ORIGIN: Final = 256  #: bytes of a file's entries for each that has one name
+_SCOPES_AROUND: Final = 1 << 20
 _SCOPE_WORDS: Final = _SCOPE // 8
 _LEAST_RANGE: Final = 8  #: bytes of a range in .debug_aranges, whose addresses have four
 _LEAST_ENTRY: Final = 3  #: bytes of an entry that has a name, or code
@@ -107,6 +110,23 @@ class _Words:
         """
         return memoryview(self._kept[name])[: self[f"{name}_count"] * size].cast("Q")
 
+    def describe(self, header: Header, tables: tuple[bytes, bytes]) -> None:
+        """Set the words that describe a unit.
+
+        Args:
+            header: the unit's.
+            tables: (its part of .debug_addr, its part of .debug_str_offsets); b"": it has none.
+        """
+        self.section("addresses", tables[0])
+        self.section("texts", tables[1])
+        self["unit"] = header.offset
+        self["first"] = header.first
+        self["end"] = header.end
+        self["table"] = header.abbrev
+        self["version"] = header.version
+        self["address"] = header.address
+        self["word"] = header.word
+
     def call(self, function: str) -> bool:
         """Call a C function with these words.
 
@@ -119,6 +139,28 @@ class _Words:
         return bool(_function(function)(self._words.buffer_info()[0]) == 0)
 
 
+def _unit_words(sections: Sections) -> _Words:
+    """Return the argument structure of scans of a file's units, without those of a unit.
+
+    Args:
+        sections: of the file.
+    """
+    words = _Words("unit")
+    words.section("info", sections.info)
+    words.section("abbrev", sections.abbrev)
+    words.section("strings", sections.strings)
+    words.section("line_strings", sections.line_strings)
+    words["big"] = sections.order == "big"
+    words.provide_buffer("shapes", _SHAPES, _SHAPE)
+    words.provide_buffer("attributes", _ATTRIBUTES, _ATTRIBUTE)
+    return words
+
+
+def _most_entries(header: Header) -> int:
+    """Return how many entries that have a name or code a unit may have."""
+    return (header.end - header.first) // _LEAST_ENTRY + 2
+
+
 class QuickScanner:
     """Scans the units of one file in C; a replacement of UnitScanner, which is slower.
 
@@ -128,14 +170,7 @@ class QuickScanner:
 
     def __init__(self, sections: Sections) -> None:
         self._sections = sections
-        self._words = words = _Words("unit")
-        words.section("info", sections.info)
-        words.section("abbrev", sections.abbrev)
-        words.section("strings", sections.strings)
-        words.section("line_strings", sections.line_strings)
-        words["big"] = sections.order == "big"
-        words.provide_buffer("shapes", _SHAPES, _SHAPE)
-        words.provide_buffer("attributes", _ATTRIBUTES, _ATTRIBUTE)
+        self._words = _unit_words(sections)
 
     def note_once(self) -> None:
         """From now on, report each type only the first time that it is found. Types seen are
@@ -161,18 +196,10 @@ class QuickScanner:
             None: the unit has something unusual, or is damaged.
         """
         words = self._words
-        words.section("addresses", tables[0])
-        words.section("texts", tables[1])
-        words["unit"] = header.offset
-        words["first"] = header.first
-        words["end"] = header.end
-        words["table"] = header.abbrev
-        words["version"] = header.version
-        words["address"] = header.address
-        words["word"] = header.word
+        words.describe(header, tables)
         words["deep"] = deep
         words["wanted"] = _TYPES if types else _FUNCTIONS
-        most = (header.end - header.first) // _LEAST_ENTRY + 2
+        most = _most_entries(header)
         if types:
             words.provide_buffer("declared", 1 << (most // 2).bit_length(), _DECLARED)
             words.provide_buffer("types", most, _TYPE)
@@ -193,16 +220,92 @@ class QuickScanner:
 
     def _types(self) -> Iterator[NamedType]:
         """Yield the types that the scan has found, each with the scopes around it."""
-        sections = self._sections
-        # the scan has reached all texts: they are read where they lie
-        parts = (b"", sections.info, sections.strings, sections.line_strings)
-        held = [memoryview(part) for part in parts]
+        held = _sections_of_names(self._sections)
         scopes = ScopeNames(self._words.found("scopes", _SCOPE), held)
         for tag, scope, section, at, size, offset, length, line in struct.iter_unpack(
             "8Q", self._words.found("types", _TYPE).cast("B")
         ):
             name = str(held[section][at : at + size], "utf-8", "backslashreplace")
             yield NamedType(TYPES[tag], scopes[scope], name, offset, length, line)
+
+
+def _sections_of_names(sections: Sections) -> list[memoryview]:
+    """Return the sections that names are in, by the numbers that dwarf.c gives them.
+
+    Args:
+        sections: of the file, unpacked as far as names are wanted.
+    """
+    parts = (b"", sections.info, sections.strings, sections.line_strings)
+    return [memoryview(part) for part in parts]
+
+
+class InlinedCopy(NamedTuple):
+    """An inlined copy of a function, as a scan in C has found it.
+
+    Attributes:
+        offset: of its entry.
+        function: offset of the entry of the function that it stands in.
+        scopes: namespaces and classes around the inlined function: "geo::".
+        address: link address at which it begins; None: the entry tells it otherwise.
+    """
+
+    offset: int
+    function: int
+    scopes: str
+    address: int | None
+
+
+class CopyScanner:
+    """Finds the inlined copies of functions of one name in the units of a file, in C."""
+
+    def __init__(self, sections: Sections, name: str) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            sections: of the file.
+            name: of the functions, without scopes.
+        """
+        self._held = _sections_of_names(sections)
+        self._words = words = _unit_words(sections)
+        words.section("asked", name.encode("utf-8", "surrogatepass"))
+        words["wanted"] = _COPIES
+        most = max(len(sections.info) // _LEAST_ORIGIN, 1 << 12)
+        words.provide_buffer("origins", 1 << most.bit_length(), _ORIGIN)
+        words.provide_buffer("scopes", _SCOPES_AROUND, _SCOPE)
+
+    @property
+    def known(self) -> int:
+        """Number of entries of functions of the name that units had until now."""
+        return self._words["origins_count"]
+
+    @property
+    def may_be_of_others(self) -> bool:
+        """Whether the unit scanned last may have copies of functions of other units."""
+        return bool(self._words["elsewhere"])
+
+    def scan(self, header: Header, tables: tuple[bytes, bytes]) -> list[InlinedCopy] | None:
+        """Return the copies in a unit of all functions of the name that are known.
+
+        A function that only a later unit names is not known yet.
+
+        Args:
+            header: the unit's.
+            tables: (its part of .debug_addr, its part of .debug_str_offsets); b"": it has none.
+
+        Returns:
+            None: the unit has something unusual, or is damaged.
+        """
+        words = self._words
+        words.describe(header, tables)
+        words.provide_buffer("copies", _most_entries(header), _COPY)
+        if not words.call("dwarf_copies"):
+            return None
+        scopes = ScopeNames(words.found("scopes", _SCOPE), self._held)
+        rows = struct.iter_unpack("5Q", words.found("copies", _COPY).cast("B"))
+        return [
+            InlinedCopy(offset, function, scopes[scope], address if is_told else None)
+            for offset, function, scope, is_told, address in rows
+        ]
 
 
 class ScopeNames(dict[int, str]):
@@ -237,6 +340,16 @@ class ScopeNames(dict[int, str]):
 def quick_scanner(sections: Sections) -> QuickScanner | None:
     """Return a scanner in C for a file's units; None where this host cannot run it."""
     return QuickScanner(sections) if sections.info and native.available() else None
+
+
+def copy_scanner(sections: Sections, name: str) -> CopyScanner | None:
+    """Return a scanner in C for inlined copies; None where this host cannot run it.
+
+    Args:
+        sections: of the file, unpacked.
+        name: of the functions, without scopes.
+    """
+    return CopyScanner(sections, name) if sections.info and native.available() else None
 
 
 def rows_of(

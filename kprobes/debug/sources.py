@@ -7,11 +7,12 @@ from functools import partial
 
 from attrs import frozen
 
-from .file import DAMAGE, children
+from .file import children
+from .inlined import inlined_copies
 from .lines import Line
 from .pieces import ADDRESS_FORMS
 from .places import inlined_around
-from .units import Function, Units, inlined_in, named, text
+from .units import Function, Units, named, text
 
 
 @frozen
@@ -88,7 +89,9 @@ def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
     """
     name = wanted.rpartition("/")[2].encode()
     for n in units.units_naming(name):
-        yield from (line for line in units.lines_of(n, partial(is_of, wanted=wanted)) if line.line)
+        for line in units.lines_of(n, partial(is_of, wanted=wanted)):
+            if line.line and units.has_code(line.start):
+                yield line
 
 
 def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
@@ -159,14 +162,6 @@ def copies(units: Units, name: str) -> list[SourcePlace]:
         units: of a file.
         name: of the function.
     """
-    found = []
-    for n in units.units_with_copies(name.rpartition("::")[2]):
-        for function in units.functions_of(n):
-            try:
-                found += [
-                    SourcePlace(address, function.name, name)
-                    for address in inlined_in(function.die, name)
-                ]
-            except DAMAGE:
-                continue
-    return sorted(found, key=lambda place: place.address)
+    # entries of several units may be of the one function that the linker has kept
+    found = dict(inlined_copies(units, name))
+    return [SourcePlace(address, found[address].name, name) for address in sorted(found)]

@@ -25,6 +25,7 @@ from .file import (
     contents,
     contents_as_read,
     dwarf_of_source,
+    executable_ranges,
 )
 from .kept import (
     SMALL,
@@ -37,7 +38,14 @@ from .kept import (
 )
 from .lines import FileNameSearch, Line, LineTable, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
-from .quick import QuickScanner, quick_ranges, quick_scanner
+from .quick import (
+    CopyScanner,
+    InlinedCopy,
+    QuickScanner,
+    copy_scanner,
+    quick_ranges,
+    quick_scanner,
+)
 from .scan import (
     VARIABLE,
     AddressRanges,
@@ -163,6 +171,7 @@ class Units:
             given: DWARFInfo that was made of the file's BTF; None: the file's own DWARF is read.
         """
         self.info: Any
+        self._file = file
         self.info, path, data = dwarf_of_source(file) if given is None else (given, "", b"")
         order = "little" if self.info is None or self.info.config.little_endian else "big"
         self._sections = _sections(self.info, order)
@@ -189,6 +198,28 @@ class Units:
         return self.info.get_CU_at(self.headers[n].offset)
 
     # --- which unit
+
+    @cached_property
+    def _executable(self) -> list[tuple[int, int]]:
+        """(start, end) of each range of link addresses whose contents the file says are executed;
+        [] where it does not say.
+        """
+        try:
+            return executable_ranges(self._file)
+        except DAMAGE:
+            return []
+
+    def has_code(self, address: int) -> bool:
+        """Whether a link address is in code of the file.
+
+        Linkers leave the entries of functions that they throw away, and the rows of their lines: at
+        0, or behind the last address.
+
+        Args:
+            address: the link address.
+        """
+        ranges = self._executable
+        return not ranges or any(start <= address < end for start, end in ranges)
 
     @cached_property
     def _listed(self) -> AddressRanges:
@@ -350,7 +381,9 @@ class Units:
             found: list[tuple[int, int, int]] = []
             for start, end, offset in self._functions_of(n):
                 found += [(start, end, offset)] if end else self._parts(n, offset)
-            found = sorted(piece for piece in found if piece[1] > piece[0])
+            found = sorted(
+                piece for piece in found if piece[1] > piece[0] and self.has_code(piece[0])
+            )
             self._pieces[n] = found, [start for start, _, _ in found]
         return self._pieces[n]
 
@@ -378,11 +411,13 @@ class Units:
 
         Functions nested in others are looked for last.
         """
+        if not self.has_code(address):
+            return None
         for n in self.units_with(address, address + 1):
             pieces, starts = self._code(n)
             at = bisect.bisect_right(starts, address) - 1
             if at >= 0 and address < pieces[at][1]:
-                found = self._function(n, pieces[at][2])
+                found = self.function_of_entry(n, pieces[at][2])
                 if found is not None:
                     return found
         return self._nested_at(address)
@@ -393,10 +428,10 @@ class Units:
             for start, end, offset in self._nested_functions_of(n):
                 parts = [(start, end, offset)] if end else self._parts(n, offset)
                 if any(first <= address < last for first, last, _ in parts):
-                    return self._function(n, offset)
+                    return self.function_of_entry(n, offset)
         return None
 
-    def _function(self, n: int, offset: int) -> Function | None:
+    def function_of_entry(self, n: int, offset: int) -> Function | None:
         """Return the function that an entry describes, made once.
 
         Args:
@@ -422,11 +457,60 @@ class Units:
     def functions_of(self, n: int) -> Iterator[Function]:
         """Yield the functions of the n-th unit that have code."""
         for offset in dict.fromkeys(offset for _, _, offset in self._code(n)[0]):
-            found = self._function(n, offset)
+            found = self.function_of_entry(n, offset)
             if found is not None:
                 yield found
 
-    def units_with_copies(self, name: str) -> Iterator[int]:
+    def inlined_copies(self, name: str) -> Iterator[tuple[int, list[InlinedCopy] | None]]:
+        """Yield what a scan in C finds of the inlined copies of functions of a name.
+
+        Args:
+            name: of the functions, without scopes.
+
+        Yields:
+            (index of a unit in `headers`, its copies); None in the place of the copies: the unit
+            may have some, and C cannot say which.
+
+        Raises:
+            errors in DAMAGE: a section is damaged.
+        """
+        scanner = None
+        if self._quick is not None:
+            self._unpack(len(self._sections.info), True)
+            scanner = copy_scanner(self._sections, name)
+        if scanner is None:
+            for n in self._units_with_copies(name):
+                yield n, None
+            return
+        again = []  # units whose copies may be of functions that only a later unit names
+        for n in range(len(self.headers)):
+            found = self._scanned_copies(scanner, n)
+            if scanner.may_be_of_others:
+                again.append(n)
+            elif found is None or found:
+                yield n, found
+        known = -1
+        while known != scanner.known:
+            known = scanner.known
+            found_again = {n: self._scanned_copies(scanner, n) for n in again}
+        yield from found_again.items()
+
+    def _scanned_copies(self, scanner: CopyScanner, n: int) -> list[InlinedCopy] | None:
+        """Return the inlined copies that a scan in C finds in a unit.
+
+        Args:
+            scanner: of the file and the name.
+            n: index of the unit in `headers`.
+
+        Returns:
+            None: C cannot say.
+        """
+        try:
+            return scanner.scan(self.headers[n], self._tables_of(n))
+        except DAMAGE:
+            return None
+
+    def _units_with_copies(self, name: str) -> Iterator[int]:
         """Yield the indices in `headers` of the units that may have inlined copies of a function.
 
         Entries are not read: looking for a name that nothing has would take minutes of a big
@@ -666,6 +750,8 @@ class Units:
 
     def line_at(self, address: int) -> Line | None:
         """Return the line whose code a link address is in; None: it is not known."""
+        if not self.has_code(address):
+            return None
         for n in self.units_with(address, address + 1):
             found = self._table(n).at(address)
             if found is not None:
@@ -894,44 +980,6 @@ def callee(site: Any) -> Any:
         None,
     )
     return None if link is None else site.get_DIE_from_attribute(link)
-
-
-def _is_called(die: Any, name: str) -> bool:
-    """Whether an entry has a name: its own, or that with all or some of the scopes around it.
-
-    Args:
-        die: the entry that has the name; a definition's declaration.
-        name: "twice", "Shape::twice" or "geo::Shape::twice".
-    """
-    own = text(die, "DW_AT_name")
-    if not own or own == name:
-        return bool(own)
-    return name.endswith(f"::{own}") and f"::{scopes_of(die)}{own}".endswith(f"::{name}")
-
-
-def inlined_in(die: Any, name: str) -> Iterator[int]:
-    """Yield the link addresses at which inlined copies of a function begin within another one.
-
-    Args:
-        die: entry of the other one.
-        name: of the inlined function; scopes before it count, "geo::twice".
-    """
-    todo = children(die)
-    while todo:
-        each = todo.pop()
-        if each.tag == "DW_TAG_inlined_subroutine" and _is_called(named(each), name):
-            entry = next(
-                (
-                    each.attributes[a]
-                    for a in ("DW_AT_entry_pc", "DW_AT_low_pc")
-                    if a in each.attributes
-                ),
-                None,
-            )
-            if entry is not None and entry.form != "DW_FORM_udata":
-                yield entry.value
-        if each.has_children:
-            todo += children(each)
 
 
 def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_location") -> Any:

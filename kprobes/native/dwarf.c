@@ -88,8 +88,12 @@ static void pass(struct cursor *c, u64 size)
  *             two, and notes of other units in it are as good as free
  *   seen, seen_room, seen_count    a table of hashes of types that are noted already; no room: all
  *             are noted. A power of two
- *   functions, types, scopes   what is found: struct function, struct type, struct scope, and
- *             how many fit, and how many there are
+ *   functions, types, scopes, copies   what is found: struct function, struct type, struct scope,
+ *             struct copy, and how many fit, and how many there are
+ *   asked     address of the name, without scopes, of the functions whose copies are wanted
+ *   origins   a table of struct origin, kept from unit to unit: entries of these functions.
+ *             A power of two
+ *   elsewhere 1: entries of the unit may be copies of entries of other units
  */
 #define UNIT_WORDS(X) \
     X(info) X(info_size) X(abbrev) X(abbrev_size) X(strings) X(strings_size) X(line_strings) \
@@ -97,10 +101,11 @@ static void pass(struct cursor *c, u64 size)
     X(end) X(table) X(version) X(address) X(word) X(big) X(deep) X(wanted) X(shapes) \
     X(shapes_room) X(attributes) X(attributes_room) X(declared) X(declared_room) X(seen) \
     X(seen_room) X(seen_count) X(functions) X(functions_room) X(functions_count) X(types) \
-    X(types_room) X(types_count) X(scopes) X(scopes_room) X(scopes_count)
+    X(types_room) X(types_count) X(scopes) X(scopes_room) X(scopes_count) X(asked) X(asked_size) \
+    X(origins) X(origins_room) X(origins_count) X(copies) X(copies_room) X(copies_count) X(elsewhere)
 EXPORT const char unit_words[] = UNIT_WORDS(NAME);
 struct unit { UNIT_WORDS(WORD) };
-enum { FUNCTIONS = 1, TYPES = 2 };
+enum { FUNCTIONS = 1, TYPES = 2, COPIES = 4 };
 
 /* A name: in which section it is, its offset and bytes. Section 0: there is none. */
 enum { NOWHERE, INFO, STRINGS, LINE_STRINGS };
@@ -110,6 +115,11 @@ struct function { u64 low, high, offset; };
 struct type { u64 tag, scope, section, name, size_of_name, offset, size, line; };
 /* `around` and `scope`: number of a struct scope, from 1; 0: none */
 struct scope { u64 around, section, name, size_of_name, hash; };
+/* `offset`: of the entry, 0 where this is free; `scope` is around the function's name */
+struct origin { u64 offset, scope; };
+/* `function`: offset of the entry of the function that the copy stands in; `is_told`: 0 where
+ * `address` is to be found in the entry otherwise */
+struct copy { u64 offset, function, scope, is_told, address; };
 
 /* `sibling`: bytes of the attributes before SIBLING, of an entry that is only passed over with all
  * that is in it, and whose sibling is an offset of four bytes; else VARIES */
@@ -119,13 +129,13 @@ struct declared { u64 offset, scope, hash; struct name name; };
 
 enum {
     SIBLING = 0x01, NAME_OF = 0x03, BYTES = 0x0b, LOW = 0x11, HIGH = 0x12, LINE = 0x3b,
-    DECLARATION = 0x3c, SPECIFICATION = 0x47, RANGES = 0x55,
+    DECLARATION = 0x3c, SPECIFICATION = 0x47, RANGES = 0x55, ORIGIN = 0x31, ENTRY = 0x52,
 };
 enum {
     CLASS = 0x02, ENUMERATION = 0x04, BLOCK = 0x0b, MEMBER = 0x0d, STRUCTURE = 0x13, TYPEDEF = 0x16,
-    UNION = 0x17, MODULE = 0x1e, BASE = 0x24, SUBPROGRAM = 0x2e, VARIABLE = 0x34, NAMESPACE = 0x39,
+    ARRAY = 0x01, SUBROUTINE_TYPE = 0x15, CALL = 0x48, GNU_CALL = 0x4109, UNION = 0x17, INLINED = 0x1d, MODULE = 0x1e, BASE = 0x24, SUBPROGRAM = 0x2e, VARIABLE = 0x34, NAMESPACE = 0x39,
 };
-enum { REF4 = 0x13, IMPLICIT = 0x21 };
+enum { REF_ADDR = 0x10, REF4 = 0x13, IMPLICIT = 0x21 };
 #define VARIES (~0ull)
 #define UNKNOWN (~0ull - 1)
 #define UNMEASURED (~0ull) /* size of a name whose end nobody has looked for */
@@ -202,13 +212,20 @@ static void pass_value(struct cursor *c, const struct unit *u, u64 form)
         pass(c, unsigned_leb(c));
 }
 
+/* 1: neither functions nor inlined copies are within entries of a tag. */
+static int has_no_code(u64 tag)
+{
+    return tag == CALL || tag == GNU_CALL || tag == ARRAY || tag == SUBROUTINE_TYPE;
+}
+
 /* Reads a unit's abbreviations. Returns the greatest number, or NOT_HERE. */
-static long long read_shapes(const struct unit *u)
+static long long read_shapes(struct unit *u)
 {
     struct shape *shapes = (struct shape *)u->shapes;
     struct attribute *attributes = (struct attribute *)u->attributes;
     struct cursor c = { (const u8 *)u->abbrev, u->table, u->abbrev_size, (int)u->big, 0 };
     u64 used = 0, greatest = 0;
+    u->elsewhere = 0;
     if (u->table > u->abbrev_size)
         return NOT_HERE;
     for (;;) {
@@ -239,6 +256,8 @@ static long long read_shapes(const struct unit *u)
             u64 size = size_of(u, form);
             if (size == UNKNOWN)
                 goto damaged;
+            if ((name == ORIGIN || name == SPECIFICATION) && form == REF_ADDR)
+                u->elsewhere = 1;
             if (name == SIBLING && form == REF4)
                 shape->sibling = shape->size;
             shape->size = size == VARIES || shape->size == VARIES ? VARIES : shape->size + size;
@@ -249,6 +268,8 @@ static long long read_shapes(const struct unit *u)
         }
         shape->count = used - shape->first;
         int counts = shape->tag == SUBPROGRAM && (u->wanted & FUNCTIONS || u->deep);
+        if (u->wanted & COPIES && !has_no_code(shape->tag))
+            shape->sibling = VARIES;
         if (!shape->children || u->deep || counts || is_type(shape->tag) || is_scope(shape->tag)
             || shape->tag == MEMBER)
             shape->sibling = VARIES;
@@ -263,8 +284,14 @@ damaged:
 }
 
 /* The attributes of an entry that are looked at; `has`: bits of the first 64 of DW_AT, and of
- * SPECIFICATION and RANGES, as they are numbered here. */
-struct values { u64 has, sibling, low, high, high_is_address, bytes, line, specification; struct name name; };
+ * SPECIFICATION and RANGES, as they are numbered here. Of COPIES, `original` is the offset of the
+ * entry that an entry is a copy or the definition of, and 0: none in this section; `entry` is an
+ * address where `has_entry` is 1, and 2: it is told otherwise. */
+struct values {
+    u64 has, sibling, low, high, high_is_address, bytes, line, specification, original, has_entry,
+        entry;
+    struct name name;
+};
 #define BIT(name) (1ull << ((name) & 63))
 
 /* Where a text of a section of strings is; 0: outside. An empty one is no name. Its end is looked
@@ -296,15 +323,24 @@ static int measure(const struct unit *u, struct name *name)
     return 1;
 }
 
+/* Offset in the section of the entry that an attribute refers to; 0: it is in no unit of it. */
+static u64 entry_at(const struct unit *u, u64 form, u64 value)
+{
+    if (form == REF_ADDR)
+        return value;
+    return (form >= 0x11 && form <= 0x15) ? u->unit + value : 0;
+}
+
 static int read_values(struct cursor *c, const struct unit *u, const struct shape *shape, struct values *v)
 {
     const struct attribute *attributes = (const struct attribute *)u->attributes + shape->first;
-    v->has = 0;
+    v->has = v->original = v->has_entry = 0;
     v->name = (struct name){ NOWHERE, 0, 0 };
     for (u64 n = 0; n < shape->count; n++) {
         u64 name = attributes[n].name, form = attributes[n].form, size, value;
         if (name != SIBLING && name != NAME_OF && name != BYTES && name != LOW && name != HIGH
-            && name != LINE && name != DECLARATION && name != SPECIFICATION && name != RANGES) {
+            && name != LINE && name != DECLARATION && name != SPECIFICATION && name != RANGES
+            && !(u->wanted & COPIES && (name == ORIGIN || name == ENTRY))) {
             if (attributes[n].size < UNKNOWN)
                 pass(c, attributes[n].size);
             else
@@ -312,7 +348,7 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
             continue;
         }
         size = attributes[n].size;
-        v->has |= BIT(name);
+        v->has |= name == ENTRY ? 0 : BIT(name);
         if (form == 0x08) {
             u64 start = c->at;
             pass_value(c, u, form);
@@ -331,7 +367,7 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
             return 0;
         if (c->bad)
             return 0;
-        if (is_address_number(form) && (name == LOW || name == HIGH)) {
+        if (is_address_number(form) && (name == LOW || name == HIGH || name == ENTRY)) {
             struct cursor t = { (const u8 *)u->addresses, 0, u->addresses_size, (int)u->big, 0 };
             if (value >= u->addresses_size / u->address)
                 return 0;
@@ -347,7 +383,16 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
             break;
         case BYTES: v->bytes = value; break;
         case LINE: v->line = value; break;
-        case SPECIFICATION: v->specification = value; break;
+        case SPECIFICATION:
+            v->specification = value;
+            if (!v->original)
+                v->original = entry_at(u, form, value);
+            break;
+        case ORIGIN: v->original = entry_at(u, form, value); break;
+        case ENTRY:
+            v->entry = value;
+            v->has_entry = form == 0x01 || is_address_number(form) ? 1 : 2;
+            break;
         case NAME_OF:
             if (is_text_number(form)) {
                 struct cursor t = { (const u8 *)u->texts, 0, u->texts_size, (int)u->big, 0 };
@@ -561,6 +606,175 @@ EXPORT long long dwarf_unit(struct unit *u)
     if (greatest < 0)
         return greatest;
     long long done = walk(u);
+    for (long long n = 0; n <= greatest; n++)
+        ((struct shape *)u->shapes)[n].known = 0;
+    return done;
+}
+
+/* --- inlined copies of functions of a name */
+
+/* The note of an entry in `origins`, or a free one. */
+static struct origin *origin(const struct unit *u, u64 offset)
+{
+    struct origin *all = (struct origin *)u->origins;
+    u64 n = offset * 0x9E3779B97F4A7C15ull >> 20 & (u->origins_room - 1);
+    while (all[n].offset && all[n].offset != offset)
+        n = (n + 1) & (u->origins_room - 1);
+    return &all[n];
+}
+
+static int is_asked(const struct unit *u, const struct name *name)
+{
+    u64 from = name->section, size;
+    const u8 *data = (const u8 *)(from == INFO ? u->info : from == STRINGS ? u->strings : u->line_strings);
+    const u8 *asked = (const u8 *)u->asked;
+    if (from == NOWHERE)
+        return 0;
+    size = from == INFO ? u->info_size : from == STRINGS ? u->strings_size : u->line_strings_size;
+    if (size - name->offset <= u->asked_size)
+        return 0;
+    data += name->offset;
+    for (u64 n = 0; n < u->asked_size; n++)
+        if (data[n] != asked[n])
+            return 0;
+    return !data[u->asked_size];
+}
+
+#define DEEPEST_BLOCK 1024
+/* What is open: an entry whose children are read. `function`: offset of the function's entry that
+ * it is, or is in; 0: none. */
+struct opened { int is_scope; struct name name; u64 function; };
+
+/* Notes the scopes directly around an entry. Returns the innermost one's number, 0: there is none,
+ * or VARIES: they cannot be noted. */
+static u64 note_scopes(struct unit *u, struct opened *opened, u64 depth)
+{
+    struct scope *scopes = (struct scope *)u->scopes;
+    u64 first = depth, scope = 0;
+    while (first && opened[first - 1].is_scope)
+        first--;
+    for (u64 n = first; n < depth; n++) {
+        struct name *name = &opened[n].name;
+        if (name->section == NOWHERE)
+            continue;
+        if (u->scopes_count == u->scopes_room || !measure(u, name))
+            return VARIES;
+        if (!name->size)
+            continue;
+        scopes[u->scopes_count++] = (struct scope){ scope, name->section, name->offset, name->size, 0 };
+        scope = u->scopes_count;
+    }
+    return scope;
+}
+
+/* Notes an entry of a function of the name, if it is not yet. 0: there is no room. */
+static int note_origin(struct unit *u, u64 offset, u64 scope)
+{
+    struct origin *free = origin(u, offset);
+    if (free->offset)
+        return 1;
+    if (scope == VARIES || u->origins_count >= u->origins_room / 2)
+        return 0;
+    *free = (struct origin){ offset, scope };
+    u->origins_count++;
+    return 1;
+}
+
+static int note_copy(struct unit *u, u64 offset, u64 function, u64 scope, const struct values *v)
+{
+    int begins = (v->has & BIT(LOW)) != 0;
+    if (!v->has_entry && !begins && !(v->has & BIT(RANGES)))
+        return 1; /* in the description of a function that has no code of its own */
+    if (u->copies_count == u->copies_room)
+        return 0;
+    ((struct copy *)u->copies)[u->copies_count++] = (struct copy){
+        offset, function, scope, v->has_entry == 1 || (begins && !v->has_entry),
+        v->has_entry ? v->entry : v->low };
+    return 1;
+}
+
+/* Notes entries of functions of the name, and the copies of those that are noted already. */
+static long long walk_copies(struct unit *u)
+{
+    const struct shape *shapes = (const struct shape *)u->shapes;
+    struct cursor c = { (const u8 *)u->info, u->first, u->end, (int)u->big, 0 };
+    struct opened opened[DEEPEST_BLOCK];
+    u64 depth = 0;
+    u->copies_count = 0;
+    while (c.at < c.end) {
+        u64 start = c.at, code = unsigned_leb(&c);
+        if (c.bad)
+            return NOT_HERE;
+        if (!code) {
+            if (depth <= 1)
+                break;
+            depth--;
+            continue;
+        }
+        if (code >= u->shapes_room || !shapes[code].known)
+            return NOT_HERE;
+        const struct shape *shape = &shapes[code];
+        struct opened *around = depth ? &opened[depth - 1] : 0;
+        struct opened self = { 0, { NOWHERE, 0, 0 }, around ? around->function : 0 };
+        if (shape->tag == SUBPROGRAM || shape->tag == INLINED || is_scope(shape->tag)) {
+            struct values v;
+            if (!read_values(&c, u, shape, &v))
+                return NOT_HERE;
+            struct origin *original = v.original ? origin(u, v.original) : 0;
+            if (is_scope(shape->tag)) {
+                self.is_scope = 1;
+                self.name = v.name;
+            } else if (original && original->offset) {
+                if (shape->tag == SUBPROGRAM ? !note_origin(u, start, original->scope)
+                    : !note_copy(u, start, self.function, original->scope, &v))
+                    return NOT_HERE;
+            } else if (shape->tag == SUBPROGRAM && !original && is_asked(u, &v.name)
+                       && !origin(u, start)->offset) {
+                if (!note_origin(u, start, note_scopes(u, opened, depth)))
+                    return NOT_HERE;
+            }
+            if (shape->tag == SUBPROGRAM)
+                self.function = start;
+        } else if (shape->sibling != VARIES) {
+            pass(&c, shape->sibling);
+            u64 next = u->unit + fixed(&c, 4);
+            if (c.bad || next <= start || next > c.end)
+                return NOT_HERE;
+            c.at = next;
+            continue;
+        } else if (shape->size != VARIES)
+            pass(&c, shape->size);
+        else {
+            const struct attribute *a = (const struct attribute *)u->attributes + shape->first;
+            for (u64 n = 0; n < shape->count; n++)
+                pass_value(&c, u, a[n].form);
+        }
+        if (c.bad)
+            return NOT_HERE;
+        if (!shape->children)
+            continue;
+        if (depth == DEEPEST_BLOCK)
+            return NOT_HERE;
+        opened[depth++] = self;
+    }
+    return DONE;
+}
+
+/* Finds the inlined copies that a unit has of functions of a name. DONE or NOT_HERE. An entry may
+ * refer to one behind it: the unit is read again until no function is new. */
+EXPORT long long dwarf_copies(struct unit *u)
+{
+    if (u->first > u->end || u->end > u->info_size || u->address > 8 || !u->address
+        || !u->origins_room)
+        return NOT_HERE;
+    long long greatest = read_shapes(u), done;
+    u64 before;
+    if (greatest < 0)
+        return greatest;
+    do {
+        before = u->origins_count;
+        done = walk_copies(u);
+    } while (done == DONE && u->origins_count != before);
     for (long long n = 0; n <= greatest; n++)
         ((struct shape *)u->shapes)[n].known = 0;
     return done;

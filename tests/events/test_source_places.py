@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from elftools.dwarf.die import DIE
 
-from kprobes import Coverage, EventError, Kprobes, UnicornMachine
+from kprobes import Coverage, EventError, Kprobes, UnicornMachine, UnknownSymbol, native
 from kprobes.cli import main
 from kprobes.debug.file import FileDwarf
 from kprobes.debug.units import Units
@@ -120,6 +121,82 @@ def hits(program: Path, text: str) -> tuple[int, int]:
     ("p 'geo::pl*' k", 1, 1), ("p 'weigh;total += geo::scaled*' n", 1, 2), ("p 'geo::plain:0' k", 1, 1)])
 def test_places_of_cpp(program: Path, text: str, places: int, count: int) -> None:
     assert hits(program, text) == (places, count)
+
+
+COPIES = """
+#define MIX(x) __asm__ volatile("" : "+r"(x))
+#define INLINE __attribute__((always_inline))
+namespace geo {
+struct Box { int w; INLINE int twice(int q) const { MIX(q); q *= 2; MIX(q); return q + w; } };
+template <typename T> struct Pair { T a; INLINE T sum(T b) const { MIX(b); b += a; MIX(b); return b; } };
+static inline INLINE int operator<<(Box b, int n) { MIX(n); n += b.w; MIX(n); return n; }
+inline __attribute__((noinline)) int kept_once(int n) { Box b{n}; n = b.twice(n); MORE; return b.twice(n); }
+}
+static inline INLINE int twice(int q) { MIX(q); q *= 2; MIX(q); return q; }
+extern "C" __attribute__((noinline, used)) int NAME(int n) {
+  geo::Box b{n}; geo::Pair<int> p{n};
+  n = b.twice(n); n = twice(n); n = p.sum(n); n = b << n;
+  return geo::kept_once(n);
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["-gdwarf-4", "-gdwarf-5", "-gdwarf-5 -flto", "-g -gdwarf64", "-gdwarf-5 -gz"])
+def copied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program of two units. Both define kept_once, and the linker keeps one of them."""
+    if shutil.which("g++") is None:
+        pytest.skip("there is no compiler of C++")
+    folder = tmp_path_factory.mktemp("copies")
+    for name in ("first", "second"):
+        more = "MIX(n)" if name == "first" else "n /= 3"  # were both of one size, entries of both were of the one that is kept
+        (folder / f"{name}.cc").write_text(COPIES.replace("NAME", name).replace("MORE", more))
+    subprocess.run(["g++", *request.param.split(), "-O1", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-fno-exceptions",
+                    "-Wl,-e,first", "first.cc", "second.cc", "-o", "copied"], cwd=folder, check=True)
+    return folder / "copied"
+
+
+@pytest.mark.parametrize(("name", "places"), [
+    ("twice", {"first": 2, "second": 2, "kept_once": 2}), ("geo::Box::twice", {"first": 1, "second": 1, "kept_once": 2}),
+    ("Box::twice", {"first": 1, "second": 1, "kept_once": 2}), ("ox::twice", {}), ("sum", {"first": 1, "second": 1}),
+    ("geo::Pair<int>::sum", {"first": 1, "second": 1}), ("geo::Pair<long>::sum", {}), ("operator<<", {"first": 1, "second": 1}),
+    ("geo::operator<<", {"first": 1, "second": 1}), ("none", {})])
+def test_copies_of_host_code_are_pythons(copied: Path, name: str, places: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies are found in all units, and none in a function that the linker has thrown away."""
+    for without in (False, True):
+        if without:
+            monkeypatch.setattr("kprobes.debug.units.copy_scanner", lambda sections, name: None)
+        with UnicornMachine.load(copied) as m:
+            found = m.debug.copies(name)
+            assert {each: sum(place.function == each for place in found) for each in places} == places
+            assert len(found) == sum(places.values()) == len({place.address for place in found})
+            assert all(m.symbols.covering(place.address) is not None for place in found)
+            if places:
+                assert len(Kprobes(m).event(f"p '{name}%inlined'").places) == len(found)
+
+
+def test_copies_are_found_without_reading_entries(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyelftools takes 20 us an entry; of a big program's millions those of functions that have copies are read."""
+    if not native.available():
+        pytest.skip("there is no host code")
+    read = []
+    parse = DIE.__init__
+    monkeypatch.setattr(DIE, "__init__", lambda self, *given, **named: read.append(self) or parse(self, *given, **named))
+    with UnicornMachine.load(copied) as m:
+        assert m.debug.copies("nothing") == []
+        assert len(read) <= 2 * len(Units(m.symbols.files[0]).headers)
+        assert m.debug.copies("twice")
+        assert len(read) < 60
+
+
+def test_lines_of_functions_that_are_thrown_away_are_no_places(copied: Path) -> None:
+    with UnicornMachine.load(copied) as m:
+        line = 1 + next(n for n, text in enumerate(COPIES.splitlines()) if "kept_once" in text)
+        found = m.debug.at_line("first.cc", line)
+        assert {place.function for place in found} == {"kept_once"}
+        assert all(m.symbols.covering(place.address) is not None for place in found)
+        with pytest.raises(UnknownSymbol, match="no code is of this line"):
+            m.debug.at_line("second.cc", line)
+        assert m.debug.function(0) is None and m.debug.line(0) is None
 
 
 def test_globs_of_names_as_people_write_them(program: Path) -> None:

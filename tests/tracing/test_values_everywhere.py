@@ -31,7 +31,7 @@ from kprobes.debug import kept as kept_module
 from kprobes.debug.abbreviations import AbbreviationTable
 from kprobes.debug.file import contents
 from kprobes.debug.lines import _lines, line_table
-from kprobes.debug.quick import QuickScanner, ScopeNames, quick_ranges
+from kprobes.debug.quick import CopyScanner, QuickScanner, ScopeNames, quick_ranges
 from kprobes.debug.scan import AddressRanges, UnitScanner, aranges
 from kprobes.debug.units import Units, _address, _text
 
@@ -278,6 +278,9 @@ def test_scans_of_host_code_are_pythons() -> None:
                 found = QuickScanner(sections).scan(header, tables, False, True)
                 if found is not None:
                     assert found.types == UnitScanner(sections).scan(header, *asked).types
+                for copied in "table_insert", "twice":
+                    copies = CopyScanner(sections, copied).scan(header, tables)
+                    assert copies is None or all(header.first <= each.offset < header.end for each in copies)
 
 
 def test_names_of_scopes_are_made_when_they_are_asked_for() -> None:
