@@ -186,8 +186,7 @@ class _Watched:
     """Notes what of its own text the guest reads, writes and executes.
 
     Attributes:
-        seen: it reads or writes text, and would see the probes; or, on x86_64, it accesses an address that is not
-            canonical, of which the engine leaves the upper 12 bits away instead of raising an exception.
+        seen: it reads or writes text: it would see the probes.
         executed: (address, Thumb's bit) of the instructions that it executes there.
     """
 
@@ -197,9 +196,6 @@ class _Watched:
         self._states = machine.arch.name in ("arm", "armeb")
         machine.uc.hook_add(unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, self._access, None,
                             BASE - 64, BASE + SIZE)
-        if machine.arch.name == "x86_64":
-            machine.uc.hook_add(unicorn.UC_HOOK_MEM_READ | unicorn.UC_HOOK_MEM_WRITE, self._access, None,
-                                1 << 52, (1 << 64) - 1)
         machine.uc.hook_add(unicorn.UC_HOOK_CODE, self._execute, None, BASE, BASE + SIZE)
 
     def _access(self, uc: Any, access: int, address: int, size: int, value: int, data: Any) -> None:

@@ -76,6 +76,7 @@ class GuestMemory:
         self.regs: Regs | None = None
         self.executable_pages: dict[int, bool] = {}
         self._unmapping: list[Callable[[int, int], None]] = []
+        self._reach = (1 << (guest.memory.address_bits or arch.bits)) - 1
         self.blocks = HostBlocks(arch.bits // 8, arch.order.value)
         self.engine.keep(self.blocks.held)
         self.block_table = BlockTable(self.blocks)
@@ -124,7 +125,8 @@ class GuestMemory:
         """Return guest memory as it is, breakpoints included; a device is asked.
 
         Args:
-            addr: address of the first byte.
+            addr: address of the first byte; upper bits that the engine does not look at are left
+                away.
             size: bytes.
 
         Raises:
@@ -144,6 +146,8 @@ class GuestMemory:
             ) from None
         look("addr", addr)
         if (data := self.devices.read(addr, size)) is None:
+            if self._reach < addr <= self.arch.mask and size >= 0:
+                return self.read(addr & self._reach, size)
             self._check_mapped(addr, size, "read")
             data = self.engine.read(addr, size) if size else b""
         assert data is not None
@@ -154,7 +158,8 @@ class GuestMemory:
         overwritten are dropped, and its pages noted for rewritten().
 
         Args:
-            addr: address of the first byte.
+            addr: address of the first byte; upper bits that the engine does not look at are left
+                away.
             data: what to write.
 
         Raises:
@@ -177,6 +182,9 @@ class GuestMemory:
         if type(addr) is not int:
             look("addr", addr)
         if block is None and not self.devices.write(addr, data):
+            if self._reach < addr <= self.arch.mask:
+                self.write(addr & self._reach, data)
+                return
             self._check_mapped(addr, size, "write")
             self.engine.write(addr, bytes(data))
         page = addr & -self.page_size

@@ -329,6 +329,8 @@ class Mapped:
     segments: tuple[tuple[int, int], ...] = ()
     #: addresses from here on cannot be used, although memory can be mapped there; 0: all can
     reach: int = 0
+    #: bits of an address that the engine looks at; it leaves the upper ones away. 0: all
+    address_bits: int = 0
     text_writable: bool = False  #: code executes only in pages that can be written
     #: a report of an access leaves the CPU in that instruction's slot or block
     mended: Mended | None = None

@@ -199,7 +199,7 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
             hooked_flags=hooked,
         ),
         calls=SystemCalls(skip=dict.fromkeys(interrupts, 0), unreported=calls),
-        memory=Mapped(silenced=Silenced(0x568, itself)),
+        memory=Mapped(address_bits=52 if wide else 0, silenced=Silenced(0x568, itself)),
         contexts=Contexts(furnish=None if wide else flat_segments),
     )
 
