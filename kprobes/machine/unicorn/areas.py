@@ -81,6 +81,10 @@ class CallAreas:
 
         Returns:
             Its address, a multiple of its size.
+
+        Raises:
+            NoMemory: there is no room.
+            MachineBusy: the engine is in the middle of an instruction.
         """
         area = self._memory.gap(CALL_AREA, near, CALL_AREA)
         self._memory.map_own(area, CALL_AREA, hooked=True)

@@ -149,7 +149,7 @@ class Bounds:
     @contextmanager
     def none_but_ours(self) -> Iterator[None]:
         """Stop the guest before the first instruction outside of the core's own pages, inside a
-        with block.
+        with block. The counting hook is added, and removed afterwards where it does harm.
         """
         self._state.left.append(0)
         self._state.own_in_row = 0
@@ -161,7 +161,8 @@ class Bounds:
             self._harm_no_more()
 
     def close(self) -> None:
-        """Remove the counting hook. Called when nothing runs, or an unbounded run begins.
+        """Remove the counting hook, if it is there; all code is translated anew then. Called when
+        nothing runs, or an unbounded run begins.
 
         Within a run it stays, as hooks that come and go would pile up. It also stays after a run on
         an engine of the library's own, as the next run is likely to be bounded as well.
@@ -221,8 +222,9 @@ class Bounds:
         self._state.left.append(instructions)
 
     def _counted(self) -> None:
-        """Remove the innermost run's bound on instructions, which _count() has set, and note in
-        `unused` how many were left.
+        """Remove the innermost run's bound on instructions, which _count() has set: note in
+        `unused` how many were left, and tell the core that they are counted no more. The counting
+        hook is removed if it does harm.
         """
         self.unused = max(self._state.left.pop(), 0)
         self._harm_no_more()

@@ -89,6 +89,11 @@ class FunctionCalls:
             GuestStopped: stop() has ended the call.
             BadArgument, UnknownSymbol: there is no such function, or an argument cannot be passed.
             Unsupported: the architecture has no calling convention.
+            NoMemory: there is no room for the copies.
+            MachineBusy: another thread runs this machine or changes its probes, or a device's
+                function calls.
+            ReentryError: too many runs are nested.
+            BaseException: a hook, or a handler of a probe or of a signal, has raised it.
         """
         if timeout is not None or max_insns is not None:
             check_bounds(timeout, max_insns)
@@ -142,7 +147,9 @@ class FunctionCalls:
     ) -> int:
         """Call a function inside no run, return its integer result, and put the registers back.
 
-        Host code sets the registers and puts them back; where it cannot, _call() is called.
+        Host code sets the registers and puts them back; where it cannot, _call() is called. If the
+        call fails, the registers stay as they are where the guest has stopped, and those of before
+        it are kept for forget_failure().
 
         Args:
             host: what sets them.
@@ -150,6 +157,11 @@ class FunctionCalls:
             numbers: arguments that go into registers as they are.
             timeout: seconds; None: no bound.
             max_insns: instructions; None: no bound.
+
+        Raises:
+            GuestStopped: stop() has ended the call.
+            Unsupported: the architecture has no calling convention.
+            BaseException: what Runner.run() raises, for instance GuestFault.
         """
         state, regs = self._state, self._cpu.regs
         pointer = self._pointer(function)
@@ -299,6 +311,11 @@ class FunctionCalls:
         Raises:
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: a bound has come.
+            BadArgument, UnknownSymbol: an address or a bound is of a wrong kind, or there is no
+                such symbol.
+            MachineBusy: another thread runs this machine or changes its probes, or a device's
+                function calls.
+            ReentryError: too many runs are nested.
         """
         check_bounds(timeout, max_insns)
         outermost = self._runner.begin()
@@ -368,6 +385,7 @@ class FunctionCalls:
         Raises:
             GuestStopped: stop() has ended it.
             GuestFault, GuestTimeout: as of any run.
+            MachineBusy: another thread has the CPU, or a device's function calls.
         """
         outermost = self._runner.begin()
         try:
@@ -405,7 +423,7 @@ class FunctionCalls:
         """Return a function's address as pointers have it, mode bits included.
 
         For the symbol of an ifunc it is the function that its resolver chooses; the resolver runs
-        in the guest the first time.
+        in the guest the first time. Other symbols' addresses are kept until symbols change.
 
         Args:
             function: address, as pointers have it, or symbol.
@@ -413,6 +431,7 @@ class FunctionCalls:
         Raises:
             BadArgument: it is no address.
             UnknownSymbol: there is no such symbol.
+            AmbiguousSymbol: several addresses have that name.
         """
         if not isinstance(function, str):
             return code_pointer(function, self._cpu.arch.bits)

@@ -79,7 +79,8 @@ class UnicornCpu:
 
     def put_flags_right(self) -> None:
         """Correct the flags register after an instruction with a CODE hook on it has failed
-        (Faults.hooked_flags).
+        (Faults.hooked_flags). Nothing is done where the engine's flags are right, or the right ones
+        are not found.
         """
         hooked, flags = self.guest.faults.hooked_flags, self.arch.regs.flags
         if hooked is None or self._hooked_flags is None or flags is None:

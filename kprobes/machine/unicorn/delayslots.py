@@ -55,8 +55,8 @@ class DelaySlots:
         no effect where the guest is sent next.
 
         Called before the caller sets pc. A NOP is executed in place of the instruction in the delay
-        slot (leave()). Where the CPU has a next pc, that is made to follow pc instead: the branch
-        is dropped. Without a waiting branch nothing is executed.
+        slot (leave()), and `pending` becomes False. Where the CPU has a next pc, that is made to
+        follow pc instead: the branch is dropped. Without a waiting branch nothing is executed.
 
         Args:
             reported: address of the instruction that was reported, which may be in the delay slot;

@@ -235,11 +235,15 @@ class Engine:
         return bool(_held.uc_mem_write(self.handle, addr, data, len(data)) == UC_ERR_OK)
 
     def drop_translations(self, start: int, end: int) -> None:
-        """Have the engine forget translated code that touches [start, end).
+        """Have the engine forget translated code that touches [start, end). Where
+        `undefined_unrecorded`, code that touches the byte before `start` is forgotten, too.
 
         Args:
             start: address of the first byte.
             end: address behind the last byte.
+
+        Raises:
+            UcError: the engine refuses.
         """
         if self.undefined_unrecorded and start % PAGE:
             start -= 1
@@ -256,6 +260,9 @@ class Engine:
         """Return (first address, last address, UC_PROT_* bits) of all mapped memory.
 
         The binding's mem_regions() does the same, in four times as long.
+
+        Raises:
+            UcError: the engine refuses.
         """
         found, count = _void(), ctypes.c_uint32()
         check(_held.uc_mem_regions(self.handle, found, count))
@@ -282,10 +289,8 @@ class Engine:
     # --- running
 
     def _make_run(self) -> Callable[[int, int], int]:
-        """Make the function `run`, which calls uc_emu_start() for this engine: (begin, until) ->
-        the engine's error number.
-
-        It is host code where there is some.
+        """Make the function `run`, which calls uc_emu_start() for this engine, without bounds:
+        (begin, until) -> the engine's error number. It is host code where there is some.
         """
         if native.available():
             names = native.words("start")
@@ -369,13 +374,17 @@ class Engine:
 
         Args:
             kind: one of unicorn's UC_HOOK_ constants.
-            callback: a ctypes callback, which is kept, or the address of a host function.
+            callback: a ctypes callback, which is kept alive as long as the engine, or the address
+                of a host function.
             begin: address of the first instruction or access that is hooked.
             end: address of the last one; less than `begin`: all are hooked.
             data: address that a host function is given; None: 0.
             insn: of UC_HOOK_INSN, the engine's number of the instruction; of UC_HOOK_TCG_OPCODE, of
                 the operation.
             flags: of UC_HOOK_TCG_OPCODE.
+
+        Raises:
+            UcError: the engine refuses.
         """
         if not isinstance(callback, int):
             self.keep(callback)
@@ -412,7 +421,10 @@ class Engine:
 
     def save(self) -> ctypes.c_void_p:
         """Copy the whole CPU state, and return the copy, for restore() or discard(). Guest memory
-        is not copied.
+        is not copied. Memory of a discarded copy is used again.
+
+        Raises:
+            UcError: the engine refuses.
         """
         if self._contexts:
             context = self._contexts.pop()
@@ -432,6 +444,9 @@ class Engine:
 
         Args:
             context: what save() has returned.
+
+        Raises:
+            UcError: the engine refuses.
         """
         self.rewind_to(context)
         if error := _held.uc_context_restore(self.handle, context):
@@ -496,6 +511,9 @@ def map_device(engine: Engine, place: int, size: int, read: Any, write: Any) -> 
         size: bytes, whole pages.
         read: callback for reads. The caller keeps it, and `write`, alive.
         write: callback for writes.
+
+    Raises:
+        UcError: the engine refuses: memory is mapped there, say.
     """
     check(
         _held.uc_mmio_map(

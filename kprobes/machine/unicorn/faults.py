@@ -95,6 +95,7 @@ class FaultReports:
 
         Raises:
             GuestFault: no handler has handled it.
+            BaseException: a handler has raised it.
         """
         if self._cpu.guest.interrupts.taken is not None:
             pc, fault = self._undo_trap(pc, fault)
@@ -205,6 +206,10 @@ class FaultReports:
         Args:
             pc: address of the instruction; the original one of an instruction in a slot.
             fault: what has failed.
+
+        Raises:
+            GuestHalted: `fault.access` is HALT.
+            GuestFault: in all other cases.
         """
         m, state = self._cpu, self._state
         if fault.access == HALT:
@@ -488,7 +493,8 @@ class FaultReports:
     def _execute_again(self, pc: int) -> list[tuple[str, int]]:
         """Execute an instruction that fails once more, and return its failed accesses.
 
-        The CPU's state is changed by what the instruction does before it fails.
+        The CPU's state is changed by what the instruction does before it fails. The instruction is
+        not counted, and an interrupt that it raises is forgotten (RunState.interrupt).
 
         Args:
             pc: address of the instruction.

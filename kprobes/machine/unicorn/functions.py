@@ -37,6 +37,9 @@ class Functions:
 
         Args:
             pointer: the function's address, as pointers have it.
+
+        Raises:
+            GuestFault: the descriptor's memory is not mapped.
         """
         if self.plain:
             return pointer

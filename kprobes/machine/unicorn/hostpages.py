@@ -99,7 +99,8 @@ class _File:
             _libc().fallocate(self.fd, _PUNCH, at, size)
 
     def pages(self, host: int, size: int, table: bytes) -> Iterator[Range]:
-        """Yield runs of pages of this process that are in a certain state, by /proc/self/pagemap.
+        """Return an iterator over runs of pages of this process that are in a certain state now, as
+        /proc/self/pagemap tells.
 
         Args:
             host: address in this process.
@@ -107,8 +108,8 @@ class _File:
             table: 256 bytes: for each value of the highest byte of a page's word in
                 /proc/self/pagemap 1, where such pages are wanted.
 
-        Yields:
-            (start, end) of each run, counted from `host`.
+        Returns:
+            An iterator over (start, end) of each run, counted from `host`.
         """
         flags = os.pread(_pagemap(self.pid), size // PAGE * 8, host // PAGE * 8)[7::8].translate(
             table
@@ -176,14 +177,20 @@ class HostPages:
         )
 
     def keep(self, block: HostBlock) -> KeptBlock:
-        """Keep the present contents of a block: write its changed pages to the file, and map the
-        block from there.
+        """Keep the present contents of a block: write its pages that are in use to an image in the
+        file, and map the block from there.
+
+        A block that has not changed since it was mapped from an image is left alone: that image is
+        kept.
 
         Args:
             block: the block of guest memory.
 
         Returns:
             What put_back() takes.
+
+        Raises:
+            OSError: the file cannot become larger, or cannot be mapped.
         """
         host = block.host
         size = block.end - block.start
@@ -220,7 +227,8 @@ class HostPages:
         return kept.mapped.get(kept.host) is kept.image
 
     def put_back(self, kept: KeptBlock) -> list[Range]:
-        """Put kept contents back into their block.
+        """Put kept contents back into their block: drop the pages that were written since, or map
+        the image again where it is mapped no more.
 
         Args:
             kept: what keep() has returned.
@@ -228,6 +236,9 @@ class HostPages:
         Returns:
             (start, end) of the bytes that have changed, counted from the block's start, for a block
             that may have code; [] for others.
+
+        Raises:
+            OSError: the image cannot be mapped.
         """
         block = kept.block
         host = kept.host
@@ -276,6 +287,9 @@ class HostPages:
     def _map(self, kept: KeptBlock) -> None:
         """Map an image at the block's own address in this process, so that the block has its
         contents.
+
+        1 is added to `mappings`, and other images that were mapped there are forgotten in
+        `kept.mapped`, even where this fails.
 
         Args:
             kept: the block and its image.
@@ -366,7 +380,10 @@ class WayBack:
 
         Returns:
             True: all is back. False: the caller has to call go_back() if fits(), else to put
-            everything back itself.
+            everything back itself. It is False where not fits(), where host code cannot put all
+            registers back, where it has found written code or has failed, and at returns whose
+            number is a power of two (go_back() then looks for windows) or a multiple of
+            _ALL_DROPPED.
         """
         turn = self._returns + 1
         if (
@@ -387,7 +404,8 @@ class WayBack:
 
         Returns:
             Blocks that the caller has to put back one by one: code that was written. None: the
-            caller has to put all blocks back, those of data, too.
+            registers are back, but the caller has to put all blocks back, those of data, too: at
+            each _ALL_DROPPED-th return, or where host code has failed.
 
         Raises:
             UcError: the engine refuses the registers.
@@ -424,7 +442,8 @@ class WayBack:
             self._make_table()
 
     def _make_table(self) -> None:
-        """Fill the table of stretches that host code goes through at a return.
+        """Make the host function for returns (`_by_host`), and the table of stretches that it goes
+        through.
 
         A row says where a stretch of a block is in this process, how long it is, where its kept
         contents are, and whether it is copied, dropped, or only looked at for changes (code).

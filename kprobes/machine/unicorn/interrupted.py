@@ -64,8 +64,10 @@ class InterruptedRunner(Runner):
 
         Raises:
             GuestTimeout: a bound has come.
-            GuestFault: the guest has failed, and no handler has handled that.
+            GuestFault: the guest has failed, and no handler has handled that; or the CPU cannot
+                take an interrupt, as its vectors or its stack are no memory.
             GuestHalted: the guest waits for an interrupt, and none will come.
+            BaseException: what Runner.run() raises, too.
         """
         stopped: bool | None = None
         unbounded = timeout is None and max_insns is None
@@ -97,7 +99,7 @@ class InterruptedRunner(Runner):
         self, target: int, until: int, deadline: float | None, left: int | None
     ) -> bool:
         """Run the guest in stretches; between two of them timers are called and interrupts are
-        taken.
+        taken. A guest that waits for an interrupt sleeps until a timer wakes it.
 
         Args:
             target: where the guest goes on, mode bits included.
@@ -111,6 +113,8 @@ class InterruptedRunner(Runner):
         Raises:
             GuestTimeout: a bound has come.
             GuestHalted: the guest waits for an interrupt, and none will come.
+            BaseException: what Runner.run(), a timer's function or the taking of an interrupt
+                raises.
         """
         cpu, interrupts = self._cpu, self._interrupts
         while True:

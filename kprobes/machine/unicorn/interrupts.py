@@ -488,7 +488,9 @@ class InterruptDelivery:
 
     @books.setter
     def books(self, then: Any) -> None:
-        """Set the controller's state, the time and the timers to what a snapshot has kept."""
+        """Set the controller's state, the time and the timers to what a snapshot has kept. Where
+        there was no controller then, the present one is forgotten, and `active` becomes False.
+        """
         state, self._past, events = then
         if state is None:
             self._controller = None

@@ -200,7 +200,8 @@ class Heap:
         return block
 
     def free(self, block: int) -> None:
-        """Take a block back, which alloc() may hand out again.
+        """Take a block back, which alloc() may hand out again; one that was mapped on its own is
+        unmapped.
 
         Args:
             block: its address.

@@ -279,6 +279,9 @@ class Loader:
             code: the bytes.
             base: address of the first one.
             name: of the image that they are, for `modules`; "": they are none.
+
+        Raises:
+            NoMemory: the code, or the stack, cannot be mapped.
         """
         memory = self._memory
         first = base & -memory.page_size
@@ -314,7 +317,7 @@ class Loader:
 
         Raises:
             ImageError: it is linked for its place, and `base` is another.
-            NoMemory: the engine's guests do not reach its place.
+            NoMemory: there is no room, or the engine's guests do not reach its place.
         """
         if image.kind == "exec":
             if base not in (None, image.lowest):
@@ -367,6 +370,9 @@ class _Imports:
             image: the image.
             near: address where the image will be.
             module: its name in symbols; "": the main image.
+
+        Raises:
+            NoMemory: there is no room.
         """
         self._memory = memory
         self._symbols = symbols
@@ -387,7 +393,7 @@ class _Imports:
         self._known: dict[str | int, int] = {}
 
     def _area(self, size: int, perms: str) -> list[int]:
-        """Map an area outside of the addresses that the image takes.
+        """Map an area outside of the addresses that the image takes, and add it to `mapped`.
 
         Args:
             size: bytes; 0: nothing is mapped.
@@ -396,6 +402,9 @@ class _Imports:
         Returns:
             [address of the first byte, which _take() moves on; address behind the area]; [0, 0]
             where nothing is mapped.
+
+        Raises:
+            NoMemory: there is no room.
         """
         if not size:
             return [0, 0]
@@ -412,14 +421,19 @@ class _Imports:
     def resolve(self, name: str) -> int | None:
         """Return the address that an import is bound to, as pointers have it.
 
-        It is a loaded symbol's; else that of new zeroed memory for an object, or of a stub for a
-        function.
+        It is a loaded symbol's, or for a loaded ifunc that of a stub; else that of new zeroed
+        memory for an object, or of a stub for a function. The same name gets the same address
+        again.
 
         Args:
             name: of the import.
 
         Returns:
-            The address; None for a weak import that no image has.
+            The address; None for a weak import that no image has, and for a name that is no import
+            (TLSDESC always counts as one).
+
+        Raises:
+            ImageError: there are more imports than room.
         """
         symbol = self._symbols.find(name)
         if symbol is not None:
@@ -445,6 +459,9 @@ class _Imports:
 
         Args:
             name: of the import.
+
+        Raises:
+            ImageError: there are more imports than room.
         """
         stub = self._stub()
         self._stub_table.stand_for(stub, name)
@@ -473,6 +490,9 @@ class _Imports:
 
         Returns:
             Address of the stub; for the same resolver the same.
+
+        Raises:
+            ImageError: there are more imports than room.
         """
         if resolver not in self._known:
             self._known[resolver] = self._stub()

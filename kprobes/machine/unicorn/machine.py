@@ -524,7 +524,9 @@ class UnicornMachine(Described):
 
     @property
     def modules(self) -> dict[str, tuple[int, int]]:
-        """Loaded images: name -> (start, end)."""
+        """Loaded images that have mapped memory: name -> (start of the lowest part, end of the
+        highest).
+        """
         return {
             name: (min(start for start, _ in parts), max(start + size for start, size in parts))
             for name, parts in self.parts.loader.modules.items()
@@ -721,8 +723,11 @@ class UnicornMachine(Described):
         return self.parts.loader.add(read(file, name), base)
 
     def load_libraries(self, files: Sequence[str | os.PathLike[str]]) -> None:
-        """Load libraries with load_module(), those first whose variables others of them take:
-        a C library takes its dynamic linker's.
+        """Load libraries with load_module(), those first whose variables others of them take: a C
+        library takes its dynamic linker's.
+
+        All files are read before the first is loaded. Where one cannot be loaded, those before it
+        stay.
 
         Args:
             files: their paths.
@@ -731,6 +736,7 @@ class UnicornMachine(Described):
             BadArgument: these are no paths.
             ImageError: a file cannot be read, or is none that can be loaded.
             AlreadyRegistered: a module of that name is loaded.
+            NoMemory: there is no room.
         """
         paths = [*files]
         if isinstance(files, str) or not all(isinstance(one, str | os.PathLike) for one in paths):
@@ -792,7 +798,8 @@ class UnicornMachine(Described):
             `m.system_calls`: what the guest has written, and how own functions serve calls.
 
         Raises:
-            Unsupported: Linux has no such processes.
+            Unsupported: Linux has no such processes, or the `system_calls` package is not
+                installed.
         """
         reports, calls = self.parts.reports, self.parts.system_calls
         before = reports.interrupt_handler
@@ -839,7 +846,7 @@ class UnicornMachine(Described):
 
     def close(self) -> None:
         """Unregister the probes and take the hooks away; an engine of our own is closed with its
-        last reference.
+        last reference. A second call does nothing.
 
         From then on everything but what is known of the guest (`arch`, `symbols`) is MachineClosed,
         in registers that were kept as well.

@@ -223,9 +223,8 @@ class GuestMemory:
         self.write(addr, word)
 
     def patch(self, addr: int, code: bytes) -> None:
-        """Write guest code, whatever its protection, and drop the translations of what was there.
-
-        The pages are not noted for rewritten().
+        """Write guest code, whatever its protection, and tell of the change as code_changed() does:
+        the translations of what was there are dropped. The pages are not noted for rewritten().
 
         Args:
             addr: address of the first byte.
@@ -323,7 +322,8 @@ class GuestMemory:
             self.code_changed(addr, end - addr)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory. Probes in it are GONE.
+        """Unmap guest memory, after the functions of on_unmap() were called: the core's makes
+        probes in it GONE. Devices there are removed.
 
         Args:
             addr: address, a multiple of a page.
@@ -363,7 +363,8 @@ class GuestMemory:
         self._unmapping.append(told)
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
-        """Map executable pages, one behind the other, and return their address.
+        """Map executable pages, one behind the other, which only the library may unmap; return
+        their address.
 
         Args:
             near: address to be close to; None: any address will do.
@@ -371,6 +372,7 @@ class GuestMemory:
 
         Raises:
             NoMemory: there is no room.
+            MachineBusy: the engine is in the middle of an instruction.
         """
         size = pages * self.page_size
         page = self.gap(size, self._ours(IMAGE_BASE) if near is None else near, self.page_size)
@@ -536,6 +538,7 @@ class GuestMemory:
 
         Raises:
             NoMemory: it cannot be mapped.
+            MachineBusy: the engine is in the middle of an instruction.
         """
         self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
         self.own.add(self.windows.place(addr), whole(size, self.page_size))
@@ -632,6 +635,7 @@ class GuestMemory:
 
         Raises:
             NoMemory: there is no room.
+            MachineBusy: the engine is in the middle of an instruction.
         """
         home = self.windows.home
         if near is None:

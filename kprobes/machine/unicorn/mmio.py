@@ -117,13 +117,14 @@ class MmioDevices:
         Args:
             run: the run that the guest accesses it in.
             start: address of its first page.
-            size: bytes, whole pages.
+            size: bytes; they are rounded up to whole pages.
             read: (offset, bytes) -> value; None: reads give 0.
             write: (offset, bytes, value); None: writes are lost.
 
         Raises:
-            NoMemory: something else is there.
-            BadArgument: `read` or `write` is no function.
+            NoMemory: something else is there, `start` is no page's address, or `size` is not above
+                0.
+            BadArgument: `read` or `write` is no function, or `start` or `size` no integer.
         """
         end = pages_end(start, size, self._page_size, NoMemory)
         for function in read, write:
@@ -213,7 +214,11 @@ class MmioDevices:
             del self.at[device.place]
 
     def add_again(self, these: tuple[MmioDevice, ...]) -> None:
-        """Map those of `these` devices again that are not mapped."""
+        """Map those of `these` devices again that are not mapped.
+
+        Raises:
+            NoMemory: the engine does not map one there.
+        """
         for device in [d for d in these if d.place not in self.at]:
             self._map(device)
 
@@ -257,6 +262,10 @@ class MmioDevices:
 
         Returns:
             The bytes; None where the range is not a single device's, and nothing was read.
+
+        Raises:
+            BaseException: the device's function has raised it, unless an instruction is simulated:
+                then the run raises it later, and the access gives 0.
         """
         place, out = self._windows.place(addr), b""
         device = self._find(place, size)
@@ -276,6 +285,10 @@ class MmioDevices:
 
         Returns:
             False where the range is not a single device's; nothing was written then.
+
+        Raises:
+            BaseException: the device's function has raised it, unless an instruction is simulated:
+                then the run raises it later.
         """
         place = self._windows.place(addr)
         device = self._find(place, len(data))
@@ -298,6 +311,10 @@ class MmioDevices:
         Returns:
             What it has returned; 0 where it has raised, and the instruction is simulated: the run
             raises that behind the instruction, as it does when the guest executes it.
+
+        Raises:
+            BaseException: the function has raised it in an access of the library's, or of another
+                device's function.
         """
         guests = run.regs.simulating and not self.accessed
         with self._access(run):

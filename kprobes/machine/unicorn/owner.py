@@ -56,8 +56,9 @@ class EngineOwner:
 
     def shadow(self) -> None:
         """Put a method in place of the owner's uc.emu_start(), unless that was done.
+        `engine.outside` is set, by which other threads stop the engine.
 
-        It raises what handlers raise, and reports faults of displaced instructions at their
+        The method raises what handlers raise, and reports faults of displaced instructions at their
         original addresses.
         """
         if "emu_start" in self._cpu.engine.uc.__dict__:
@@ -92,7 +93,9 @@ class EngineOwner:
         hear(m.engine, m.guest, m.arch)
 
     def unshadow(self) -> None:
-        """Give the owner the engine's own emu_start() back, unless it stays shadowed."""
+        """Give the owner the engine's own emu_start() back, and end `engine.outside`. Nothing is
+        done after shadow_for_good().
+        """
         if self._stays:
             return
         self._cpu.engine.uc.__dict__.pop("emu_start", None)
@@ -118,6 +121,10 @@ class EngineOwner:
             until: address where it ends.
             timeout: microseconds; 0: no bound.
             count: the most instructions of each start; 0: no bound.
+
+        Raises:
+            ReentryError: too many runs are nested.
+            BaseException: what _stretch() raises.
         """
         deadline = monotonic() + timeout / 1e6
         self._runner.enter(begin)
@@ -147,8 +154,9 @@ class EngineOwner:
             The address where the guest goes on; None where the run is over.
 
         Raises:
-            UcError: the guest has failed, and no handler has handled that. What handlers have
-                raised is raised, too.
+            UcError: the guest has failed, and no handler has handled that.
+            Unsupported: the engine cannot run any more.
+            BaseException: a handler, a hook or a device's function has raised it.
         """
         m, state = self._cpu, self._state
         self._starts.check_alive()
@@ -188,7 +196,7 @@ class EngineOwner:
 
     def _report(self, error: unicorn.UcError) -> int | None:
         """Report to the core a fault that has ended emu_start(), and return where the guest goes
-        on.
+        on. What a handler raises is raised.
 
         Args:
             error: what the engine's binding has raised.

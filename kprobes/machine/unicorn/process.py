@@ -150,8 +150,8 @@ class LinuxProcess:
 
         Returns:
             (number of the image, from 1 on; offset of its block from the thread pointer; bytes
-            that, by the ABI, are subtracted from every offset within a block). All are 0 where it
-            has no such storage.
+            that, by the ABI, are subtracted from every offset within a block). All are 0, and
+            nothing is reserved, where it has no such storage, or the architecture's is not known.
         """
         block = image.tls_block
         threads = self._threads if block is not None else None
@@ -177,6 +177,9 @@ class LinuxProcess:
             image: the image.
             placed: where it is.
             main: True for the main image, the program.
+
+        Raises:
+            Unsupported: the storage that is set up has no room for the image's block.
         """
         if main:
             self._main = image, placed
@@ -187,7 +190,7 @@ class LinuxProcess:
 
     def start(self, argv: Sequence[Text], env: Mapping[str, str], path: Text) -> None:
         """Set up the stack and the threads' storage; pc is then at the main image's entry, where it
-        has one.
+        has one. `path` and `pointer` are set.
 
         Args:
             argv: arguments of the program.
@@ -195,8 +198,10 @@ class LinuxProcess:
             path: of the program.
 
         Raises:
-            Unsupported: Linux has no processes on this architecture.
+            Unsupported: Linux has no processes on this architecture, or the storage that an earlier
+                call has set up is too small for the images of now.
             BadArgument: a text cannot be an argument, or all are too long for the stack.
+            NoMemory: there is no room for the storage.
         """
         if self._threads is None:
             raise Unsupported(
@@ -217,6 +222,9 @@ class LinuxProcess:
     def bring_kernel_code(self) -> None:
         """Map the page with code of the kernel's that processes call, on architectures that have
         one, unless something is mapped there.
+
+        Raises:
+            NoMemory: it cannot be mapped.
         """
         linux, memory = self._linux, self._cpu.memory
         code = linux.kernel_code if linux is not None else None
@@ -353,12 +361,18 @@ class LinuxProcess:
     # --- threads
 
     def _set_up_threads(self, threads: ThreadStorage) -> None:
-        """Map thread-local storage, fill it, and set the thread pointer to it.
+        """Map thread-local storage, unless it is mapped already; fill it, and set the thread
+        pointer to it.
 
-        The imports that ask for the storage's address are served from then on.
+        The imports that ask for the storage's address are served from then on, unless the user has
+        bound them (Stubs.bound).
 
         Args:
             threads: what the architecture's ABI says of it.
+
+        Raises:
+            Unsupported: storage that was mapped before has no room for all images.
+            NoMemory: there is no room for the storage.
         """
         m = self._cpu
         if not self.pointer:
@@ -383,7 +397,7 @@ class LinuxProcess:
 
     def _give_entry(self) -> None:
         """Write the address of an entry for system calls to the fifth word behind the thread
-        pointer, where glibc on i386 looks for it.
+        pointer, where glibc on i386 looks for it. Nothing is done where that word is not 0.
 
         The entry, INT 0x80, is written to a new page. glibc's dynamic linker would have it from the
         kernel.
@@ -492,7 +506,8 @@ class LinuxProcess:
 
     def _address(self, regs: Regs) -> int:
         """Serve the guest's call of __tls_get_addr() or its like: return the address of a
-        thread-local variable.
+        thread-local variable, or its offset from the thread pointer where the ABI's function
+        returns that.
 
         Args:
             regs: registers at the call; the first argument is the address of two words: an image's

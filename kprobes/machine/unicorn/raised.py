@@ -26,7 +26,8 @@ _ASKED = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_int)
 
 def known(engine: Engine) -> bool:
     """Return True if the engine's handle looks as it is known: addresses of functions of the
-    engine's at the place of the one that is replaced and around it.
+    engine's are at the place of the one that is replaced (0 is there, too, if the guest has none),
+    before it and behind it.
 
     The engine must have made its CPU: it does when it is first asked for a register.
     """
@@ -74,7 +75,7 @@ class Raised:
 
     def begin(self) -> None:
         """Put the library's function in front of the guest's own, so that pc is noted at each
-        interrupt from now on.
+        interrupt from now on, until end(). A second call does nothing.
         """
         if self._end is not None:
             return
@@ -90,7 +91,9 @@ class Raised:
         self._end = self._nothing
 
     def end(self) -> None:
-        """Put the guest's own function back: pc is noted no more."""
+        """Put the guest's own function back: pc is noted no more, and a host function is given
+        back. Nothing is done without begin().
+        """
         if self._end is not None:
             self._place.value = self._theirs
             self._end()

@@ -208,7 +208,8 @@ class Reports:
 
     def add_hooks(self) -> None:
         """Add the hooks to the engine: of interrupts and, as far as this guest needs them, of
-        invalid instructions, system calls, failed accesses and the virtual TLB.
+        invalid instructions, system calls, failed accesses and the virtual TLB. On an engine that
+        has an owner only the first two kinds are added.
         """
         if self._raised is not None:
             self._raised.begin()
@@ -244,8 +245,9 @@ class Reports:
             self._owner.unshadow()
 
     def _refused_callback(self) -> Callable[..., bool]:
-        """Make the hook of accesses that fail, which notes the first one in RunState.failed: only
-        there the engine's pc is right.
+        """Make the hook of accesses that fail, which notes the first one of a run as (pc, address)
+        in RunState.failed: only there the engine's pc is right. The hook returns False: the access
+        is to fail.
         """
         state, read_pc = self._state, self._cpu.read_pc
 
@@ -260,10 +262,12 @@ class Reports:
         return on_refused
 
     def _late_store_callback(self) -> Callable[..., bool]:
-        """Make the hook of stores that fail, which notes the first one in the run's state.
+        """Make the hook of stores that fail, which notes the first one of a run, with the registers
+        (RunState.note_store()). The hook returns False: the store is to fail.
 
-        The engine is not stopped here: it would ask no other hook, which may map memory and have
-        the store done.
+        A store is also noted where the one that was noted before would succeed by now: another hook
+        has served that. Outside of runs nothing is noted. The engine is not stopped here: it would
+        ask no other hook, which may map memory and have the store done.
         """
         state, engine, read_pc = self._state, self._engine, self._cpu.read_pc
 
@@ -506,7 +510,8 @@ class Reports:
         For both, pc is `ahead`; where a displaced instruction raised the interrupt, pc is as far
         behind the original address of the instruction as `ahead` is behind `home`. Once the
         interrupt is served the guest goes on at `ahead`, or where the handler or the rules have set
-        pc: the hit of a displaced instruction is then given up.
+        pc: the hit of a displaced instruction is then given up. RunState.mended becomes True where
+        it was an unaligned access's.
 
         Args:
             number: of the interrupt.
@@ -517,6 +522,10 @@ class Reports:
         Returns:
             True where the interrupt was served. False: neither serves it, or the guest is in the
             library's own pages.
+
+        Raises:
+            BaseException: the handler has raised it. The hit of a displaced instruction is given up
+                then, unless the instruction is to be executed once more (RunState.unfinished).
         """
         cpu, regs, sink = self._cpu, self._regs, self._state.sink
         if self.interrupt_handler is None and not self._interrupts.active:
@@ -599,11 +608,15 @@ class Reports:
         own.
 
         Where nothing serves it, it is noted in RunState.interrupt, and the engine is stopped: the
-        run reports a fault then. On an engine that has an owner, it is left to the owner.
+        run reports a fault then. On an engine that has an owner, it is left to the owner. In a
+        trial (RunState.trial), and at the address where the run ends, the engine is only stopped.
 
         Args:
             number: of the interrupt, as the engine has it.
             pc: the engine's pc.
+
+        Raises:
+            BaseException: the user's handler has raised it.
         """
         cpu = self._cpu
         state = self._state

@@ -115,13 +115,16 @@ class Runner:
         self.usual: UsualRuns | None = usual_runs(self, cpu, state, starts)
 
     def begin(self) -> bool:
-        """Take the CPU for the calling thread, until finish(), and hold back signal handlers.
+        """Take the CPU for the calling thread, until finish(), and hold back signal handlers. A
+        stop that was asked for before is forgotten.
 
         Returns:
-            False within a run of this thread, which has the CPU: finish() must not be called.
+            True. False within a run of this thread, which has the CPU already: nothing is done, and
+            finish() must not be called.
 
         Raises:
-            MachineBusy: another thread uses it, or the engine is in the middle of an instruction.
+            MachineBusy: another thread has the machine's lock; or a device's function is called
+                now, so that the engine is in the middle of an instruction.
         """
         if self._devices.accessed:
             self._refuse_devices()
@@ -137,11 +140,12 @@ class Runner:
         return True
 
     def hold(self) -> None:
-        """Take the machine's lock, so that no thread, this one included, runs the guest until
-        let_go().
+        """Take the machine's lock while nothing runs, so that no other thread runs the guest, or
+        changes probes, until let_go().
 
         Raises:
-            MachineBusy: the guest is in a run, or another thread has the lock.
+            MachineBusy: the guest is in a run of this thread; another thread has the lock; or a
+                device's function is called now.
         """
         if self._devices.accessed:
             self._refuse_devices()
@@ -175,7 +179,8 @@ class Runner:
     def finish(self) -> None:
         """Give the CPU back after begin(), and call handlers of signals that came meanwhile.
 
-        What one of them raises is raised.
+        Raises:
+            BaseException: a handler of a signal has raised it.
         """
         self._state.finish()
         self.busy.release()
@@ -186,13 +191,15 @@ class Runner:
 
         Neither is pc set here nor the engine started: the caller does both. The core (the sink) is
         told where the run begins. For an outermost run without a sink, `before_run` is called
-        instead. A signal of Python's that waits already will stop the run.
+        instead. A signal of Python's that waits already will stop an outermost run. The latter also
+        forgets what a device's function has raised before (RunState.raised), and RunState.skip,
+        unless it begins there.
 
         Args:
             target: address where the run begins, mode bits included.
 
         Raises:
-            ReentryError: too many runs are nested.
+            ReentryError: MAX_DEPTH runs are nested already.
         """
         cpu, state = self._cpu, self._state
         if state.depth >= MAX_DEPTH:
@@ -217,11 +224,11 @@ class Runner:
         state.nest(1)
 
     def leave(self) -> None:
-        """End the innermost run, however it has ended; the core is told of the outermost
-        one's end.
+        """End the innermost run, however it has ended; the core is told of the outermost one's end.
 
         Where the innermost run was to stop, the engine is stopped for the run around it, too. After
-        an outermost run the counting hook is removed, unless it may stay.
+        a nested run, Python serves the hits of the outer one, which then looks for a stop
+        (RunState.disturb). After an outermost run the counting hook is removed, unless it may stay.
         """
         cpu, state = self._cpu, self._state
         state.nest(-1)
@@ -248,12 +255,14 @@ class Runner:
             max_insns: instructions; None: no bound.
 
         Returns:
-            True where stop() has ended it; False at `until`.
+            True where stop() or an interrupt of the CPU's has ended it; False at `until`.
 
         Raises:
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: a bound has come.
             ReentryError: too many runs are nested.
+            Unsupported: the engine cannot run any more, or cannot count instructions beyond a jump.
+            BaseException: a hook, a device's function or a handler of a signal has raised it.
         """
         state = self._state
         if state.depth == 0 and timeout is None and max_insns is None:
@@ -282,7 +291,8 @@ class Runner:
                 self._resume(failed, end)
 
     def _begun(self, target: int, until: int) -> bool:
-        """Run the guest in an outermost run without bounds that has been entered.
+        """Run the guest in an outermost run without bounds that has been entered, then leave() it.
+        What run() raises is raised.
 
         Args:
             target: address where it starts, mode bits included.
@@ -300,7 +310,7 @@ class Runner:
 
     def begun_usual(self, target: int, until: int) -> bool:
         """Run the guest in a run that `usual` has announced to the core, but has not started, as it
-        is no usual one.
+        is no usual one: count the run in, and run it as run() does, to its end.
 
         Args:
             target: address where it starts, mode bits included.
@@ -314,7 +324,7 @@ class Runner:
 
     def started_usual(self, error: int, until: int) -> bool:
         """Run the guest further after `usual` has started the engine, and it has stopped for
-        something unusual.
+        something unusual; leave() the run at its end. What run() raises is raised.
 
         Args:
             error: the engine's error number; 0: none.
@@ -397,7 +407,8 @@ class Runner:
             target = on
 
     def _stretch(self, target: int, until: int) -> int | bool:
-        """Start the engine once, and find out why it has stopped.
+        """Start the engine once, and deal with what has stopped it. Where the run is to stop
+        already, the engine is not started: only pc is set to `target`.
 
         Args:
             target: address where it starts, mode bits included.
@@ -405,7 +416,7 @@ class Runner:
 
         Returns:
             The address where the guest goes on; or, where the run is over, whether stop() has ended
-            it.
+            it. What _after() raises is raised.
         """
         cpu = self._cpu
         state = self._state
@@ -429,8 +440,13 @@ class Runner:
             until: address where the run ends, mode bits included.
 
         Returns:
-            The address where the guest goes on; or, where the run is over, whether stop() has ended
-            it.
+            The address where the guest goes on; or, where the run is over, True if stop() or an
+            interrupt of the CPU's has ended it, False if the guest has come to `until`.
+
+        Raises:
+            GuestFault: the guest has failed or halted, and no handler has handled that.
+            GuestTimeout: a bound has ended the run.
+            BaseException: a hook, a device's function or a handler of a signal has raised it.
         """
         cpu = self._cpu
         state = self._state
@@ -488,7 +504,8 @@ class Runner:
         return moved
 
     def _failed(self, error: int) -> int | None:
-        """Report the fault by which the engine has stopped, if it was one.
+        """Report the fault by which the engine has stopped, if it was one; the interrupt that
+        RunState has noted is forgotten.
 
         Args:
             error: the engine's error number; 0: none.
@@ -540,7 +557,16 @@ class Runner:
         self.raise_parked()
 
     def raise_parked(self) -> NoReturn:
-        """Raise what a hook has raised inside the engine; the guest is put where it was sent."""
+        """Raise what a hook has raised inside the engine (RunState.parked); an exception of a
+        device's function (RunState.raised) comes first. Both are forgotten.
+
+        pc is put right before: to the call site whose service has failed (Services.failed_at), if
+        one has; from a displaced instruction that was to be executed once more back to its original
+        address.
+
+        Raises:
+            BaseException: always.
+        """
         cpu, state = self._cpu, self._state
         if self._services.failed_at is not None:
             cpu.write_pc(self._services.failed_at)
@@ -557,7 +583,8 @@ class Runner:
             until: address where the run ends, mode bits included.
 
         Raises:
-            GuestFault: the guest has halted.
+            GuestHalted: the guest has halted. It has if pc is another one, though this guest's pc
+                is exact (Runs.until_pc), or one of the two addresses is the library's exit page.
         """
         cpu, state = self._cpu, self._state
         pc = cpu.read_pc()
@@ -571,7 +598,7 @@ class Runner:
 
     def _come_to_rest(self) -> bool:
         """Complete a displaced instruction after a stop, and call the handlers of signals that
-        came.
+        came. The reason for the stop is taken; `stopped_by` becomes it, unless this raises.
 
         Returns:
             True where stop(), or an interrupt of the CPU's, has ended the run; False where the run
@@ -579,7 +606,9 @@ class Runner:
 
         Raises:
             GuestTimeout: a bound has ended it.
-            BaseException: a device's function has raised it, and the run has come to its stop.
+            GuestFault: the displaced instruction has failed, and no handler has handled that.
+            BaseException: a device's function or a handler of a signal has raised it. Where the run
+                is nested and it was a signal's handler, the outer run is to stop, too.
         """
         cpu, state = self._cpu, self._state
         reason = state.take_stop()
@@ -610,7 +639,8 @@ class Runner:
         Args:
             unfinished: the guest is in a displaced instruction that is to be executed once more.
                 Handlers see pc at its original address. The guest goes on in the slot, unless they
-                raise or send it elsewhere.
+                raise or send it elsewhere: then the core gives the hit up, and pc becomes the
+                original address, or where they have sent the guest.
         """
         regs = self._cpu.regs
         sink = self._state.sink
@@ -636,7 +666,8 @@ class Runner:
         """Execute the displaced instruction in which the guest stands to its end.
 
         The guest stands in one where pc is in the core's pages, since nothing else is executed
-        there; elsewhere nothing is done.
+        there; elsewhere nothing is done. A stop() that comes meanwhile stays noted; other stops are
+        forgotten.
 
         Returns:
             True where the guest still stands at the displaced instruction, which is to be executed

@@ -289,8 +289,10 @@ class RunState:
     def stop_for(self, reason: str) -> None:
         """Stop the innermost run. A hook or another thread may call this.
 
-        The reason is noted at once. The engine is told so that it stops where no instruction is
-        half done: in front of the next one, or of the next block.
+        The reason is noted at once, and Python serves all hits from now on (disturb()). The engine
+        is told so that it stops where no instruction is half done: in front of the next one, or of
+        the next block. Another thread first waits until the run has left the call site that it
+        serves.
 
         Args:
             reason: one of REASONS.
@@ -321,10 +323,10 @@ class RunState:
 
     def stop_in_front_of_blocks(self) -> None:
         """Add a hook that carries out, in front of the next block, stops that are asked for in the
-        middle of an instruction.
+        middle of an instruction. All code is translated anew with it.
 
-        Called when memory has got functions that are called at accesses. Where the engine does so
-        itself (`host/outside.py`), nothing is added.
+        Called when memory has got functions that are called at accesses. Nothing is done where the
+        hook is there already, or where the engine does so itself (`host/outside.py`).
         """
         engine = self._engine
         if self._in_front is not None or engine.outside is not None:
@@ -365,10 +367,11 @@ class RunState:
         return not self.why_stopped
 
     def take_stop(self) -> str:
-        """Return why the run is to stop, and forget that. take_raised() comes behind it.
+        """Return why the run is to stop, and forget that. Callers take RunState.raised by itself
+        (take_raised()).
 
-        Whatever has asked for the stop has told the engine by then, so that nothing stops the next
-        run.
+        If another thread is asking for a stop, this waits for it: whatever has asked has told the
+        engine by then, so that nothing stops the next run.
 
         Returns:
             One of REASONS; "": the run is not to stop.
@@ -383,7 +386,8 @@ class RunState:
         return reason
 
     def _let_pass(self) -> None:
-        """Wait until the run's thread has left a call site that it serves, not knowing of a stop.
+        """Wait until the run's thread has left a call site that it serves, not knowing of a stop;
+        WAITING seconds at most.
 
         Called by another thread, between noting the stop and telling the engine. The hazard: after
         a hook the engine looks whether it was stopped. If so, it executes the instruction, hook
@@ -395,8 +399,8 @@ class RunState:
         another page. Behind an instruction that is its own call site pc may not be written for
         long; it was left when the thread has used PASSED of processor time.
 
-        A handler does not keep this waiting: it looks for the stop itself at its end (Services).
-        An owner's hook that waits for the stopping thread does, for WAITING at most.
+        A handler does not keep this waiting: it looks for the stop itself at its end (Services). An
+        owner's hook that waits for the stopping thread does.
         """
         end, begun = time.monotonic() + WAITING, self._clock()
         while time.monotonic() < end:
@@ -487,8 +491,9 @@ class RunState:
         """Note that a device's function or a watchpoint has served an access, which may have ended
         the run.
 
-        If it has, the engine executes the instruction once more: if that is its own call site, it
-        is no second hit (`skip`).
+        If it has (the engine was told to stop, or an exception is parked), the engine executes the
+        instruction once more when the run goes on. If pc is an instruction that is its own call
+        site, `skip` becomes it: the second execution is no second hit.
         """
         if not self.in_place or (not self._told and self.parked is None):
             return

@@ -255,7 +255,12 @@ class HeldSignals:
         self.unheard = False
 
     def begin(self, thread: int) -> None:
-        """Hold all handlers from now on, if this is the main thread.
+        """Hold all handlers from now on, until end(), and have the watcher's thread stop the run
+        when a signal comes. Nothing is done in another thread than the main one, or where no signal
+        has a handler.
+
+        Where a handler that is not held yet raises meanwhile, all are put back, and the exception
+        is raised.
 
         Args:
             thread: identity of the calling thread.
@@ -295,7 +300,8 @@ class HeldSignals:
         exchange.note(handlers)
 
     def end(self) -> None:
-        """Put the handlers back after begin(), and call those of signals that came.
+        """Put the handlers back after begin(), and call those of signals that came. Nothing is done
+        where none are held, or in another thread than the main one.
 
         What a handler has raised in this run, or raises now, is raised.
         """
@@ -340,9 +346,11 @@ class HeldSignals:
             raise
 
     def deliver(self) -> None:
-        """Call the handlers of the signals that came. Called where the guest is at rest.
+        """Call the handlers of the signals that came. Called where the guest is at rest. Nothing is
+        done in another thread than the main one.
 
-        What one of them raises is raised here, and by every run that is under way.
+        What one of them raises is raised here, and by every run that is under way: each later call
+        raises it again, until end().
         """
         if get_ident() != _main:
             return
@@ -414,14 +422,16 @@ class HeldSignals:
             self._end_run()
 
     def notice(self, arrived: bool, late: bool) -> list[int]:
-        """Stop the run where that is due. Called by the watcher's thread.
+        """Stop the run where that is due, and note in `unheard` whether the run is still to hear of
+        a signal. Called by the watcher's thread.
 
         Args:
             arrived: a signal has come; False: none has for a while.
             late: that was a long while (PATIENCE).
 
         Returns:
-            Numbers of the signals that are to come again.
+            Numbers of the signals that are to come again: all that wait where `late`, and none has
+            arrived; else [].
         """
         self.unheard = (self.unheard or arrived) and self.hasty and not self.waiting
         if arrived or self.unheard:

@@ -194,6 +194,8 @@ class Snapshots:
     def _now(self) -> tuple[list[Region], list[HostBlock]]:
         """Return what is mapped now, without the library's own code and without devices.
 
+        The result is found anew when mappings have changed; at an owner's engine, always.
+
         Returns:
             ((start, end, permissions) of each region, the blocks of host memory that the library
             has mapped).
@@ -311,7 +313,7 @@ class Snapshots:
             BadArgument: the snapshot is another machine's.
             MachineBusy: the guest is in a run, or another thread uses the machine.
             Unsupported: calls cannot be followed again.
-            NoMemory: the library's own pages lie in the way.
+            NoMemory: the library's own pages lie in the way, or the system refuses memory.
         """
         if not isinstance(snapshot, Snapshot) or snapshot.kept.owner is not self:
             raise BadArgument(
@@ -453,7 +455,8 @@ class Snapshots:
     def _dress(self, guest: KeptGuest, patched: int) -> None:
         """Replace the patches in the restored text by those of the present probes.
 
-        The snapshot keeps its text with the present ones from now on.
+        The snapshot keeps its text with the present ones from now on; `guest.way` is made anew at
+        the next restore.
 
         Args:
             guest: what the snapshot has kept.
@@ -494,14 +497,15 @@ class Snapshots:
     # --- mappings
 
     def _map_again(self, guest: KeptGuest) -> None:
-        """Map what was mapped at the time of a snapshot, and unmap everything else but the
-        library's own code.
+        """Map what was mapped at the time of a snapshot, devices included, and unmap everything
+        else but the library's own code.
 
         Args:
-            guest: what the snapshot has kept.
+            guest: what the snapshot has kept; its `version` becomes the present one.
 
         Raises:
-            NoMemory: the library's own pages lie in the way; nothing was changed.
+            NoMemory: the library's own pages lie in the way, and nothing was changed; or memory
+                cannot be mapped.
         """
         changes = [
             (*change, self._memory.own.has(change[0]))

@@ -107,7 +107,7 @@ class Starts:
 
     def go_on_after(self, error: int, until: int) -> int:
         """Do for an outermost run what start() does behind the engine's first start, which the
-        caller has made itself.
+        caller has made itself. RunState.end becomes -1: no run has an end any more.
 
         Args:
             error: the engine's error number of that start; 0: none.
@@ -157,7 +157,8 @@ class Starts:
 
     def _settled(self, error: int) -> int:
         """Put right what an error leaves wrong in the engine after a start: flags, and what a
-        failed fetch leaves behind (forget_failed_fetch()).
+        failed fetch leaves behind (forget_failed_fetch()). If the engine is `dead` by then, and
+        runs are nested, it is stopped for the outer ones, too.
 
         Args:
             error: the engine's error number; 0: none.
@@ -203,9 +204,10 @@ class Starts:
             self.dead = not self.aborted.forgotten
 
     def _start_to_trap(self, begin: int, until: int) -> int:
-        """Run the engine until a trap that is put at `until` (Runs.until_stops).
+        """Run the engine until a trap that is put at `until` for this time (Runs.until_stops). None
+        is put where one is there already, or nothing is mapped.
 
-        Meanwhile the trap at the end of the outer run, if this one is nested, is taken out.
+        If this run is nested, the trap at the end of the outer one is taken out meanwhile.
 
         Args:
             begin: address where the guest starts, mode bits included.
@@ -241,16 +243,19 @@ class Starts:
                 cpu.memory.patch(outer, trap)
 
     def _go_on(self, error: int, until: int) -> int:
-        """Start the engine again where it has stopped for no reason of the guest's.
+        """Start the engine again, as often as it has stopped for no reason of the guest's.
 
-        It stops so where another thread has asked it to look, and after a mended access.
+        It stops so where a nested run has left its error behind (Engine.ended), and after a mended
+        access (RunState.mended, which is forgotten).
 
         Args:
             error: the engine's error number; 0: none.
             until: address where the run ends, without mode bits; 0: something else ends it.
 
         Returns:
-            The engine's error number when it has stopped for good.
+            The engine's error number when it has stopped for good. 0 where it would be started
+            again, but the run is to stop or raise first, or a displaced instruction is
+            `unfinished`.
         """
         cpu, state = self._cpu, self._state
         while cpu.engine.ended(error) or (state.mended and self._goes_on(error)):

@@ -75,7 +75,7 @@ class HookedStops:
 
     def add(self, addr: int) -> None:
         """Report the guest's arrival at `addr` from now on. Nothing is done if it is reported
-        already.
+        already. Where there are too many hooks by then, lines become longer.
         """
         if addr in self._stops:
             return
@@ -90,8 +90,10 @@ class HookedStops:
             self._cut(self._line * 4)
 
     def remove(self, addr: int) -> None:
-        """Stop reporting the guest's arrival at `addr`. Hooks that are not needed any more are
-        deleted.
+        """Stop reporting the guest's arrival at `addr`; nothing is done if it is not reported.
+
+        Hooks that are not needed any more are deleted: now, or behind the hook that is being
+        served. Lines become one instruction long again where few stops are left.
         """
         if addr not in self._stops:
             return

@@ -86,6 +86,9 @@ class Stubs:
 
         Returns:
             False where no stub is there, or its import is bound to nothing.
+
+        Raises:
+            BaseException: the Python function, or the call of the resolver, has raised it.
         """
         if stub in self.ifuncs:
             pointer = self.choose(self.ifuncs[stub])
@@ -174,7 +177,8 @@ class Stubs:
         return (trap * (size // len(trap) + 1))[:size]
 
     def trap_again(self, stale: Callable[[int, int], bool]) -> None:
-        """Give stubs whose jump has become wrong their traps back.
+        """Give stubs whose jump has become wrong their traps back. Such a jump is noted in `stale`,
+        since a restored snapshot may bring it back.
 
         Args:
             stale: (address of the trap, function that the jump leads to) -> True where the jump
@@ -225,7 +229,8 @@ class Stubs:
     def choose(self, resolver: int) -> int:
         """Return the function that an ifunc's resolver chooses, as pointers have it.
 
-        The resolver is called in the guest the first time; its choice is remembered.
+        The resolver is called in the guest the first time; its choice is remembered. What that call
+        raises is raised.
 
         Args:
             resolver: its address, as pointers have it.
@@ -238,7 +243,8 @@ class Stubs:
         """Call a Python function in an import's place, and return its result to the guest's caller.
 
         pc goes to the return address, or where the function has sent the guest. A result of None
-        leaves the return register as it is.
+        leaves the return register as it is. A pushed return address is taken from the stack. What
+        the function raises is raised.
 
         Args:
             stub: address where the guest has trapped.

@@ -198,7 +198,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             which was given to serve(): False where there is none, or it has not served it.
 
         Raises:
-            GuestFault: the system call is not served.
+            GuestFault: the system call is not served, or its function has raised one that is not of
+                an access to data.
+            BaseException: whatever else the function has raised.
         """
         convention = self._convention
         assert convention is not None
@@ -244,7 +246,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
         Args:
             regs: the registers at the call.
-            convention: says which register holds the number, or that the instruction does.
+            convention: says which register holds the number. With `inline` the byte before pc, the
+                last of the instruction, is the number, unless it is 0.
         """
         if convention.inline:
             at, sink = regs.pc - 2, self._state.sink
@@ -272,6 +275,10 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _return(self, regs: Regs, convention: Convention, result: int) -> None:
         """Write the result of a system call to the guest's registers, as its convention tells
         errors.
+
+        Where the convention has a flag for errors (register a3, bit 28 of cr, or the carry), it is
+        set or cleared, and the result's register gets the positive error number. Else it gets the
+        negative one.
 
         Args:
             regs: the registers to change.
@@ -412,7 +419,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return -ENOTTY
 
     def _do_getrandom(self, regs: Regs, address: int, size: int, *_: int) -> int:
-        """Serve getrandom(): write bytes that the seed decides, and return their number.
+        """Serve getrandom(): write bytes, and return their number. The seed, and how often bytes
+        were drawn since serve(), decide the bytes.
 
         The call's flags are ignored.
 
@@ -443,7 +451,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return -ENOSYS  # as kernels before 6.4, which C libraries run on
 
     def _do_getrlimit(self, regs: Regs, resource: int, address: int, *_: int) -> int:
-        """Serve getrlimit(): write the two numbers of limit `resource` to `address`, a word each.
+        """Serve getrlimit(): write the two numbers of limit `resource` to `address`, a word each,
+        and return 0; -EINVAL where there is no such limit.
+
         In 32 bits infinity is the largest signed number.
         """
         # 32 bits: infinity is signed, in the older of two calls and where there is no other
@@ -451,8 +461,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return self._limits(resource, address, bits // 8, (1 << bits - (bits == 32)) - 1)
 
     def _do_ugetrlimit(self, regs: Regs, resource: int, address: int, *_: int) -> int:
-        """Serve ugetrlimit(): write the two numbers of limit `resource` to `address`, a word
-        each.
+        """Serve ugetrlimit(): write the two numbers of limit `resource` to `address`, a word each,
+        and return 0; -EINVAL where there is no such limit.
         """
         return self._limits(resource, address, self._cpu.arch.bits // 8, self._cpu.arch.mask)
 
@@ -460,7 +470,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         self, regs: Regs, task: int, resource: int, new: int, address: int, *_: int
     ) -> int:
         """Serve prlimit64() for the guest itself: write a limit, of two 64-bit numbers, to
-        `address`.
+        `address`, and return 0.
 
         Limits cannot be set.
 
@@ -586,20 +596,20 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return 0
 
     def _do_clock_gettime(self, regs: Regs, clock: int, address: int, *_: int) -> int:
-        """Serve clock_gettime(): write the guest's time to `address` as two words, seconds and
-        nanoseconds. All clocks are the same.
+        """Serve clock_gettime(): let a millisecond pass, write the guest's time to `address` as two
+        words, seconds and nanoseconds, and return 0. All clocks are the same.
         """
         return self._pair(address, *self._tick(), self._cpu.arch.bits // 8)
 
     def _do_clock_gettime64(self, regs: Regs, clock: int, address: int, *_: int) -> int:
-        """Serve clock_gettime64(): write the guest's time to `address` as two numbers of 64 bits,
-        seconds and nanoseconds. All clocks are the same.
+        """Serve clock_gettime64(): let a millisecond pass, write the guest's time to `address` as
+        two numbers of 64 bits, seconds and nanoseconds, and return 0. All clocks are the same.
         """
         return self._pair(address, *self._tick(), 8)
 
     def _do_gettimeofday(self, regs: Regs, address: int, *_: int) -> int:
-        """Serve gettimeofday(): write the guest's time to `address` as two words, seconds and
-        microseconds.
+        """Serve gettimeofday(): let a millisecond pass, write the guest's time to `address` as two
+        words, seconds and microseconds, and return 0.
         """
         seconds, rest = self._tick()
         return self._pair(address, seconds, rest // 1000, self._cpu.arch.bits // 8)
@@ -618,7 +628,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # the end, and locks
 
     def _do_exit(self, regs: Regs, status: int, *_: int) -> int:
-        """Serve exit() and exit_group(): keep the low byte of `status`, and stop the run."""
+        """Serve exit() and exit_group(): keep the low byte of `status`, stop the run, and
+        return 0.
+        """
         self.status = status & 0xFF
         self._state.stop_for("stop")
         return 0
@@ -669,12 +681,14 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _do_brk(self, regs: Regs, wanted: int, *_: int) -> int:
         """Serve brk(): move the end of the heap, and return where it is then.
 
-        The first call maps 16 MiB for it.
-        Memory that a smaller heap gives up is zeroed.
+        The first call maps 16 MiB for it. Memory that a smaller heap gives up is zeroed.
 
         Args:
             regs: the registers at the call.
             wanted: address where the heap is to end; outside of the 16 MiB: it ends where it did.
+
+        Raises:
+            NoMemory: the first call finds no room.
         """
         memory = self._cpu.memory
         if not self._lowest:
@@ -696,7 +710,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         descriptor: int,
         *rest: int,
     ) -> int:
-        """Serve mmap(): map zeroed memory, and return its address or a negative error number.
+        """Serve mmap(): map zeroed memory, and return its address or a negative error number:
+        -EINVAL where `size` is 0, -ENOMEM beyond 256 MiB in all, or where nothing can be mapped.
 
         The offset in a file is ignored, as no files are mapped.
 
@@ -708,6 +723,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             protection: is ignored: the memory can be read and written, and not executed.
             flags: MAP_FIXED and MAP_ANONYMOUS are looked at.
             descriptor: of a file: gives -EBADF without MAP_ANONYMOUS.
+            rest: is ignored.
         """
         if self._convention is not None and self._convention.block:
             word = self._cpu.arch.bits // 8
@@ -724,7 +740,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         descriptor: int,
         *_: int,
     ) -> int:
-        """Serve mmap2(): map zeroed memory, and return its address or a negative error number.
+        """Serve mmap2(): map zeroed memory, and return its address or a negative error number:
+        -EINVAL where `size` is 0, -ENOMEM beyond 256 MiB in all, or where nothing can be mapped.
 
         The offset in a file is ignored, as no files are mapped.
 
@@ -835,7 +852,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # the thread pointer
 
     def _do_arch_prctl(self, regs: Regs, what: int, value: int, *_: int) -> int:
-        """Serve arch_prctl(ARCH_SET_FS): set the thread pointer.
+        """Serve arch_prctl(ARCH_SET_FS): set the thread pointer, and return 0.
 
         Args:
             regs: the registers at the call.

@@ -81,14 +81,15 @@ class Watches:
                 time before it is executed.
             report: called with (registers, address, bytes, what is written or None for a read) at
                 each access, before memory changes; for "x" with (registers, address of the
-                instruction, its bytes, None).
+                instruction, its bytes, None). What it raises, the run raises.
 
         Returns:
             A function that ends it.
 
         Raises:
             MachineBusy: "x" in a run: what is translated already would not be reported.
-            Unsupported: "x" of delay slots alone, in which the engine cannot be hooked.
+            Unsupported: "x" of delay slots alone, in which the engine cannot be hooked; or this
+                engine cannot report accesses (`unwatchable`).
         """
         if access == "x":
             return self._executed_at(start, size, report)
@@ -227,6 +228,9 @@ class Watches:
 
         Returns:
             A function that ends it.
+
+        Raises:
+            Unsupported: this engine cannot report accesses (`unwatchable`).
         """
         number = self._begin(start, report, self._state.park)
         place = self._cpu.memory.windows.place(start)
@@ -260,6 +264,9 @@ class Watches:
             start: guest address of the first byte.
             report: called at each access.
             park: called with the exception that `report` has raised.
+
+        Raises:
+            Unsupported: this engine cannot report accesses (`unwatchable`).
         """
         m = self._cpu
         self._state.stop_in_front_of_blocks()
@@ -403,7 +410,8 @@ class Watches:
     def _report(self, kind: int, place: int, size: int, value: int, number: int) -> None:
         """Call the function of a watch with an access. What it raises is kept.
 
-        Nothing is called where the watch has ended, or an error is kept already.
+        Nothing is called where the watch has ended, an error is kept already, or the access ends
+        before the watch's first byte.
 
         Args:
             kind: of the access, one of unicorn's UC_MEM_ constants.

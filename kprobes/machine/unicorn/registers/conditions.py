@@ -52,7 +52,8 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
         size: bits of the word.
 
     Returns:
-        (engine) -> (function that reads the register, function that writes it).
+        (engine) -> (function that reads the register, function that writes it). It raises
+        Unsupported where the engine's registers are not found in this process.
     """
 
     def make(engine: Engine) -> Access:
@@ -106,11 +107,13 @@ def control(
         first: the engine's number of the first general register.
         bits: its width.
         distance: bytes from it to the register's word.
-        modes: bytes that rule the arithmetic, and the register's bits that stand for them.
+        modes: bytes that rule the arithmetic, and the register's bits that stand for them. A byte
+            stays where the value that is written stands for no mode.
         size: bits of the word.
 
     Returns:
-        (engine) -> (function that reads the register, function that writes it).
+        (engine) -> (function that reads the register, function that writes it). It raises
+        Unsupported where the engine's registers are not found in this process.
     """
 
     def make(engine: Engine) -> Access:
@@ -157,6 +160,9 @@ _X, _N, _Z, _V, _C = 16, 8, 4, 2, 1
 def m68k_ccr(first: int) -> Callable[[Engine], Access]:
     """Return a function that finds the condition codes CCR: (engine) -> (function that reads them,
     function that writes them).
+
+    It raises Unsupported where the engine's registers are not found in this process, and so does
+    the function that reads, where the engine's words are not understood.
 
     Args:
         first: the engine's number of D0.
@@ -243,7 +249,9 @@ def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
         bits: its width.
 
     Returns:
-        (engine) -> (function that reads the codes, function that writes them).
+        (engine) -> (function that reads the codes, function that writes them). It raises
+        Unsupported where the engine's registers are not found in this process, and so does the
+        function that reads, where the engine's words are not understood.
     """
 
     def make(engine: Engine) -> Access:
@@ -321,6 +329,9 @@ def sparc_floats(engine: Engine, first: int) -> None:
     Args:
         engine: the engine.
         first: its number of G1.
+
+    Raises:
+        Unsupported: the engine's registers are not found in this process.
     """
     base = _address(engine, first, 64) - 8
     ctypes.c_uint32.from_address(base + SPARC_PSTATE).value |= PEF
@@ -340,7 +351,8 @@ def sparc_context(
         first: the engine's number of G1.
 
     Returns:
-        (engine) -> (() -> a copy of the state as bytes, (copy) puts it back).
+        (engine) -> (() -> a copy of the state as bytes, (copy) puts it back). It raises Unsupported
+        where the engine's registers are not found in this process.
     """
 
     def make(engine: Engine) -> tuple[Callable[[], bytes], Callable[[bytes], None]]:

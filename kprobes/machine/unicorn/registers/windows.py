@@ -114,21 +114,23 @@ def find_windowed(
 def callers(
     engine: Engine, layout: str, anchor: Cell, bits: int
 ) -> Callable[[int], tuple[int, ...] | None] | None:
-    """Make a function that reads the register windows of callers (Regs.callers_window).
+    """Make a function that reads the register windows of callers, for Regs.callers_window.
 
-    A window's callers are behind it, and behind the last window the first. What a window has in
-    common with the next one is written there; the present window's is where its pointer shows it,
-    which may be elsewhere.
+    The engine keeps the windows in a ring: behind the window of a function is that of the function
+    that has called it, and behind the last window of the ring the first one. The in registers of a
+    window are also the out registers of the window behind it, and are kept in the latter. Only the
+    present window's in registers may be kept elsewhere, so it is not read here.
 
     Args:
         engine: the engine.
         layout: name of the engine's build of this guest.
-        anchor: the word of the first general register.
+        anchor: the word of the first general register; the windows' places are relative to it.
         bits: width of a register.
 
     Returns:
-        (n) -> the local and in registers of the n-th caller, or None where it is in no window. None
-        in place of the function where the windows of this engine do not move.
+        (n) -> the local and in registers of the n-th caller, from 1 on; None: n is less than 1, or
+        the ring has too few windows to still have all registers of that caller. In place of the
+        function None: it is not known that this engine's windows move, or where they are.
     """
     found = _layouts.get((engine.version, layout), WindowLayout())
     if found.count < 2:
