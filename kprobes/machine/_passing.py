@@ -183,7 +183,8 @@ def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
 
 
 def are_numbers(arguments: Sequence[Argument], mask: int) -> bool:
-    """Return True if each argument is a register's value as it stands.
+    """Return True if each argument is an integer, and no bool, that a register can hold as it
+    stands.
 
     Args:
         arguments: of a call.
@@ -231,7 +232,7 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
 
 
 def code_pointer(value: int, bits: int) -> int:
-    """Return a function's address, after a check that it is one.
+    """Check that a value is an address, and return it as it is.
 
     Args:
         value: what the user has given.

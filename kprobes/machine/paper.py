@@ -60,6 +60,9 @@ class PaperCalls:
 
         Args:
             near: address that the page is to be near to.
+
+        Raises:
+            NoMemory: there is no room.
         """
         page = self._map_page(near)
         self.areas.add(page)
@@ -394,9 +397,11 @@ class PaperMachine:
             cpu: number of the CPU that runs it; None: the one that ran last.
 
         Raises:
+            UnknownSymbol: there is no such symbol.
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: 100,000 steps are made.
             ReentryError: 16 runs are nested.
+            BaseException: a handler has raised it.
         """
         target = self.symbols[function].address if isinstance(function, str) else function
         cpu = self._cpu if cpu is None else cpu
@@ -499,7 +504,8 @@ class PaperMachine:
         """Execute one instruction of a CPU, or deliver one report; set the CPU's pc.
 
         `before` is called first. At a call site the service is called, and the instruction there
-        executed where that has not sent the guest elsewhere.
+        executed where that has not sent the guest elsewhere. What `before`, services and handlers
+        raise is raised.
 
         Args:
             cpu: number of the CPU.

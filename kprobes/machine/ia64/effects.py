@@ -328,7 +328,8 @@ def store(regs: Regs, z: int, t: int, s: int, i: int = 0, **_: int) -> None:
 
 
 def cmpxchg(regs: Regs, z: int, t: int, s: int, d: int, **_: int) -> None:
-    """Execute a compare and exchange: store register `s` if memory holds what ar_ccv does.
+    """Execute a compare and exchange: store register `s` if memory holds what ar_ccv does; else the
+    old value is stored again.
 
     Args:
         regs: the CPU's registers.
@@ -423,7 +424,8 @@ def alloc(regs: Regs, r: int, m: int, n: int, d: int, **_: int) -> None:
         d: number of the register that gets the old ar_pfs.
 
     Raises:
-        GuestFault: no frame has that shape.
+        GuestFault: no frame has that shape: there are more locals or rotating registers than
+            registers; or the number of rotating registers changes while registers are rotated.
     """
     before, pfs, stacked = regs["cfm"], regs["ar_pfs"], frames.physical(regs)
     if m > n or r * 8 > n or (r * 8 != frames.sor(before) and any(frames.rrb(before))):

@@ -56,13 +56,16 @@ def mending(engine: Engine, guest: Guest, arch: Arch) -> Callable[[], None] | No
 
 
 def _known(guest: Guest, arch: Arch, mended: Mended) -> bool:
-    """Try in two new engines whether mending helps: code that accesses memory in a delay slot or IT
-    block must do the same with a hook as without one.
+    """Try in two new engines whether mending helps, and return whether it does: code that accesses
+    memory in a delay slot or IT block must leave the same registers with a hook as without one.
 
     Args:
         guest: the engine's row of the architecture.
         arch: the guest's architecture.
         mended: the code, and how the state is mended.
+
+    Returns:
+        True: it does. False: registers differ, or the hook was not called.
     """
     seen = []
     for hooked in (False, True):

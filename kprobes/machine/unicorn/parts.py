@@ -168,12 +168,19 @@ class Parts:
             self.memory.on_code_change(passed_over.hook_calls)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
-        """Change what the guest may do in mapped memory, and report that to the core.
+        """Change what the guest may do in mapped memory, and report that to the core, for each
+        address by which the guest sees the memory.
 
         Args:
             addr: the first byte, at the beginning of a page.
             size: in bytes, rounded up to whole pages.
             perms: what the guest may do there, of "r", "w" and "x".
+
+        Raises:
+            GuestFault: the memory is not mapped.
+            BadArgument: these are no address, size or permissions, or the memory is the library's
+                own, or a device's.
+            MachineBusy: the engine is in the middle of an instruction.
         """
         self.memory.protect(addr, size, perms)
         if self.state.sink is not None:

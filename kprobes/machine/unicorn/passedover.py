@@ -48,7 +48,9 @@ class PassedOver:
         self._found: set[int] = set()
 
     def hook_calls(self, addr: int, size: int) -> None:
-        """Find the system calls in code that has changed, and have them reported from now on.
+        """Find the system calls in code that has changed, and have them reported from now on; those
+        that were there before are reported no more. Nothing is done for memory that the library has
+        not mapped.
 
         Args:
             addr: address of the first byte that has changed.

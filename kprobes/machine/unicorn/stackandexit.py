@@ -33,9 +33,10 @@ class StackAndExit:
 
     def bring(self) -> None:
         """Map the stack, the exit page and a page for the thread pointer, and set the registers
-        that point there.
+        that point there. `stack_top` is set.
 
-        `stack_top` is set.
+        Raises:
+            NoMemory: there is no room.
         """
         cpu = self._cpu
         self.stack_top = cpu.memory.map_anywhere(STACK_SIZE) + STACK_SIZE
@@ -58,9 +59,12 @@ class StackAndExit:
     def make_exit(self) -> None:
         """Map the exit page, where runs end, full of traps; RunState.exit becomes its address.
 
-        The library maps nothing in front of it. After each run the engine drops its translation of
-        the end, and makes another one in the next run (2 us), unless the end is the first address
-        of a page and the page before is not mapped.
+        The library maps nothing in front of it: that page is reserved. After each run the engine
+        drops its translation of the end, and makes another one in the next run (2 us), unless the
+        end is the first address of a page and the page before is not mapped.
+
+        Raises:
+            NoMemory: there is no room.
         """
         memory = self._cpu.memory
         self._state.exit = memory.map_code()

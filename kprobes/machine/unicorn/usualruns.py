@@ -73,7 +73,10 @@ def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
     simple = not to_trap and cpu.pair is None  # Starts.is_usual() gives True
 
     def run(target: int, until: int) -> bool | None:
-        """Run the guest to an address, as Runner.run() does it for any run.
+        """Run the guest to an address, as Runner.run() does it for any run, which says what is
+        raised.
+
+        A run that turns out to be no usual one is handed to the Runner, whose answer is returned.
 
         Args:
             target: address where the run starts, mode bits included.
@@ -81,8 +84,7 @@ def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
 
         Returns:
             True where stop() has ended it; False at `until`. None: it cannot be a usual run, and
-                nothing was done. A run that turns out to be no usual one is handed to the Runner,
-                whose answer is returned.
+            nothing was done.
         """
         end = until & address_bits
         if (

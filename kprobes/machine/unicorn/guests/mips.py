@@ -111,6 +111,9 @@ def _leave_slot(bits: int, engine: Engine) -> Callable[[], None]:
     Args:
         bits: of the guest, 32 or 64.
         engine: its engine.
+
+    Raises:
+        Unsupported: the engine's registers are not found in this process.
     """
     read, write = word(mips_const.UC_MIPS_REG_1, bits, _HFLAGS[bits])(engine)
 

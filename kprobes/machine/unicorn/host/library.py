@@ -72,7 +72,7 @@ class Called:
     calls by name: writable, and complete as the binding loads it.
 
     Attributes:
-        there: the addresses that were there at first.
+        originals: the addresses that were there at first, by position in the table.
     """
 
     def __init__(self, table: ctypes.Array[ctypes.c_uint64]) -> None:

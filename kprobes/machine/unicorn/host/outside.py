@@ -121,7 +121,12 @@ def _take(handle: int) -> _Row:
 
 
 def _give_back(row: _Row) -> None:
-    """Free a row, if no other OutsideStops shares it. Called when the engine's owner has gone."""
+    """Give back the row of words (ROW) that an OutsideStops has used. The row becomes free, for
+    another engine, when no other OutsideStops of the same engine shares it.
+
+    Called once for each OutsideStops: at end(), or when the engine's owner has gone. A free row's
+    memory stays.
+    """
     handle = row[0]
     _users[handle] -= 1
     if _users[handle]:

@@ -62,7 +62,8 @@ class HostHitRecording:
                 a hit: memory cannot be read, or the guest has tasks.
 
         Returns:
-            The handler; None: only `plain` can record these hits.
+            The handler. None: only `plain` can record these hits, as the record is larger than
+            4,096 bytes, or it is not known where a register is that it takes.
         """
         if hit.size > 8 * MOST:
             return None
@@ -98,7 +99,8 @@ class HostHitRecording:
             plain: the Python handler that does the same, for calls that host code cannot serve.
 
         Returns:
-            The handler; None: only `plain` can keep these numbers.
+            The handler. None: only `plain` can keep these numbers, as there are more than 512
+            (MOST), or it is not known where a register is that they take.
         """
         made = self._numbers(numbers)
         if made is None or len(numbers) > MOST:

@@ -107,6 +107,8 @@ class SystemRegisters:
 
         Raises:
             UnknownRegister: there is no such register.
+            Unsupported: it takes an instruction, which the guest may not execute in its present
+                mode.
         """
         row = self._row(name)
         if isinstance(row, ByCode):
@@ -126,6 +128,8 @@ class SystemRegisters:
 
         Raises:
             UnknownRegister: there is no such register.
+            Unsupported: it takes an instruction, which the guest may not execute in its present
+                mode.
         """
         row = self._row(name)
         if isinstance(row, ByNumber):
