@@ -161,7 +161,7 @@ class PaperMachine:
         Args:
             code: the guest's code.
             base: address of its first byte.
-            symbols: name -> address, or (address, size in bytes).
+            symbols: name -> address, or (address, size in bytes); None: there are none.
             cpus: number of CPUs.
             arch: the instruction set.
             execute: (regs, instruction): carries out an instruction that has no simulation, of

@@ -37,7 +37,7 @@ def model(
     Args:
         code: bundles.
         base: address of the first byte.
-        symbols: name -> address, or (address, size in bytes), of code.
+        symbols: name -> address, or (address, size in bytes), of code; None: there are none.
         cpus: number of CPUs.
     """
     machine = PaperMachine(

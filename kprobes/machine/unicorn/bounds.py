@@ -96,7 +96,7 @@ class Bounds:
         hook is removed if it does harm.
 
         Args:
-            deadline: what begin() has returned.
+            deadline: what begin() has returned; None: time was not bounded.
             counted: True where instructions were bounded.
         """
         try:

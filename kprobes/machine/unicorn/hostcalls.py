@@ -114,7 +114,9 @@ class HostCalls:
         )
 
     def _end_beside(self) -> int:
-        """Do what `end` does on engines whose contexts lack registers: put these back as well."""
+        """Do what `end` does on engines whose contexts lack registers: put these back as well, and
+        return the function's result.
+        """
         self._engine.rewind_to(self._kept)
         result: int = self._end()
         self._engine.restore_beside(self._kept)

@@ -190,15 +190,19 @@ class UnicornMachine(Described):
             file: its path or its bytes. A name without a slash that is no file here is looked up
                 among the system's libraries.
             base: address of the image; an executable that is linked for its place has its own.
+                None: where there is room, or where it is linked for.
             name: of the image; None: the file's.
             arch: name of the architecture, where the file does not tell which of those that run its
-                header it is for ("cortexm" for firmware without build attributes).
+                header it is for ("cortexm" for firmware without build attributes); None: the file
+                tells.
             reserve: (start, bytes) of addresses where memory and devices will be mapped later:
                 nothing of the library's is put there.
 
         Raises:
             ImageError: the file cannot be read, or is none that can be loaded.
             Unsupported: the engine does not run this architecture.
+            NoMemory: there is no room.
+            BadArgument: `reserve` has something else than such pairs.
         """
         image = read(file, name)
         machine = cls._open(
@@ -224,11 +228,12 @@ class UnicornMachine(Described):
             arch: name of the architecture.
             base: address of the first byte.
             symbols: name -> address or (address, size in bytes); or a file that symbols.load()
-                takes.
+                takes; None: none are added.
 
         Raises:
             Unsupported: the engine does not run this architecture, or nothing assembles for it.
-            ImageError: the file of symbols cannot be read.
+            ImageError: the file of symbols cannot be read, or the assembly text does not parse.
+            NoMemory: the code cannot be mapped there.
         """
         machine = cls._open(architectures.get(arch))
         machine.parts.loader.place_code(
@@ -259,7 +264,7 @@ class UnicornMachine(Described):
             entry: address, mode bits included; None: what the image's vector table says where the
                 architecture has one there (Armv7-M: stack pointer, then reset), else `base`.
             symbols: name -> address or (address, size in bytes); or a file that symbols.load()
-                takes.
+                takes; None: none are added.
             name: of the image, in m.modules and in files of coverage; None: the file's base name.
             reserve: (start, bytes) of addresses where memory and devices will be mapped later:
                 nothing of the library's is put there.
@@ -267,6 +272,8 @@ class UnicornMachine(Described):
         Raises:
             ImageError: the file cannot be read, or is empty.
             Unsupported: the engine does not run this architecture.
+            NoMemory: the image cannot be mapped there.
+            BadArgument: `reserve` has something else than such pairs.
         """
         code, name = raw_bytes(file, name)
         machine = cls._open(architectures.get(arch))
@@ -288,12 +295,13 @@ class UnicornMachine(Described):
 
         Args:
             uc: the engine.
-            arch: name of its architecture, where the engine's mode does not tell.
+            arch: name of its architecture, where the engine's mode does not tell; None: it does.
             symbols: name -> address or (address, size in bytes); or a file that symbols.load()
-                takes.
+                takes; None: none are added.
 
         Raises:
-            Unsupported: the engine's architecture is not known.
+            Unsupported: the engine's architecture is not known, or the engine is too old.
+            ImageError: the file of symbols cannot be read.
         """
         check_version()
         name = arch or arch_of(uc)
@@ -773,11 +781,13 @@ class UnicornMachine(Described):
         Args:
             argv: arguments of the program, its name first.
             env: the environment; None: empty.
-            stdin: what `m.stdin` reads.
+            stdin: what `m.stdin` reads: that becomes a new stream.
 
         Raises:
-            Unsupported: Linux has no processes on this architecture.
+            Unsupported: Linux has no processes on this architecture, or a library was loaded since
+                an earlier call, and its thread-local storage has no room.
             BadArgument: an argument is no text, or all are too long for the stack.
+            NoMemory: there is no room for the thread-local storage.
         """
         self.parts.calls.forget_failure()
         self.parts.process.start(argv, env or {}, argv[0] if argv else "")

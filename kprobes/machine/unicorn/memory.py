@@ -304,7 +304,7 @@ class GuestMemory:
         Raises:
             GuestFault: it is not mapped.
             BadArgument: these are no address, size or permissions, or the memory is the library's
-                own.
+                own or a device's.
             MachineBusy: the engine is in the middle of an instruction.
         """
         bits = permissions(perms)
@@ -332,7 +332,7 @@ class GuestMemory:
         Raises:
             GuestFault: it is not mapped.
             BadArgument: these are no address or size, or the memory is the library's own (slots,
-                call areas, what alloc() hands out).
+                call areas, what alloc() hands out), or a part of a device.
             MachineBusy: the engine is in the middle of an instruction.
         """
         self.check_settled()

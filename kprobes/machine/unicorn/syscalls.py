@@ -61,8 +61,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     """The system calls that are served: name -> function(regs, argument, ...). Others are a
     GuestFault.
 
-    The function returns the result, or a negative error number. The methods _do_NAME are those that
-    are built in: their arguments are the call's own, and further ones are ignored.
+    The function returns the result, or a negative error number; where it accesses guest memory that
+    is not mapped, the guest gets EFAULT. The methods _do_NAME are those that are built in: their
+    arguments are the call's own, and further ones are ignored.
 
     Attributes:
         output: what the guest has written, by file descriptor: 1 and 2.
@@ -377,8 +378,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _do_writev(self, regs: Regs, descriptor: int, address: int, count: int, *_: int) -> int:
         """Serve writev(): keep the bytes of `count` pieces in `output`, and return their number.
 
-        -EINVAL for too many pieces, -EBADF for a descriptor that is not 1 or 2. No offset or flag
-        is looked at.
+        -EINVAL for more than 1,024 pieces, -EBADF for a descriptor that is not 1 or 2. No offset or
+        flag is looked at.
 
         Args:
             regs: the registers at the call.
@@ -488,8 +489,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         return self._limits(resource, address, 8, (1 << 64) - 1) if address else 0
 
     def _limits(self, resource: int, address: int, size: int, infinity: int) -> int:
-        """Write a limit, rlim_cur and rlim_max, to guest memory. Every limit but the stack's is
-        infinite.
+        """Write a limit, rlim_cur and rlim_max, to guest memory. The stack's is STACK_SIZE, every
+        other one infinite.
 
         Args:
             resource: number of the limit.
@@ -499,6 +500,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
         Returns:
             0; -EINVAL where there is no such limit.
+
+        Raises:
+            GuestFault: nothing is mapped at `address`.
         """
         if resource >= LIMITS:
             return -EINVAL

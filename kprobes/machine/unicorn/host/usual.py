@@ -96,8 +96,9 @@ class Usual:
             probe: whose handler it is.
             handler: what to call; None: nothing.
             address: what regs.pc shows; at a return it is where that leads.
-            pool: free instances, for calls to come; of return probes.
-            held: instances of calls that were asked about at entry; of return probes.
+            pool: free instances, for calls to come; None: it is no return probe's hit.
+            held: instances of calls that were asked about at entry; None: it is no return probe's
+                hit.
             owner: keeps this object as long as it lives; None: this object.
             asked: True for a return whose entries take instances.
         """
