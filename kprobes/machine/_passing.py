@@ -67,6 +67,7 @@ class Passing:
             Unsupported: the architecture has no calling convention, or there are more pointers than
                 it passes in registers.
             NoMemory: there is no room for a copy.
+            GuestFault: arguments go on the stack, which is not mapped.
         """
         abi, linkage = self._arch.abi, self._arch.linkage
         if abi is None or linkage is None:
@@ -86,7 +87,8 @@ class Passing:
             regs[name] = pointer
 
     def _make_room(self, regs: Regs, abi: Abi, pushed: int, spilled: int) -> None:
-        """Move the stack pointer to where it stands at function entry, aligned as the ABI asks for.
+        """Move the stack pointer to where it stands at function entry: past a red zone (BELOW),
+        past the room for arguments and the pushed return address, and aligned as the ABI asks for.
 
         Where the ABI has a back chain, zeros are written to the stack as its end.
 
@@ -119,6 +121,7 @@ class Passing:
 
         Raises:
             Unsupported: there are more pointers than such registers.
+            NoMemory: there is no room for a copy.
         """
         apart = (bytes, bytearray) if abi.pointers else ()
         pointers = [self._word(a) for a in self._arguments if isinstance(a, apart)]
@@ -140,10 +143,13 @@ class Passing:
     def _word(self, value: int | bytes | bytearray) -> int:
         """Return an argument as one word: a number as it is, a buffer as the address of a copy.
 
-        The copy is in new guest memory, with a NUL behind it.
+        The copy is in new guest memory, with a NUL behind it; it is noted for finish().
 
         Args:
             value: a number, or what to copy.
+
+        Raises:
+            NoMemory: there is no room for the copy.
         """
         if isinstance(value, int):
             return value

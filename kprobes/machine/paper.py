@@ -458,9 +458,9 @@ class PaperMachine:
     ) -> None:
         """Run the guest on one CPU until it comes to an address.
 
-        The core is told before it begins and, where the run is in no other, when it has ended. An
-        outermost run makes `cpu` the CPU that ran last (regs); after a run in another one that is
-        the former CPU again.
+        The core is told before it begins and, where the run is in no other, when it has ended;
+        without a core, `before_run` is called before an outermost run. An outermost run makes `cpu`
+        the CPU that ran last (regs); after a run in another one that is the former CPU again.
 
         Args:
             start: address where it starts; None: where the CPU stands.
@@ -472,6 +472,7 @@ class PaperMachine:
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: `limit` steps are made.
             ReentryError: 16 runs are nested.
+            BaseException: a handler has raised it.
         """
         if self._depth >= 16:
             raise ReentryError(
@@ -586,7 +587,8 @@ class PaperMachine:
         return any(code.startswith(trap) for trap in self._traps)
 
     def _perform(self, cpu: int, pc: int, code: bytes) -> int:
-        """Execute an instruction of another instruction set than PAPER, and return the next pc.
+        """Execute an instruction of another instruction set than PAPER, with the one in its delay
+        slot if it has one, and return the next pc.
 
         Args:
             cpu: number of the CPU.
@@ -632,15 +634,15 @@ class PaperMachine:
             regs.reported, regs.target = outer
 
     def _serve(self, cpu: int, pc: int) -> bool:
-        """Call the service of a call site.
+        """Call the service of a call site. What it raises is raised.
 
         Args:
             cpu: number of the CPU.
             pc: address of the call site.
 
         Returns:
-            True where the service has sent the guest elsewhere; False: the instruction at the call
-            site is to be executed.
+            True where the service has sent the guest elsewhere; False: the instruction at `pc` is
+            to be executed. It is False, too, for an instruction of a bundle that has no service.
         """
         assert self.sink is not None
         service = self.sink.services.get(pc)

@@ -105,7 +105,9 @@ def normalised(written: bytes) -> bytes:
 
 
 def _head(ir: str) -> Iterator[str]:
-    """Yield the lines of LLVM IR that define types or declare LLVM's own functions."""
+    """Yield the lines of LLVM IR that define structures, or declare functions, which are LLVM's
+    own, without attributes. Markers of variables' lifetimes are left out.
+    """
     for line in ir.splitlines():
         if line.startswith("%struct."):
             yield line
@@ -114,7 +116,9 @@ def _head(ir: str) -> Iterator[str]:
 
 
 def _functions(ir: str) -> Iterator[str]:
-    """Yield the text of each function in LLVM IR, without comments and empty lines."""
+    """Yield the text of each function in LLVM IR as normalised() describes it: internal, with its
+    attributes' number, without comments, empty lines, and what LLVM versions write differently.
+    """
     inlining = dict(_INLINING.findall(ir))
     lines: list[str] = []
     for raw in ir.splitlines():
@@ -310,7 +314,8 @@ def made(output: Output, target: str = "") -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command.
+    """Run the command: compile OUTPUTS, write the files that have changed, and print their paths.
+    The module's docstring says what the options change.
 
     Args:
         arguments: of the command line; None: the process's.

@@ -68,7 +68,9 @@ def _body(arch: Arch, returns: bytes, text: bytes) -> bytes:
 def _stays(insn: Insn, end: int) -> bool:
     """Return True if an instruction does the same at another address.
 
-    A branch does where it stays within the program.
+    A branch does where it stays within the program. A call never does, nor an instruction that goes
+    on elsewhere than at its target or the next instruction, that has a pc-relative operand, or that
+    is executed out of line in another form.
 
     Args:
         insn: the instruction, decoded as if the program stood at 0.

@@ -227,12 +227,12 @@ def tbit(
         regs: the CPU's registers.
         b: with `a`, the kind of test. Where both are 0, the test is plain.
         a: 1 alone is "or", with `b` it is "or.andcm"; `b` alone is "and".
-        v: number of the second predicate.
+        v: number of the second predicate; a plain test gives it the bit.
         t: number of the register.
         p: number of its bit.
         c: of a plain test, 1: both predicates become false where `q` does not hold; of a parallel
             one, the bit that is tested for.
-        u: number of the first predicate.
+        u: number of the first predicate; a plain test gives it the opposite of the bit.
         q: number of the qualifying predicate.
     """
     bit = bool(g(regs, t) >> p & 1)

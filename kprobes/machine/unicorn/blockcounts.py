@@ -161,7 +161,8 @@ class HookedBlockCounts:
             self._arc_table[row + n] = word
 
     def _arc_seen(self, start: int, target: int) -> None:
-        """Add an edge that is followed for the first time, with a count of 1.
+        """Add an edge that is followed for the first time, with a count of 1; the table is made
+        larger where half of it is in use.
 
         Host code calls it; it never raises: an error is kept, and the run raises it.
 
@@ -177,7 +178,8 @@ class HookedBlockCounts:
             self._state.park(error)
 
     def _follow_arc(self, addr: int) -> None:
-        """Count the edge from the block before to the block at `addr`, one by one.
+        """Count the edge from the block before to the block at `addr`, one by one; nothing where
+        there was no block before. The block at `addr` becomes the block before.
 
         Host code does that where there is some, but for blocks that are new.
         """
@@ -230,11 +232,11 @@ class HookedBlockCounts:
 
     def _seen(self, _uc: int, addr: int, size: int, _user: int) -> None:
         """Add a block that is about to be executed for the first time, and count it and the edge to
-        it.
+        it; the table is made larger where half of it is in use.
 
-        It is added without being counted where it is the library's own, or is not wanted. This is
-        the engine's callback, or is called by host code; it never raises: an error is kept, and the
-        run raises it.
+        It is added without being counted where it is the library's own, or is not wanted (`wanted`
+        is asked here). This is the engine's callback, or is called by host code; it never raises:
+        an error is kept, and the run raises it.
 
         Args:
             _uc: not used.
@@ -294,7 +296,8 @@ class HookedBlockCounts:
 
     def _look(self) -> None:
         """Count blocks from now on that were the library's code when they were seen, and are the
-        guest's now. Called when mappings have changed.
+        guest's now, if they are wanted. Called when mappings have changed; does nothing after
+        close().
         """
         if self._hook is None:
             return

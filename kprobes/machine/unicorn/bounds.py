@@ -277,8 +277,9 @@ class Bounds:
         ]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
-        """Make the function that the engine calls before each instruction; it counts instructions
-        and stops the guest.
+        """Make the function that the engine calls before each instruction; it counts instructions,
+        and stops the engine in front of one where the run's bound has come, a stop was asked for,
+        or an interrupt of the CPU's is due.
 
         It counts the guest's own instructions, and never stops inside a slot. Where the engine
         cannot stop in a delay slot (Runs.settle), a branch and the instruction behind it count as

@@ -218,6 +218,9 @@ class FunctionCalls:
 
         Raises:
             GuestStopped: stop() has ended the call.
+            Unsupported: the architecture has no calling convention.
+            NoMemory: there is no room for the copies.
+            BaseException: what Runner.run() raises, for instance GuestFault.
         """
         cpu, state = self._cpu, self._state
         regs, engine = cpu.regs, cpu.engine
@@ -332,7 +335,8 @@ class FunctionCalls:
         timeout: float | None,
         max_insns: int | None,
     ) -> None:
-        """Run the guest to an address, a stop() or a return, while this thread has the CPU.
+        """Run the guest to an address, a stop() or a return, while this thread has the CPU. What
+        Runner.run() raises is raised.
 
         Where `start` is given, the return address is set to the page where runs end.
 
@@ -395,7 +399,8 @@ class FunctionCalls:
                 self._runner.finish()
 
     def _invoke(self, target: int) -> None:
-        """Run a function with the registers as they are, then put all registers back.
+        """Run a function with the registers as they are, then put all registers back. What
+        Runner.run() raises is raised.
 
         Args:
             target: address, as pointers have it.

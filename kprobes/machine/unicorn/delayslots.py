@@ -124,7 +124,8 @@ class DelaySlots:
         """Execute a jump to `target` at the end of a page of the library's, so that the guest stops
         in the jump's delay slot, in the next page.
 
-        A hook there would do the same, but an attached engine's owner may have one, too.
+        The two pages are mapped at the first call. The jump goes by the link register, which is put
+        back. A hook there would do the same, but an attached engine's owner may have one, too.
         """
         m, jump = self._cpu, self._cpu.guest.runs.jump
         if not self._edge:

@@ -124,7 +124,8 @@ class EdgeMap:
         memory.engine.retranslate()
 
     def _added(self, comparisons: bool) -> list[int]:
-        """Add the engine's hooks, and return their handles.
+        """Add the engine's hooks, and return their handles: one on each block, for edges, and one
+        on comparisons if they are asked for.
 
         Args:
             comparisons: True: a hook on the comparisons that the engine reports is added as well.
@@ -198,8 +199,11 @@ class EdgeMap:
         self._counters[number] = self._counters[number] % 255 + 1
 
     def _edge(self, _uc: int, address: int, _size: int, _user: int) -> None:
-        """Count the edge to the block at `address` in the map: the engine's callback, where there
-        is no host code. The other arguments are not used.
+        """Count the edge from the block before to the block at `address` in the map: the engine's
+        callback, where there is no host code. The other arguments are not used.
+
+        A block of the library's own code, or outside of the spans, is passed over: it is counted
+        neither as the target of an edge nor as the block before.
         """
         self._words[_BLOCK], self._words[_ORDER] = address, 0
         if self._counts(address):

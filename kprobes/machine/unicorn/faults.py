@@ -166,7 +166,7 @@ class FaultReports:
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
         """Put the CPU back before an instruction whose trap the CPU has taken itself (TriCore):
-        registers, and pc.
+        registers, by code that returns from the trap and is executed in the exit page, and pc.
 
         Args:
             pc: where the CPU is.
@@ -174,7 +174,8 @@ class FaultReports:
 
         Returns:
             (address of the instruction, the fault that it stands for); (pc, fault) where no trap
-            was taken.
+            was taken. A failed access to data stays what it is, but its text says that it was here
+            or shortly before.
         """
         m, state = self._cpu, self._state
         taken = (
@@ -262,6 +263,9 @@ class FaultReports:
     def _without_threads(self, fault: Fault) -> str:
         """Return what a fault's message adds where the guest may lack thread-local storage; "": the
         fault has another cause.
+
+        It may lack it where the fault's address is near the thread pointer, or where an image uses
+        such storage and the address of a failed load or store is not known.
 
         Args:
             fault: what has failed.
@@ -376,16 +380,18 @@ class FaultReports:
         return error
 
     def _behind_late_store(self, error: int, pc: int) -> int:
-        """Set registers back to those at the store that was noted, if it has ended the run.
+        """Set registers and pc back to those at the store that was noted, if the engine's error is
+        that of a store.
 
-        The note of the store is forgotten.
+        The note of the store is forgotten (RunState.forget_store()).
 
         Args:
             error: the engine's error number.
             pc: address of the store, without mode bits.
 
         Returns:
-            The address of the instruction that has ended the run.
+            The address of the instruction that has ended the run: `pc` where registers were set
+            back, else the engine's pc.
         """
         m, state = self._cpu, self._state
         kept = state.failed_registers
@@ -540,7 +546,8 @@ class FaultReports:
 
     @contextmanager
     def _sealed(self) -> Iterator[list[tuple[int, int, int]]]:
-        """Forbid the guest all writes of memory inside a with block.
+        """Forbid the guest all writes of memory inside a with block; afterwards the permissions are
+        put back.
 
         Yields:
             (start, bytes, permissions) of the ranges that could be written before.

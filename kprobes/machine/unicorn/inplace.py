@@ -101,8 +101,8 @@ class HookedInstructions:
             self._state.sink.exact(False)
 
     def _on_hit(self, addr: int) -> Callable[[], None]:
-        """Make the function that serves a hit of an instruction by Python. It is a call site
-        itself.
+        """Make the function that calls the service of an instruction of the guest's text that is a
+        call site itself.
 
         The function does nothing where the instruction is executed again at rest: that is no hit.
 

@@ -50,8 +50,8 @@ def read(file: str | os.PathLike[str] | bytes, name: str | None) -> Image:
 
 
 def _library(name: str) -> str | None:
-    """Search the folders where the system keeps libraries for a file name, and return its path;
-    None: it is in none.
+    """Search the folders where the system keeps libraries, those of LD_LIBRARY_PATH first, for a
+    file name, and return its path; None: it is in none.
     """
     places = [
         *os.environ.get("LD_LIBRARY_PATH", "").split(":"),
@@ -251,12 +251,13 @@ class Loader:
         return image.name
 
     def unload(self, name: str) -> None:
-        """Unmap a module and remove its symbols.
+        """Unmap a module and remove its symbols; probes in it become GONE.
 
         Stubs of imports whose jumps lead into the module get their traps back.
 
         Raises:
             Unsupported: no module has the name.
+            MachineBusy: the engine is in the middle of an instruction.
         """
         if name not in self.modules:
             raise Unsupported(

@@ -50,7 +50,8 @@ class LongBlocks:
         self._add(start, end)
 
     def forget(self, start: int, end: int) -> None:
-        """Remove the hooks in [start, end): nothing is executed there any more.
+        """Remove the hooks in [start, end): nothing is executed there any more. The rest of a
+        hooked stretch that reaches beyond stays hooked.
 
         Args:
             start: address of the first byte.

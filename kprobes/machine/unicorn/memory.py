@@ -595,7 +595,8 @@ class GuestMemory:
 
     def code_changed(self, addr: int, size: int) -> None:
         """Drop the translations of code that was written, add 1 to `written`, and call the function
-        given to on_code_change().
+        given to on_code_change(). On engines that die of long blocks, stretches without a branch
+        are hooked anew (LongBlocks.changed()).
 
         Args:
             addr: address of the first byte.

@@ -339,7 +339,11 @@ class MmioDevices:
         swapped = self._swapped
 
         def on_read(_uc: int, offset: int, part: int, _user: int) -> int:
-            """Serve a read; return 0 once a function has raised in this run.
+            """Serve a read: return the function's value. It never raises: what the function raises
+            is kept for the run, and 0 is returned.
+
+            The function is not called, and the result is 0, where a hook has raised
+            (DeviceRun.parked).
 
             Args:
                 _uc: not used.
@@ -358,7 +362,9 @@ class MmioDevices:
             return _swap(value, part) if swapped else value
 
         def on_write(_uc: int, offset: int, part: int, value: int, _user: int) -> None:
-            """Serve a write; do nothing once a function has raised in this run.
+            """Serve a write. It never raises: what the function raises is kept for the run.
+
+            The function is not called where a hook has raised (DeviceRun.parked).
 
             Args:
                 _uc: not used.

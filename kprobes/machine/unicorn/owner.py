@@ -74,6 +74,11 @@ class EngineOwner:
                 until: address where it ends.
                 timeout: microseconds; 0: no bound.
                 count: the most instructions; 0: no bound.
+
+            Raises:
+                UcError: the guest has failed, and no handler has handled that.
+                MachineBusy: another thread uses the machine.
+                BaseException: a handler, or a device's function, has raised it.
             """
             outermost = self._runner.begin()
             outer = m.regs.reported, m.regs.target

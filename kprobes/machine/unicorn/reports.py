@@ -308,7 +308,8 @@ class Reports:
 
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
         """Make the engine's interrupt hook, which reports breakpoints to the core and has all else
-        served by unclaimed().
+        served by unclaimed(). It never raises: what is raised inside is kept, and the run raises
+        it.
 
         It is the hottest Python code of the library: all that it needs is looked up beforehand, and
         the reported pc is put into Regs directly.

@@ -354,8 +354,9 @@ class RunState:
         interrupt was handled, and count that instruction: no hook does.
 
         Returns:
-            False where the run is over before it: it is to stop, a bound has come, or it was over
-            already and only the displaced instruction was to be finished.
+            False where the run is over before it: it is to stop, a bound has come (which is noted
+            as the reason to stop), or it was over already and only the displaced instruction was to
+            be finished.
         """
         if self.resting:
             return False
@@ -474,10 +475,9 @@ class RunState:
     @contextmanager
     def executing(self) -> Iterator[None]:
         """Mark the time, inside a with block, in which one instruction is executed that is no hit
-        (`resting`).
+        (`resting`). Host code serves no hits meanwhile, and services at call sites do nothing.
 
-        It is a displaced one, which is executed to its end, or a failed one, once more. Services at
-        call sites do nothing meanwhile.
+        It is a displaced one, which is executed to its end, or a failed one, once more.
         """
         before, self.resting = self.resting, self.depth
         self._followed.close(RESTING)

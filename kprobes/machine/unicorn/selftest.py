@@ -72,8 +72,8 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     seen: list[tuple[str, int, int]] = []
 
     def note(channel: str, number: int = 0) -> bool:
-        """Note a report of the breakpoint, and send the guest to the second one, or stop it
-        there.
+        """Note a report of the breakpoint as (channel, number, pc), and send the guest to the
+        second one, or stop it there. Return True: the guest goes on.
         """
         seen.append((channel, number, read()))
         write(BASE + 0x2000 | mode)
@@ -201,7 +201,8 @@ def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
 
 
 def _comes_out(guest: Guest, arch: Arch) -> bool:
-    """Return True where a new engine leaves an endless loop when it is asked to stop.
+    """Return True where a new engine leaves an endless loop when it is asked to stop. False also
+    where it cannot be asked, or the architecture has no jump.
 
     Args:
         guest: the engine's row of the architecture.

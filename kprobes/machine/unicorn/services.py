@@ -189,7 +189,8 @@ class Services:
 
     def _failed(self, error: BaseException) -> None:
         """Keep an exception that a service has raised for the run to raise, and stop the run. The
-        guest still goes where it was sent.
+        guest still goes where it was sent; `failed_at` becomes that address, if the engine may lose
+        the write.
         """
         if self._regs.target is not None:
             self._send(self._regs.target)

@@ -71,7 +71,8 @@ class _Watcher:
 
     def _watch(self) -> None:
         """Wait for numbers of signals, pass them to the program's own descriptor, and stop the
-        innermost run. The thread executes this.
+        innermost run. Signals that have waited in a handler of the user's for PATIENCE seconds are
+        made to come again. The thread executes this, for ever.
         """
         patience = None
         while True:
@@ -179,7 +180,9 @@ class HostExchange:
     """
 
     def __init__(self) -> None:
-        """Make the words of host code; note() comes first."""
+        """Make the functions `hold` and `let_go`, and the words of host code that they work on.
+        Until note() was called, `hold` does nothing.
+        """
         names = native.words("hold")
         self._numbers = _pointers(NUMBERS)
         self._handlers: tuple[Any, ...] = ()
@@ -378,9 +381,12 @@ class HeldSignals:
         """Call the program's handler of a signal. What it raises is raised here, and stops the run,
         which raises it as well.
 
+        Where another machine's run holds the handler, as this one runs in a handler of that run's,
+        its call() is called: that run ends, too.
+
         Args:
             number: of the signal.
-            frame: what it has interrupted.
+            frame: what it has interrupted; None: nothing of Python's.
         """
         usual = self._usual[number]
         # the run of another machine, in a handler of which this one runs: it ends as well
@@ -442,6 +448,9 @@ class HeldSignals:
 def _is_users(frame: FrameType | None) -> bool:
     """Return True where a signal has interrupted code of the user's that the core has called: such
     code may raise wherever it is.
+
+    Code of Python's own library, or of a package that the core uses, does not decide: its caller
+    does.
 
     Args:
         frame: what the signal has interrupted; its callers up to the core's function are looked at,

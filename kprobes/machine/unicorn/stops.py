@@ -165,9 +165,11 @@ class HookedStops:
         state, regs, told = self._state, self._cpu.regs, self._told
 
         def on_stop(_uc: int, address: int) -> int:
-            """Report the guest at a stop to the core, and return where it goes on. It never raises.
+            """Report the guest at a stop to the core, and return where it goes on. It never raises:
+            what is raised is kept for the run.
 
-            The result is STAY where it goes on in place.
+            The result is STAY where the guest goes on in place. It is STAY, and nothing is
+            reported, where the counting hook is about to stop the run in front of this instruction.
             """
             if (
                 self._bounds.stops(address)

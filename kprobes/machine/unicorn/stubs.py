@@ -58,7 +58,9 @@ class Stubs:
         self.stale: dict[int, bytes] = {}
 
     def stand_for(self, stub: int, name: str) -> None:
-        """Write a stub that stands for an import: a jump to its trap, and the trap.
+        """Write a stub that stands for an import: a jump to its trap, and the trap, which is noted
+        in `imports`. Where the architecture has no jump of at most LEAD bytes, the stub is the trap
+        alone.
 
         Args:
             stub: its address.

@@ -69,7 +69,8 @@ class _Watchdog:
 
     def _watch(self) -> None:
         """Sleep until the next deadline, and call the functions of those that have come, for ever:
-        the thread's work.
+        the thread's work. A function is called again every AGAIN seconds until its deadline is
+        removed.
         """
         with self._condition:
             while True:

@@ -180,7 +180,7 @@ class FollowedCalls:
 
     def _learn(self, cpu: UnicornCpu) -> bool:
         """Tell host code where the guest's calls leave the return address, and choose the host
-        functions for that.
+        functions for that: `enter`, `ask`, `leave` and `skip` are set.
 
         Args:
             cpu: says where its registers are in the engine.
@@ -291,8 +291,8 @@ class FollowedCalls:
         Python's now.
 
         Returns:
-            (address of the call site's words, stack pointer at entry, return address) of each,
-            oldest first.
+            (address of the call site's words, stack pointer at entry, return address as the caller
+            wants it: `skip`) of each, oldest first.
         """
         view = self.view
         top, base = view[_TOP], view[_BASE]

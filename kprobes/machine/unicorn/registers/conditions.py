@@ -57,7 +57,9 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
     """
 
     def make(engine: Engine) -> Access:
-        """Return (read, write) of the register of an engine."""
+        """Return (read, write) of the register of an engine. Unsupported: its registers are not
+        found.
+        """
         cell = (ctypes.c_uint64 if size == 64 else ctypes.c_uint32).from_address(
             _address(engine, first, bits) + distance
         )
@@ -117,7 +119,9 @@ def control(
     """
 
     def make(engine: Engine) -> Access:
-        """Return (read, write) of the register of an engine."""
+        """Return (read, write) of the register of an engine. Unsupported: its registers are not
+        found.
+        """
         plain, put = word(first, bits, distance, size)(engine)
         base = _address(engine, first, bits)
         cells = [(mode, ctypes.c_uint8.from_address(base + mode.distance)) for mode in modes]
@@ -169,7 +173,9 @@ def m68k_ccr(first: int) -> Callable[[Engine], Access]:
     """
 
     def make(engine: Engine) -> Access:
-        """Return (read, write) of the condition codes of an engine."""
+        """Return (read, write) of the condition codes of an engine. Unsupported: its registers are
+        not found.
+        """
         words = (ctypes.c_uint32 * 6).from_address(_address(engine, first, 32) + 22 * 4)
 
         def write(value: int) -> None:
@@ -255,7 +261,9 @@ def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
     """
 
     def make(engine: Engine) -> Access:
-        """Return (read, write) of the condition codes of an engine."""
+        """Return (read, write) of the condition codes of an engine. Unsupported: its registers are
+        not found.
+        """
         base, size = _address(engine, first, bits) - bits // 8, bits // 8
         source = 13 if bits == 32 else 12  # G0 is word 0; pc, npc and Y precede it
         operands = ((ctypes.c_uint32 if bits == 32 else ctypes.c_uint64) * 3).from_address(
@@ -357,7 +365,7 @@ def sparc_context(
 
     def make(engine: Engine) -> tuple[Callable[[], bytes], Callable[[bytes], None]]:
         """Return (read, write) of the part of an engine's CPU state that its contexts lack, as
-        bytes.
+        bytes. Unsupported: its registers are not found.
         """
         base = _address(engine, first, 64) - 8
         parts = [(ctypes.c_char * size).from_address(base + at) for at, size in SPARC_STATE]
