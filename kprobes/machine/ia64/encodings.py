@@ -38,6 +38,9 @@ class Effects:
 
         Returns:
             False where the model does not know the instruction: nothing was executed.
+
+        Raises:
+            GuestFault: the instruction fails.
         """
         row = self._table.find(word)
         if row is not None:

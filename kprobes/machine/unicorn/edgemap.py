@@ -311,7 +311,10 @@ class LastBlocks:
         memory.engine.retranslate()
 
     def _executed(self, _uc: int, address: int, _size: int, _user: int) -> None:
-        """Note a block that is about to be executed: the engine's callback."""
+        """Note a block that is about to be executed, and forget the oldest ones where twice as many
+        are noted as asked for: the engine's callback. Blocks of the library's own code are noted,
+        too; close() leaves them out.
+        """
         self.addresses.append(address)
         if len(self.addresses) > 2 * self._most:
             del self.addresses[: -self._most]

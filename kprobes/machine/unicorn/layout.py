@@ -81,8 +81,8 @@ def pages_end(addr: int, size: int, page: int, error: type[KprobeError] = BadArg
 
 
 def permissions(perms: str) -> int:
-    """Return the engine's permission bits for some of the letters r, w and x, as "rx". BadArgument:
-    for anything else.
+    """Return the engine's permission bits for some of the letters r, w and x, as "rx" or "r-x"; ""
+    and "-" stand for none. BadArgument: there are other letters.
     """
     bits = {"r": const.UC_PROT_READ, "w": const.UC_PROT_WRITE, "x": const.UC_PROT_EXEC, "-": 0}
     if not set(perms) <= set(bits):

@@ -165,7 +165,8 @@ class UnicornMachine(Described):
     @property
     def uc(self) -> unicorn.Uc:
         """The engine beneath. Whoever asks for it may add hooks and write memory: from then on no
-        program is run in place, by a hook on the probed instruction itself.
+        program is run in place, by a hook on the probed instruction itself, and it is not known
+        which code the user has written (rewritten()).
         """
         self.parts.here.share()
         self.parts.memory.share()
@@ -694,7 +695,8 @@ class UnicornMachine(Described):
                 are lost.
 
         Raises:
-            NoMemory: something else is mapped there.
+            NoMemory: something else is mapped there, `start` is no page's address, or `size` is not
+                above 0.
             BadArgument: `start` or `size` is of a wrong kind, or `read` or `write` is no function.
         """
         if self.parts.owner is not None:

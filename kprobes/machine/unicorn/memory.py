@@ -396,8 +396,8 @@ class GuestMemory:
         return 0 if self.regs is None else self.regs.pc
 
     def _granted(self, perms: int) -> int:
-        """Return the permission bits to map memory with in the engine, so that the guest has
-        `perms`: some engines execute only what can be written.
+        """Return the permission bits (UC_PROT_*) to map memory with in the engine, so that the
+        guest has `perms`: some engines execute only what can be written.
         """
         if self.guest.memory.text_writable and perms & const.UC_PROT_EXEC:
             perms |= const.UC_PROT_WRITE

@@ -164,7 +164,9 @@ def raised_verdict(guest: Guest, arch: Arch) -> str:
     raised.begin()
 
     def note(*_: int) -> bool:
-        """Note the pc that Raised has, and stop the engine."""
+        """Note the pc that Raised has, and stop the engine. Return False: an invalid instruction is
+        not served.
+        """
         seen.append(raised.pc)
         engine.stop()
         return False
@@ -238,7 +240,7 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
     seen: list[int] = []
 
     def note(*_: int) -> bool:
-        """Note the flags, and stop the engine."""
+        """Note the flags, and stop the engine. Return True: an invalid instruction is served."""
         seen.append(read())
         engine.stop()
         return True

@@ -108,7 +108,9 @@ def _watch() -> _Watcher:
 
 
 def _in_child() -> None:
-    """Forget the watcher after a fork, which has left its thread behind."""
+    """Forget the watcher after a fork, which has left its thread behind; the thread that has forked
+    is the main one now. Called in the child.
+    """
     global _watcher, _main
     _watcher = None  # the thread has stayed behind
     _main = get_ident()

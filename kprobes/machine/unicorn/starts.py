@@ -290,7 +290,9 @@ class Starts:
     def _begin(self, begin: int, until: int) -> int:
         """Start an engine that has a next pc, so that a pending branch stays pending.
 
-        A start sets the next pc as well, so the engine is started at a trap, whose hook sets both.
+        A start sets the next pc as well, so the engine is started at a trap, in a page that the
+        first such start maps; the trap's hook sets both. Without a pending branch it is started as
+        it is.
 
         Args:
             begin: address where the guest starts, which may be in the delay slot of that branch.
