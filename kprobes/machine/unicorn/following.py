@@ -3,7 +3,10 @@ return.
 
 Host code is compiled code of the library's (kprobes/native), which does in this process what Python
 would do more slowly. The words are numbers of 64 bits in this process's memory, which host code
-reads and writes.
+reads and writes. The core is the part of the library that serves probes (kprobes.core). A call site
+is an address in memory of the library's, to which a jump in the guest's text leads; there a service
+is called, a function of the core's, or host code does the same. The trampoline is the call site to
+which followed calls return.
 
 Implements machine._base.Hits and machine._base.Following.
 """

@@ -177,8 +177,8 @@ class HostPages:
         )
 
     def keep(self, block: HostBlock) -> KeptBlock:
-        """Keep the present contents of a block: write its pages that are in use to an image in the
-        file, and map the block from there.
+        """Keep the present contents of a block: write its pages that may be other than zeros to an
+        image in the file, and map the block from there.
 
         A block that has not changed since it was mapped from an image is left alone: that image is
         kept.

@@ -6,6 +6,10 @@ site, so there are few, and only while nothing else is served. What a jump gives
 to here: an instruction that is executed again, as a run rests in front of it or to find out where
 it failed, is no hit. Where that cannot be, as somebody else may stop the engine in a hook of his
 own on the same instruction, there are none.
+
+Other call sites are addresses in memory of the library's, to which jumps in the guest's text lead.
+At a call site a service is called, a function of the core's (kprobes.core), or host code does the
+same.
 """
 
 from __future__ import annotations

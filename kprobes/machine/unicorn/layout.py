@@ -1,4 +1,8 @@
-"""Chooses addresses in guest memory: gaps between mappings, and a small heap."""
+"""Chooses addresses in guest memory: gaps between mappings, and a small heap.
+
+A place is an address "as the engine has it": the one that the engine's functions take, which
+differs from the guest's where guest addresses have segments (windows.py).
+"""
 
 from __future__ import annotations
 

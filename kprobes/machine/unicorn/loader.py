@@ -1,4 +1,8 @@
-"""Puts a parsed ELF image into a Unicorn machine: mappings, imports, symbols, stack, entry."""
+"""Puts a parsed ELF image into a Unicorn machine: mappings, imports, symbols, stack, entry.
+
+A stub is code of the library's that stands for an imported function; when the guest calls it, it
+traps (stubs.py).
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,9 @@ The engine calls them in the middle of a translated block: it goes on behind the
 happens there, does not say where the guest is, and must not be started. What a function raises is
 kept; the run stops in front of the next block, and raises it there. Until then a read gives 0 where
 its function has raised.
+
+A place is an address "as the engine has it": the one that the engine's functions take, which
+differs from the guest's where guest addresses have segments (windows.py).
 """
 
 from __future__ import annotations

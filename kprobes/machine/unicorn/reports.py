@@ -3,7 +3,9 @@
 The core is the part of the library that serves probes (kprobes.core); it receives the engine's
 reports, as the sink. A displaced instruction is the copy of a probed one that is executed in memory
 of the library's: in a slot or a detour. An engine that was made elsewhere has an owner, who runs
-it, too.
+it, too. Host code is compiled code of the library's (kprobes/native), which does in this process
+what Python would do more slowly. A stub is code of the library's that stands for an imported
+function; when the guest calls it, it traps (stubs.py).
 
 There is one hook for each channel (interrupts, invalid instructions and so on). A hook never
 raises, since nothing can be raised through the engine: an exception is kept, the run is stopped,

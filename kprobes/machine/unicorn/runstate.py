@@ -291,8 +291,9 @@ class RunState:
 
         The reason is noted at once, and Python serves all hits from now on (disturb()). The engine
         is told so that it stops where no instruction is half done: in front of the next one, or of
-        the next block. Another thread first waits until the run has left the call site that it
-        serves.
+        the next block. Where instructions are counted, the counting hook does that. Another thread
+        asks the engine to stop itself (host/outside.py); where it cannot, it waits until the run
+        has left the call site that it serves, and stops the engine then.
 
         Args:
             reason: one of REASONS.

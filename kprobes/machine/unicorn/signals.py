@@ -6,6 +6,9 @@ raise could strike between any two steps of the core, or in ctypes, which loses 
 length of a run every one of them is held: a signal stops the engine, and its handler is called
 where the run can raise. In a handler of the user's, which may take its time or never end, it is
 called when the signal comes again; after a while it is made to come again.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ kprobes/native/hits.c.
 
 Host code is compiled code of the library's (kprobes/native), which does in this process what Python
 would do more slowly. A slot is memory of the library's with the copy of a probed instruction, which
-is executed there.
+is executed there. The core is the part of the library that serves probes (kprobes.core).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Host code is compiled code of the library's (kprobes/native), which does in this process what Python
 would do more slowly. A slot is memory of the library's with the copy of a probed instruction, which
-is executed there.
+is executed there. A place is an address "as the engine has it": the one that the engine's functions
+take, which differs from the guest's where guest addresses have segments (windows.py).
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@ kprobes.native.
 
 Host code is compiled code of the library's (kprobes/native), which does in this process what Python
 would do more slowly. The words are numbers of 64 bits in this process's memory, which host code
-reads and writes.
+reads and writes. A call site is an address in memory of the library's, to which a jump in the
+guest's text leads; there a service is called, a function of the core's (kprobes.core), or host code
+(kprobes/native) does the same.
 """
 
 from __future__ import annotations

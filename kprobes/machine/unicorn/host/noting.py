@@ -3,6 +3,9 @@ kprobes/native/engine.c.
 
 Each engine that needs one has its own; when the engine has gone another one gets it. There is a
 fixed number of them: an engine that comes too late has Python called instead (raised.py).
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
 """
 
 from __future__ import annotations

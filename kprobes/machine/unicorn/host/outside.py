@@ -15,6 +15,9 @@ or an access that failed, leaves the block as ever.
 Words of an engine (ROW): its handle, or FREE; its CPU, from its first run on; whether somebody
 asks; whether it is deaf to that, which waits. Rows are never freed, and used again. Behind the last
 of a piece there is 0, and the address of the next piece.
+
+Host code is compiled code of the library's (kprobes/native), which does in this process what Python
+would do more slowly.
 """
 
 from __future__ import annotations
