@@ -356,7 +356,8 @@ class Runner:
     @contextmanager
     def _by_itself(self) -> Iterator[None]:
         """Put aside, inside a with block, that a displaced instruction is being completed: a
-        handler's code runs the guest in between.
+        handler's code runs the guest in between. Instructions are not counted meanwhile, and other
+        threads may stop the engine.
 
         That run is no part of the instruction; what RunState and the engine know of it is put back
         afterwards.

@@ -134,10 +134,13 @@ class Services:
 
     def serve(self, address: int) -> None:
         """Serve a call site in every case: also where the run was stopped, or others were nested.
+        RunState.disturbed is cleared.
 
         Called by the hook on a whole area, and where RunState.disturbed is set. Nothing is done
-        where the address is no call site's. It never raises: what the service raises is kept, and
-        the run raises it.
+        where the address is no call site's, or where the call site was served already and is only
+        executed again (RunState.skip). Where the run is to stop, the engine is stopped in front of
+        the call site instead, and `disturbed` stays set. It never raises: what the service raises
+        is kept, and the run raises it.
 
         Args:
             address: of the instruction that is about to be executed.

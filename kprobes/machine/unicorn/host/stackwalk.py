@@ -196,7 +196,9 @@ class HostStackWalk:
     ) -> None:
         """Note how to find the caller of the function at an address.
 
-        Where very many addresses are known, they are forgotten first.
+        Without a step that host code understands, it goes by the frame pointer where there is no
+        call frame information, and leaves the walk to Python where there is. Where very many
+        addresses are known, they are forgotten first.
 
         Args:
             pc: the address.
