@@ -39,7 +39,8 @@ class UnicornCpu:
     """
 
     def __init__(self, memory: GuestMemory, machine: RegsMachine) -> None:
-        """Find the registers in the engine.
+        """Find the registers in the engine. `engine.beside` and `engine.rewind` are set, by which
+        saved states get what the engine's own contexts lack.
 
         Args:
             memory: the memory that the CPU works on; its `regs` is set.

@@ -30,7 +30,8 @@ class HostCalls:
     """
 
     def __init__(self, cpu: UnicornCpu) -> None:
-        """Prepare. Only where possible().
+        """Make the words and functions of host code. Only where possible(). When a block of guest
+        memory is removed, host code forgets where the stack is.
 
         Args:
             cpu: whose registers they are.

@@ -353,6 +353,9 @@ class WayBack:
             kepts: blocks that stand as they were kept. Code is not put back: go_back() tells of it.
             engine: whose registers are put back.
             context: has the registers, as long as this object is used.
+
+        Raises:
+            OSError: an image cannot be mapped.
         """
         self._engine = engine
         self._context = context

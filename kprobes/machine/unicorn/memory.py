@@ -59,7 +59,8 @@ class GuestMemory:
     """
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, shared: bool = False) -> None:
-        """Take over the memory of an engine. Nothing is mapped.
+        """Take over the memory of an engine. Nothing is mapped. The first one of the process bounds
+        the blocks that engines translate, where that is possible (host/translator.py).
 
         Args:
             uc: the engine.

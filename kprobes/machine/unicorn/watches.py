@@ -161,7 +161,8 @@ class Watches:
         return remove
 
     def _hookable(self, start: int, place: int, size: int) -> list[tuple[int, int]]:
-        """Return the ranges of the engine's addresses that a hook on instructions may be on.
+        """Return the ranges of the engine's addresses that a hook on instructions may be on: all of
+        a range, but for instructions in delay slots on engines that cannot be hooked there.
 
         Args:
             start: guest address of the first byte.
@@ -292,7 +293,8 @@ class Watches:
     def _hooked(
         self, number: int, start: int, size: int, access: str, function: Any, data: int
     ) -> Callable[[], None]:
-        """Add the engine's hook of a watch.
+        """Add the engine's hook of a watch. Between runs all code is translated anew; within a run,
+        code that is translated already may report only some accesses.
 
         Args:
             number: of the watch.

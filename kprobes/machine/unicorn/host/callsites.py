@@ -154,7 +154,8 @@ class FollowedCalls:
     """
 
     def __init__(self, cpu: UnicornCpu) -> None:
-        """Make the words; no call is followed.
+        """Make the words, and find out whether host code can follow calls of this guest
+        (`possible`). No call is followed.
 
         Args:
             cpu: the guest's CPU.

@@ -43,7 +43,9 @@ class OutsideStops:
     """
 
     def __init__(self, handle: int, owner: object) -> None:
-        """Take a row of words for the engine.
+        """Take a row of words for the engine. The first engine of the process has the library's
+        functions put between the engine's library and two of its own, for all engines
+        (_standing()).
 
         Args:
             handle: the engine's.
