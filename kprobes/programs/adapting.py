@@ -30,7 +30,7 @@ def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], liste
     """Return a program adapted to a guest: its reads of types' members, registers and arguments.
 
     The result shares maps and variables with `program`, and is `program` itself where nothing
-    changes.
+    changes. A call that asks for the guest's byte order becomes a constant.
 
     Args:
         program: one program.
@@ -40,7 +40,8 @@ def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], liste
             list of arguments.
 
     Raises:
-        ProgramError: the program reads a register or an argument that the context does not have.
+        ProgramError: the program reads a register or an argument that the context does not have, or
+            reads such a context at an offset that varies, or is not safe.
     """
     code = program.code
     if code.relocations:
@@ -84,11 +85,12 @@ def _own_registers(code: Code, arch: Arch) -> Code:
         arch: the guest's architecture.
 
     Returns:
-        The changed program. `code` itself, where the members that `code` reads are not those of
-        this architecture's kernel structure.
+        The changed program, which takes its context for nothing foreign any more. `code` itself,
+        where the members that `code` reads are not those of this architecture's kernel structure.
 
     Raises:
-        ProgramError: the program reads a register that the context does not have.
+        ProgramError: the program reads a register that the context does not have, or at an offset
+            that varies, or is not safe.
     """
     layout = (row(arch, Linux) or Linux()).kernel_registers
     if layout is None or not set(layout.marks) & set(code.members.values()):

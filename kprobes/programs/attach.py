@@ -577,6 +577,9 @@ class _Site:
     def _probe(self, where: Where) -> Probe:
         """Make the probe whose handlers run the program; it is not registered yet.
 
+        It is a Kretprobe for a return or a session, else a Kprobe. Which handlers it has depends on
+        what runs the program: an engine, host code, or code in the guest.
+
         Args:
             where: the address or function, and what of it is probed.
         """
@@ -784,7 +787,8 @@ class _Site:
             m.settle()
 
     def _hit(self, probe: Probe, regs: Regs) -> int:
-        """Run the program in its engine at a hit (a pre_handler).
+        """Run the program in its engine at a hit (a pre_handler), on maps that are brought up to
+        date first.
 
         Args:
             probe: the probe, which is not used.
@@ -802,7 +806,8 @@ class _Site:
         return DIVERTED if place.overridden else 0
 
     def _returned(self, instance: Any, regs: Regs) -> None:
-        """Run the program in its engine at a return, as a return probe's handler.
+        """Run the program in its engine at a return, as a return probe's handler, on maps that are
+        brought up to date first.
 
         Args:
             instance: the followed call, which is not used.

@@ -40,6 +40,8 @@ _ATOMIC_NAMES = {isa.ADD: "add", isa.OR: "or", isa.AND: "and", isa.XOR: "xor"}
 def disassemble(i: Instruction) -> str:
     """Return an instruction's line in the RFC's mnemonics: `add64 r1, r2`, `jeq32 r1, 5, +3`,
     `ldxdw r0, [r1+8]`, `call 5`.
+
+    Of an opcode that does not exist the fields are shown: `.slot 0xff, r1, r2, +0, 0`.
     """
     if i.opcode not in isa.USES:
         return f".slot {i.opcode:#04x}, r{i.dst}, r{i.src}, {i.offset:+}, {i.imm}"

@@ -212,6 +212,7 @@ class PlacedProgram:
         Raises:
             ProgramError: the program is not safe.
             Unsupported: it cannot run in the guest.
+            NoMemory: there is no room in guest memory.
         """
         self._code = code
         self._machine = machine

@@ -105,6 +105,8 @@ class GuestMaps:
     def entry(self, text: bytes) -> int:
         """Return the guest address of machine code, which is written into the guest if it is new.
 
+        New code's addresses are added to the view's `code`.
+
         Args:
             text: the code's bytes.
         """
@@ -238,7 +240,8 @@ class InGuest:
         view.write(self.environment, b"".join(map(guest.word, (self.entry, 0, *values))))
 
     def _values(self, guest: GuestMaps, maps: list[int]) -> Iterator[int]:
-        """Yield the first values of the environment's words behind the header.
+        """Yield the first values of the environment's words behind the header; words that at() sets
+        later begin as 0.
 
         Args:
             guest: the copies in the guest.

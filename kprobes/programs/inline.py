@@ -340,6 +340,8 @@ def _value(w: IrWriter, m: Map, index: str) -> str:
 def _update_array(w: IrWriter, pc: int, m: Map) -> str:
     """Write bpf_map_update_elem() on an array, and return the name of its result.
 
+    The result is 0; EINVAL: wrong flags; E2BIG: there is no such index; EEXIST: with NOEXIST.
+
     Args:
         w: writer of the IR of the current function.
         pc: slot of the call.
@@ -358,7 +360,9 @@ def _update_array(w: IrWriter, pc: int, m: Map) -> str:
 def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
     """Write bpf_map_update_elem() on a hash table, and return the name of its result.
 
-    Where an LRU table is full, Python's helper is called, which evicts an entry.
+    The result is 0; EINVAL: wrong flags; EEXIST: with NOEXIST, where the key exists; ENOENT: with
+    EXIST, where it does not; E2BIG: the table is full. For a full LRU table Python's helper is
+    called, which evicts an entry.
 
     Args:
         w: writer of the IR of the current function.
@@ -448,7 +452,8 @@ class Result:
 
 
 def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
-    """Write bpf_ringbuf_reserve(), and return the name of its result.
+    """Write bpf_ringbuf_reserve(), and return the name of its result: 0 where there is no room, or
+    flags are given.
 
     Args:
         w: writer of the IR of the current function.
@@ -491,6 +496,8 @@ def _reserved(w: IrWriter, m: Ring, size: str) -> str:
 def _output(w: IrWriter, pc: int, m: Map) -> str | None:
     """Write bpf_ringbuf_output(), and return the name of its result.
 
+    The result is 0; EINVAL: wrong flags; EAGAIN: the ring has no room.
+
     Args:
         w: writer of the IR of the current function.
         pc: slot of the call.
@@ -522,7 +529,8 @@ def _next_key(w: IrWriter, pc: int, m: Map) -> str | None:
         m: the map.
 
     Returns:
-        None, with nothing written: the code is the host's, where Python's helper is called.
+        None, with nothing written: the map is no hash table, or the code is the host's; the caller
+            emits a call of the helper.
     """
     if not isinstance(m, Hash) or not w.module.target.alone:
         return None

@@ -88,7 +88,8 @@ class Interpreter:
         limit: int = LIMIT,
         tails: int = 0,
     ) -> int:
-        """Run the program, and those that it tail-calls.
+        """Run the program, and those that it tail-calls. Records that a failed program keeps are
+        discarded.
 
         Args:
             context: bytes at r1, zeros behind them; a bytearray gets what the program has written.

@@ -26,7 +26,8 @@ def link(
         order: byte order of the bytes, and of the program's memory.
 
     Raises:
-        ProgramError: `raw` is empty, or not whole instructions, or a map is not in `maps`.
+        ProgramError: `raw` is empty, or not whole instructions; an item is no Instruction; the
+            second slot of an LDDW is wrong; or a map is not in `maps`.
     """
     try:
         instructions = list(

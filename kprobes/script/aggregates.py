@@ -88,7 +88,8 @@ def _extreme(g: BlockWriter, kind: types.MinimumType | types.MaximumType) -> Non
     """Write code that stores r0 as the new extreme, where r0 is below the minimum or above the
     maximum.
 
-    The first number is always stored.
+    The first number is always stored. With a number that is stored, the value's second word becomes
+    1: there is a number.
 
     Args:
         g: writes the program.
@@ -112,7 +113,8 @@ def _extreme(g: BlockWriter, kind: types.MinimumType | types.MaximumType) -> Non
 def _log2(g: BlockWriter, kind: types.HistogramType) -> None:
     """Write code that adds 1 to the row of r0 in a histogram by powers of two.
 
-    The bits below the highest are set, and counted: no branch, so no paths to verify.
+    Row 0 has the negative numbers. The bits below the highest are set, and counted, to find the
+    power: no branch, so no paths to verify. r0 to r3 and r7 are overwritten.
 
     Args:
         g: writes the program.
@@ -193,7 +195,8 @@ def _row(g: BlockWriter, rows: int) -> None:
 def _linear(g: BlockWriter, kind: types.LinearHistogramType) -> None:
     """Write code that adds 1 to the row of a linear histogram into which the number in r0 falls.
 
-    Signed numbers below the limits fall into row 0, those from the upper limit on into the last.
+    Numbers are signed. Those below the limits fall into row 0, those from the upper limit on into
+    the last; between them each row has `step` numbers.
 
     Args:
         g: writes the program.
@@ -223,8 +226,10 @@ def _linear(g: BlockWriter, kind: types.LinearHistogramType) -> None:
 def _series(g: BlockWriter, kind: types.TimeSeriesType) -> None:
     """Write code that adds r0 to the present interval of a time series; r0 is kept.
 
-    An entry has four words: the interval's number plus 1, total or number, count, and the time of
-    the last number, which only tests that give the time themselves look at.
+    The present interval's number is the time divided by the interval's length; its entry is that
+    number modulo the count of intervals. An entry has four words: the interval's number plus 1,
+    total or number, count, and the time of the last number, which only tests that give the time
+    themselves look at. An entry of an older interval begins anew with r0 and a count of 1.
 
     Args:
         g: writes the program.
@@ -283,7 +288,8 @@ def _series(g: BlockWriter, kind: types.TimeSeriesType) -> None:
 def _time(g: BlockWriter) -> None:
     """Write code that loads the time in nanoseconds into r0.
 
-    With the setting dummy_ts_map it is the number in a map instead, for tests.
+    The setting dummy_ts_map, which tests use, names a map: where that is a map without keys that
+    has a number, the number is the time instead.
     """
     name = g.settings.dummy_ts_map
     facts = g.typing.maps.get(name)
@@ -305,7 +311,7 @@ def read(g: BlockWriter, kind: types.ValueType) -> None:
 
     Args:
         g: writes the program.
-        kind: the aggregate; of an average the number is the mean.
+        kind: the aggregate; of an average the number is the mean, of any other the first word.
     """
     asm = g.asm
     asm.load(0, _POINTER, 0, 8)

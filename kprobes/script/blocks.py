@@ -103,7 +103,9 @@ class BlockWriter(ABC):
         """Write the whole program: the check for a waiting Python, the predicate, the block, the
         exit.
 
-        Code behind the predicate runs only where it holds; elsewhere the program returns 0.
+        The check is written where `ticks` is True: the program calls Python first if Python waits
+        for it, and then ends if exit() was called. Code behind the predicate runs only where it
+        holds; elsewhere the program returns 0.
 
         Returns:
             (its instructions, slot -> line of the script from that slot on).
@@ -308,6 +310,8 @@ class BlockWriter(ABC):
     def _branches(self, node: tree.Conditional) -> None:
         """Write code for an `if` whose value is not needed: the branches, and the jumps around
         them.
+
+        Of an `if` whose condition is `comptime` only the branch that is taken is written.
         """
         asm = self.asm
         chosen = self._chosen(node)
@@ -395,6 +399,8 @@ class BlockWriter(ABC):
         self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression
     ) -> None:
         """Write an assignment to a map without keys, or to an entry of a map.
+
+        A map without keys is also marked as having a value.
 
         Args:
             target: the map, or the map with a key.
@@ -539,7 +545,9 @@ class BlockWriter(ABC):
         self._loops.pop()
 
     def _unroll(self, statement: tree.Unroll) -> None:
-        """Write a body as often as unroll() says."""
+        """Write a body as often as unroll() says: `continue` goes on with the next copy, `break`
+        behind the last one.
+        """
         assert isinstance(statement.count, tree.NumberLiteral)
         out = self.asm.label()
         for _ in range(statement.count.value):
@@ -585,7 +593,7 @@ class BlockWriter(ABC):
     def _for_map(self, statement: tree.ForMap) -> None:
         """Write a loop over a map's entries; its variable is a tuple (key, value).
 
-        An entry that is deleted meanwhile is passed over.
+        An entry that is deleted meanwhile is passed over. An aggregate's value is one number.
         """
         asm = self.asm
         facts = self.typing.maps[statement.map.name]
@@ -675,7 +683,10 @@ class BlockWriter(ABC):
         self.send(area, at, Action(action, span, tuple(fields), data))
 
     def send(self, area: Area, size: int, action: Action) -> None:
-        """Put a record into the ring, and wake Python where the ring is full.
+        """Write code that puts a record into the ring.
+
+        With `storage.at_once` the code then always wakes Python. Without, it wakes Python only
+        where the ring is full, and then puts the record once more.
 
         Args:
             area: where the record lies; its first word becomes the action's number.
@@ -824,6 +835,8 @@ class BlockWriter(ABC):
     def _unary(self, node: tree.Unary) -> None:
         """Compute an operator with one operand into r0; `++` and `--` also change the operand.
 
+        `*` reads guest memory, and sets `reading`.
+
         Raises:
             ProgramError: the operator is `&`.
         """
@@ -897,7 +910,7 @@ class BlockWriter(ABC):
     def entry(self, target: tree.MapName | tree.MapAccess, facts: MapFacts, full: str) -> None:
         """Load the address of a map's value into r7; where there is no entry, make one of zeros.
 
-        Where a map is full, Python gets a warning.
+        Where a map is full, Python gets a warning. A map without keys is marked as having a value.
 
         Args:
             target: the map, or the map with a key, that is written.
@@ -925,7 +938,10 @@ class BlockWriter(ABC):
         asm.move(_POINTER, 0)
 
     def _binary(self, node: tree.Binary) -> None:
-        """Compute an operator with two operands into r0."""
+        """Compute an operator with two operands into r0.
+
+        A comparison, `&&` or `||` gives 1 or 0; of a shift's distance only the lowest 6 bits count.
+        """
         if node.operator in (*_COMPARISONS, "&&", "||"):
             asm = self.asm
             no = asm.label()
@@ -970,7 +986,8 @@ class BlockWriter(ABC):
     def _divide(self, node: tree.Binary) -> None:
         """Divide r0 by r2 into r0, or take the remainder.
 
-        A division by zero gives 1, and Python gets a warning.
+        A division by zero gives 1, and Python gets a warning. By a literal that is not 0, no check
+        is written.
 
         Args:
             node: the division, or the remainder.
@@ -1170,7 +1187,10 @@ class BlockWriter(ABC):
             self.asm.extend(register, self.world.bits, False)
 
     def in_guest(self, node: Expression) -> bool:
-        """Return True for an expression whose value is in the guest's memory."""
+        """Return True for an expression whose value is in the guest's memory.
+
+        That is `*p`, `p->member`, `p[i]`, and a member or element of another such expression.
+        """
         if isinstance(node, tree.Unary) and node.operator == "*":
             return True
         if isinstance(node, tree.FieldAccess):
@@ -1383,7 +1403,10 @@ class BlockWriter(ABC):
         self._load(self.place(node.of).at(at), kind)
 
     def _index(self, node: tree.Index) -> None:
-        """Load an element into r0."""
+        """Load an element into r0: of a tuple, of an array or string, or of guest memory.
+
+        r0 is 0 where the index is outside the array or string; Python gets a warning then.
+        """
         of = self.type(node.of)
         if isinstance(of, types.TupleType):
             at, kind = self._part(node)
@@ -1412,6 +1435,8 @@ class BlockWriter(ABC):
     def _cast(self, node: tree.Cast) -> None:
         """Compute a cast to a number, pointer or boolean into r0; a string is True where it is not
         empty.
+
+        The bytes of an array are one number in the guest's order.
         """
         of = self.type(node.operand)
         to = self.type(node)
@@ -1472,6 +1497,9 @@ class BlockWriter(ABC):
 
         For a value without an area of its own, code is written that computes it into a temporary
         area.
+
+        Raises:
+            ProgramError: the value is an element without a constant index, or cannot be compiled.
         """
         kind = self.type(node)
         if isinstance(node, tree.ScratchVariable):

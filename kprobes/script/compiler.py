@@ -96,6 +96,9 @@ def read(
         environment: the process's environment variables.
         bits: bits of the guest's addresses.
 
+    Returns:
+        What translate() takes: source, tree, attach points of each block, settings, definitions,
+        and the messages so far.
     Raises:
         ScriptError: the script is wrong.
     """
@@ -137,6 +140,9 @@ def translate(
         at_once: True where Python reads each record at once.
         wary: True where Python gets warnings of missing keys and of guest memory that cannot be
             read.
+
+    Returns:
+        The types, the programs with their blocks, and the maps that they share.
 
     Raises:
         ScriptError: the script is wrong.
@@ -199,6 +205,9 @@ def _linked(
         typing: types of the script.
         storage: how large the shared areas are, and which maps have keys.
         settings: the script's settings.
+
+    Returns:
+        The types, the programs with their blocks, and the maps that they share.
     """
     ring = kinds.create(Spec(type=MapType.RINGBUF, name="ring", max_entries=RING))
     variables = _array("variables", storage.variables)

@@ -233,7 +233,8 @@ class _Constant:
             least: an operator of this rank or below ends it.
 
         Raises:
-            _DefinitionError: it is no constant expression.
+            _DefinitionError: it is no constant expression, divides by zero, or shifts by other than
+                0 to 63 bits.
         """
         value = self.operand()
         while (rank := self.RANKS.get(self.peek(), -1)) > least:
@@ -261,8 +262,11 @@ class _Constant:
     def operand(self) -> int:
         """Read an operand, and return its value.
 
+        That is a number, a character, a known name, or an expression in parentheses; `-`, `~` and
+        `+` may stand before it.
+
         Raises:
-            _DefinitionError: it is no constant.
+            _DefinitionError: it is something else, or a parenthesis is not closed.
         """
         token = self.peek()
         self.at += 1
@@ -393,8 +397,9 @@ class _Reader:
     def _tagged(self, kind: str) -> tuple[ValueType, bool]:
         """Read what follows struct, union or enum; return (type, True where it was defined here).
 
-        A type with members in braces is defined and entered. A structure or union that is not known
-        is returned without members and size.
+        A type with members in braces is defined and, if it has a name, entered; an enumeration by
+        its name alone, too. A structure or union that is not known is returned without members and
+        size.
 
         Args:
             kind: which of them.
@@ -426,7 +431,8 @@ class _Reader:
     def _enumeration(self, name: str) -> ValueType:
         """Read enumerators up to the closing brace, and return the enumeration's type.
 
-        Each enumerator is entered in `constants` and in `enumerators`; the type itself is not.
+        Each enumerator is entered in `constants` and in `enumerators`; the type itself is not. The
+        type has 32 bits, or 64 where a number needs more.
 
         Args:
             name: the enumeration's name; "": it has none.
@@ -487,7 +493,8 @@ class _Reader:
     def _declarators(self, base: ValueType) -> list[tuple[str, ValueType, int | None]]:
         """Read declarators such as `*a, b[4], c : 3`, up to the semicolon, which is not read.
 
-        An array of char becomes a StringType, with room for a NUL.
+        An array of char becomes a StringType, with room for a NUL; `[]` has no elements; a pointer
+        to a function is `void *`.
 
         Args:
             base: the type in front of them.
@@ -554,7 +561,9 @@ class _Reader:
 
 
 def _normal(words: Sequence[str]) -> str:
-    """Return C's name of an integer type, its words in one order."""
+    """Return C's name of an integer type, its words in one order: "unsigned long" for "long int
+    unsigned". A single word is returned as it is.
+    """
     if len(words) == 1:
         return words[0]
     unsigned = "unsigned " if "unsigned" in words else ""

@@ -122,6 +122,8 @@ class ExpressionParser(Scanner):
     def _conditional(self, condition: Expression, start: int) -> Expression:
         """Read `? b : c` behind a condition; return the condition alone where none follows.
 
+        In `a ?: c` the condition is also the value where it holds.
+
         Args:
             condition: the condition.
             start: index where it begins.
@@ -142,7 +144,10 @@ class ExpressionParser(Scanner):
         return self._starts[node.span.line - 1] + node.span.column - 1
 
     def _operator(self) -> str:
-        """Return the binary operator at this position, without moving on; "": there is none."""
+        """Return the binary operator at this position, without moving on; "": there is none.
+
+        An assignment (`+=`) is none, nor is a `/` before `{`, which ends a predicate.
+        """
         at = self.beyond(self.at)
         if self.text.startswith(_OTHERS, at):
             return ""
@@ -346,7 +351,7 @@ class ExpressionParser(Scanner):
         )
 
     def map(self) -> Expression:
-        """Read a map, or an entry of one."""
+        """Read a map, or an entry of one; several keys, `@x[a, b]`, become one tuple."""
         start = self.at
         name = self.sigil()
         whole = tree.MapName(span=self.since(start), name=name)
@@ -364,7 +369,7 @@ class ExpressionParser(Scanner):
 
     def _dollar(self) -> Expression:
         """Read a variable `$name`, a positional parameter `$1`, or `$#`, the number of these
-        parameters.
+        parameters, which becomes a Parameter with number 0.
         """
         start = self.at
         if self.peek(1) == "#":
@@ -554,7 +559,11 @@ class ExpressionParser(Scanner):
         return name
 
     def type_or_expression(self) -> TypeName:
-        """Read `typeof(...)`, a type, or an expression whose type is meant."""
+        """Read `typeof(...)`, a type, or an expression whose type is meant.
+
+        A single word that is no type of the language may be either: it is read as an expression,
+        and is also the result's `name`.
+        """
         start = self.beyond(self.at)
         if self.take("typeof"):
             self.expect("(")

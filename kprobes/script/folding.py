@@ -180,7 +180,8 @@ class _Folder:
         """Return the literal of `getopt(name, default, description)`.
 
         That is the value given by that name, read as the default's type, or the default. What is
-        asked for is kept in the parameters. Errors are noted.
+        asked for is kept in the parameters. Errors are noted: where the value cannot be read, the
+        default is returned; where the arguments are wrong, the call itself.
         """
         texts = [
             argument for argument in call.arguments if isinstance(argument, tree.StringLiteral)
@@ -305,7 +306,7 @@ class _Folder:
         """Return the literal of an operator with two literal operands; else the node itself.
 
         A division by zero or a shift by too much is noted as an error, and the left operand
-        returned.
+        returned. A result of more than 64 bits is an error, too, and becomes 0.
         """
         a, b = value.left, value.right
         if value.operator in ("&&", "||"):
@@ -388,7 +389,7 @@ class _Folder:
         )
 
     def _compile_time(self, value: tree.CompileTime) -> Expression:
-        """Return the operand of comptime, where it is a literal."""
+        """Return the operand of comptime, where it is a literal; else the node itself."""
         known = isinstance(
             value.operand, tree.NumberLiteral | tree.BooleanLiteral | tree.StringLiteral
         )

@@ -110,7 +110,7 @@ def _print(g: BlockWriter, node: tree.FunctionCall) -> None:
     """Write the call `node` of print(), with `g`: an action for Python.
 
     The record of a map has its name and the numbers `top` and `div` (0 and 1 if not given); that of
-    a value has the value.
+    a value has the value, an aggregate's with all its words.
     """
     first = node.arguments[0]
     if isinstance(first, tree.MapName):
@@ -1110,6 +1110,8 @@ def _function(g: BlockWriter, node: tree.Name, area: Area) -> None:
 
 def _stack(g: BlockWriter, node: tree.Name, area: Area) -> None:
     """Store the call stack: the number of addresses, then the addresses: kstack and ustack.
+
+    The number is 0 where the stack cannot be read.
 
     Args:
         g: writes the program.

@@ -68,7 +68,9 @@ _NAMES = {
 
 
 def gfp_text(flags: int) -> str:
-    """Return the names of `flags` joined by `|`; bits without a name as a number."""
+    """Return the names of `flags` joined by `|`, the largest combinations first; bits without a
+    name follow as a number. "0" for no flags.
+    """
     found = []
     for name, bits in _NAMES.items():
         if flags and flags & bits == bits:

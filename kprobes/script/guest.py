@@ -62,7 +62,7 @@ class GuestWorld:
 
     def type(self, name: str) -> ValueType | None:
         """Return a type of the guest, given by its name, as scripts have it; None: there is
-        none.
+        none, or its debug information cannot be understood. The answer is kept for the next call.
         """
         if name not in self._types:
             self._types[name] = None
@@ -109,7 +109,7 @@ class GuestWorld:
     def _target(self, type: CType | None, depth: int) -> ValueType:
         """Return the type that a pointer points at, in the script's types.
 
-        Of structures it has only the name.
+        Of a structure or union it has only name and size.
 
         Args:
             type: the C type; None: void.
@@ -122,7 +122,9 @@ class GuestWorld:
         return self.converted(type, depth + 1) if depth < _DEEPEST else types.VoidType()
 
     def _structure(self, type: CType, depth: int) -> ValueType:
-        """Return a structure or union in the script's types, with its members.
+        """Return a structure or union in the script's types, with its members in order of offset.
+
+        Members of anonymous structures and unions in it are among them.
 
         Args:
             type: the C type.
@@ -183,7 +185,14 @@ class GuestWorld:
         ]
 
     def register(self, name: str) -> int | None:
-        """Return the number of the context's word that has a register; None: no such register."""
+        """Return the number of the context's word that has a register; None: no such register, or
+        the context has none of its words.
+
+        `ip`, `pc` and `sp` are known for every guest; `ax` and the like also stand for `rax`.
+
+        Args:
+            name: the register's name, or another name that its architecture has for it.
+        """
         regs = self.machine.arch.regs
         if name in ("ip", "pc"):
             return PC
@@ -252,9 +261,9 @@ class GuestWorld:
                 yield symbol
 
     def knows_sizes(self, module: str) -> bool:
-        """Return True where functions of an image say how long they are.
+        """Return True where at least one function of an image has a size in the symbols.
 
-        Those of an ELF file do, those of a map may not.
+        Those of an ELF file have, those of a map may not. The answer is kept for the next call.
 
         Args:
             module: of the image's symbols.
@@ -367,7 +376,9 @@ class GuestWorld:
             address: address of the function.
 
         Returns:
-            (its type, where it is at the return, if it is no word); None: it is not known.
+            (its type, where it is at the return); None: debug information does not know it. "Where"
+            is only given for an integer of two words and a structure; it is None for all others,
+            and where programs cannot read it.
         """
         found = self.debug.result(address)
         if found is None:

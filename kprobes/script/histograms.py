@@ -58,7 +58,8 @@ def _plain(number: int) -> Bound:
 
 
 def _power_bound(index: int, bits: int) -> Bound:
-    """Return the bound where a bucket of hist() begins.
+    """Return the bound where a bucket of hist() begins, labelled with a suffix (K, M, ...) where it
+    is large.
 
     Args:
         index: the bucket's number, from 0.
@@ -100,12 +101,16 @@ def _shown(counts: Sequence[int]) -> range:
 
 
 def rows(type: HistogramType | LinearHistogramType, counts: Sequence[int], div: int = 1) -> Rows:
-    """Return the rows of a histogram that are shown.
+    """Return the rows of a histogram that are shown: from the first with a count to the last.
 
     Args:
         type: which histogram.
         counts: one for each row, as `types` describes them.
         div: divides the counts of `hist()`; those of `lhist()` stay.
+
+    Returns:
+        Where the first of these rows begins (None: it has no lower bound), where each ends (the
+        last may have no end), and their counts; no rows where all counts are 0.
     """
     shown = _shown(counts)
     if not shown:

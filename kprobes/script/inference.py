@@ -389,7 +389,8 @@ class Inference(ABC):
         """Walk through `let $x: type = value`: enter the variable in the innermost scope.
 
         Notes an error where the name is declared already or the value does not fit the type, and a
-        warning where nothing is assigned anywhere.
+        warning where nothing is assigned anywhere. A declared type stays as it is, whatever is
+        assigned later; one without a size (`string`) counts as none.
         """
         variable = statement.variable
         if self._find(variable.name) is not None and variable not in self.typing.slots:
@@ -418,6 +419,9 @@ class Inference(ABC):
 
     def _fits(self, slot: BlockVariable, value: ValueType, node: Expression, at: tree.Node) -> None:
         """Note an error where a value does not fit the type that a declaration gives a variable.
+
+        A literal must be in the range of an integer type, another integer must not be wider; for
+        all other types the type that holds both must be the declared one.
 
         Args:
             slot: the variable.
@@ -459,7 +463,8 @@ class Inference(ABC):
     def assign(self, slot: BlockVariable, value: ValueType, at: tree.Node) -> None:
         """Widen a variable's type so that it holds a value, too; note an error where no type does.
 
-        A type that a declaration has fixed stays.
+        A type that a declaration has fixed stays. An aggregate counts as the integer that it is
+        read as; to assign no value (VoidType) is an error.
 
         Args:
             slot: the variable; its type is changed.
@@ -553,6 +558,10 @@ class Inference(ABC):
         self, target: tree.MapName | tree.MapAccess, value: ValueType, at: tree.Node
     ) -> None:
         """Widen the type of a map's values to hold a value, too; note an error where none does.
+
+        An aggregate stays one only where `at` assigns a call such as count(); else it counts as the
+        integer that it is read as. To assign no value is an error, and so is a plain value for a
+        map of aggregates.
 
         Args:
             target: the map, or the map with a key.
@@ -708,7 +717,9 @@ class Inference(ABC):
         self._loop(statement.body)
 
     def _for_range(self, statement: tree.ForRange) -> None:
-        """Walk through a loop over numbers; note an error where a bound is no integer."""
+        """Walk through a loop over numbers; note an error where a bound is no integer. The loop's
+        variable is a signed integer of 64 bits.
+        """
         for bound in (statement.first, statement.last):
             kind = self.type(bound)
             if kind is not None and not isinstance(kind, (IntegerType, types.EnumType)):
@@ -977,6 +988,8 @@ class Inference(ABC):
         """Return the type of an operator with one operand; `++` and `--` also widen the operand's
         type.
 
+        `!` gives a boolean, `-` a signed and `~` an integer of 64 bits, `*` the pointer's target
+        (of an integer: an unsigned one of 64 bits), `&` a pointer.
         Returns:
             None: not known yet, or an error was noted.
         """
@@ -1065,6 +1078,9 @@ class Inference(ABC):
     def _binary(self, node: tree.Binary) -> ValueType | None:
         """Return the type of an operator with two operands, after walking both.
 
+        Comparisons, `&&` and `||` give a boolean, arithmetic gives an integer of 64 bits, or a
+        pointer where one operand is one.
+
         Returns:
             None: not known yet, or an error was noted.
         """
@@ -1113,7 +1129,11 @@ class Inference(ABC):
             )
 
     def _arithmetic(self, node: tree.Binary, a: IntegerType, b: IntegerType) -> ValueType:
-        """Return the type of arithmetic on two integers; warn of divisions with mixed signs.
+        """Return the type of arithmetic on two integers, of 64 bits; warn of divisions with mixed
+        signs.
+
+        It is signed for `-`, as the left operand is for a shift, and else as the type that holds
+        both.
 
         Args:
             node: the expression.
@@ -1575,7 +1595,8 @@ class Inference(ABC):
     # --- types as written
 
     def written(self, name: tree.TypeName) -> ValueType | None:
-        """Return the type that a script writes.
+        """Return the type that a script writes, with its pointers and arrays; `string[N]` is a
+        string of N bytes.
 
         Returns:
             None: it is not known yet, or there is no such type, which the last walk notes as an
@@ -1599,6 +1620,9 @@ class Inference(ABC):
     def _base(self, name: tree.TypeName) -> ValueType | None:
         """Return the type that a written one begins with, without pointers and arrays; None: it is
         not known yet, or there is none, which the last walk notes as an error.
+
+        The name of a map, as in `typeof(@x)`, means its keys' type, or its values' where it has no
+        keys.
         """
         text = name.name
         if text:

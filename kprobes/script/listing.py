@@ -290,6 +290,9 @@ class Listing:
     def of_points(self, points: Iterable[Point]) -> list[ListedProbe]:
         """Return the probes that a script's attach points mean; `begin`, `end` and the like are
         left out.
+
+        Raises:
+            OSError, KprobeError: a file that is named without a glob cannot be loaded.
         """
         found: list[ListedProbe] = []
         for point in points:
@@ -320,6 +323,8 @@ def _is_target(path: str, target: str) -> bool:
 
 def _matching(prefix: str, names: ProgramNames, pattern: str) -> Iterator[ListedProbe]:
     """Yield the functions whose name fits a glob as probes, in order of name, each name once.
+
+    Names with an `@` (symbol versions) are left out. With "fexit" the result is the last parameter.
 
     Args:
         prefix: what stands in front of the name in a probe's text: "uprobe:./a.out".

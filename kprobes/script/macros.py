@@ -21,7 +21,7 @@ DEEPEST: Final = 64
 
 
 def expand(script: tree.ParsedScript, found: Diagnostics) -> tree.ParsedScript:
-    """Return a script in which calls of macros are replaced by blocks.
+    """Return a script in which calls of macros are replaced by blocks, and which has no macros.
 
     Args:
         script: the script.
@@ -166,7 +166,10 @@ class _Expansion:
         """Return the block that a call of a macro becomes: its body, with the arguments in it.
 
         A call of another function is returned as it is, and so is a wrong call, which is noted as
-        an error. A body of one literal becomes that literal.
+        an error. A name alone, or a call of a function of the language, is no error where no macro
+        fits. Where several macros fit, that with the most variables and maps as parameters is
+        taken. A body of one literal becomes that literal. `container_of()` becomes arithmetic,
+        unless it is a macro.
 
         Args:
             value: the call.

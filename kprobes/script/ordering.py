@@ -51,7 +51,8 @@ def _sort_by_key(type: ValueType | None, items: list[Item]) -> list[Item]:
 
     Args:
         type: type of the keys.
-        items: (key, value); those whose keys are equal in these fields keep their order.
+        items: (key, value); those whose keys are equal in these fields keep their order. They are
+            returned as they are where keys have another type, such as a record.
     """
     if isinstance(type, (*_INTEGERS, StringType)):
         return sorted(items, key=lambda item: item[0])
@@ -68,8 +69,9 @@ def _sort_by_key(type: ValueType | None, items: list[Item]) -> list[Item]:
 def ordered(key: ValueType | None, value: ValueType, items: Sequence[Item]) -> list[Item]:
     """Return the items of a map in the order of printing.
 
-    Numbers and aggregations stand in ascending order of the value, all else in order of the
-    key. Items whose numbers are equal keep their order.
+    Numbers and aggregations stand in ascending order of the value (averages by the mean, minima and
+    maxima as unsigned), histograms by their total and then by the key's bytes, all else in order of
+    the key. Other items that are equal keep their order.
 
     Args:
         key: type of the keys; None for a scalar map.

@@ -356,7 +356,8 @@ class TextOutput(ScriptOutput):
         self._log("WARNING", RUNTIME_ERRORS[kind], places, context=True)
 
     def helper_error(self, helper: str, result: int, places: Sequence[SourceReference]) -> None:
-        """Write a warning of a helper that failed, with what it returned.
+        """Write a warning of a helper that failed, with what it returned: the errno's text, or
+        special words for a full map and a missing key.
 
         Args:
             helper: its name without `bpf_`.
@@ -546,7 +547,11 @@ class JsonOutput(ScriptOutput):
         div: int = 1,
         final: bool = False,
     ) -> None:
-        """Write a map as one object; nothing for an unset one, unless its values have a mean.
+        """Write a map as one object.
+
+        For an unset map nothing is written at the script's end. Before the end it is a zero if it
+        has no keys and is no chart, and `{}` if it has keys and its values have a mean; else
+        nothing.
 
         Args:
             shape: its name and types.

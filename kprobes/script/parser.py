@@ -34,7 +34,7 @@ def parse_expression(source: ScriptSource, found: Diagnostics) -> Expression:
         found: where errors go.
 
     Raises:
-        ScriptError: it is none.
+        ScriptError: the text is no expression, or more follows behind it.
     """
     parser = _Parser(source.text, found)
     expression = parser.expression()
@@ -196,7 +196,7 @@ class _Parser(ExpressionParser):
             script.probes.append(self._probe())
 
     def _macro(self) -> tree.Macro:
-        """Read a macro."""
+        """Read a macro: its name, its parameters (`$x`, `@x` or names), and its block."""
         start = self.at
         self.expect("macro")
         name = self.identifier("expected macro name")
@@ -222,7 +222,7 @@ class _Parser(ExpressionParser):
         return tree.Macro(span=span, name=name, parameters=parameters, body=self.block(True))
 
     def _declaration(self) -> tree.MapDeclaration:
-        """Read a map declaration."""
+        """Read a map declaration: `let @x = KIND(ENTRIES);`."""
         start = self.at
         self.expect("let")
         self.skip()
@@ -426,6 +426,9 @@ class _Parser(ExpressionParser):
     def _assignment(self, start: int) -> Statement | Expression:
         """Read an assignment, or an expression, that begins with a variable or map.
 
+        `$x += 1` becomes an assignment of `$x + 1`. An expression at the end of its block is
+        returned itself.
+
         Args:
             start: index where it begins.
         """
@@ -474,7 +477,7 @@ class _Parser(ExpressionParser):
         return self._evaluated(self.continued(expression), start)
 
     def _for(self, start: int) -> Statement:
-        """Read a for loop.
+        """Read a for loop, over a map's entries or over a range of numbers.
 
         Args:
             start: index where it begins.

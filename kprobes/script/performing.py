@@ -63,6 +63,9 @@ class Performer:
     def drain(self) -> None:
         """Do what the complete records in the ring ask for, in their order, and remove them from
         the ring.
+
+        Actions write to the output, change maps, and set `ended` and `status`. A record without a
+        known action is dropped.
         """
         ring: Ring = self._compiled.ring  # type: ignore[assignment]
         actions = self._compiled.storage.actions
@@ -166,7 +169,7 @@ class Performer:
     def _clear(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Remove all entries of a map.
+        """Remove all entries of a map; one without keys becomes unset.
 
         Args:
             number: not used.
@@ -185,7 +188,7 @@ class Performer:
     def _zero(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Zero all values of a map; its keys stay.
+        """Zero all values of a map; its keys stay. A map without keys that is not set stays unset.
 
         Args:
             number: not used.
@@ -215,7 +218,8 @@ class Performer:
     def _exit(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Set `ended` and `status`; the first exit() counts.
+        """Set `ended`, and `status` to the given status's lowest 8 bits; only the first exit()
+        counts.
 
         Args:
             number: not used.

@@ -388,7 +388,8 @@ def attach(
 ) -> Iterator[Attachment | Watchpoint]:
     """Attach a block's program to all attach points of the block in the guest, one by one.
 
-    A generator: an attach point is attached when its item is asked for.
+    A generator: an attach point is attached when its item is asked for. A watchpoint of execution
+    becomes a probe of the instruction where the machine does not report accesses.
 
     Args:
         kprobes: the Kprobes of the guest.
@@ -451,6 +452,9 @@ def _watch(
         engine: name of the engine that runs the program; None: the best.
         woken: called with a text when the program wants Python to read the ring.
         number: number of the attach point in its block: the program's cookie.
+
+    Raises:
+        ProgramError: the program does not fit the machine: byte order, registers or per-CPU maps.
     """
     from ..programs.atprobe import AtProbe, ContextReader
     from ..programs.attach import clock_of

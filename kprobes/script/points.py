@@ -300,7 +300,7 @@ def _marker(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Parse a timer.
+    """Parse a timer: `10ms`, `ms:10`, or `hz:99`, times a second.
 
     Args:
         point: kind, text and place in the script.
@@ -334,7 +334,7 @@ def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
 
 
 def _watchpoint(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Parse a watchpoint.
+    """Parse a watchpoint; a fourth word, in front of the three, is ignored.
 
     Args:
         point: kind, text and place in the script.

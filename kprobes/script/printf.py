@@ -149,7 +149,7 @@ class Format:
 
     @classmethod
     def parse(cls, format: str) -> "Format":
-        """Parse a format. Unknown conversions stay in it as text."""
+        """Parse a format. Unknown conversions stay in it as text; `%%` becomes `%`."""
         texts = [""]
         conversions = []
         end = 0

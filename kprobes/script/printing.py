@@ -61,7 +61,8 @@ def average(value: tuple[int, int]) -> int:
 
 
 def symbolic(type: ValueType, value: Any) -> str:
-    """Return the text of a pointer or of a member of an enumeration.
+    """Return the text of a pointer, in hexadecimal, or of an enumeration's value: its member's
+    name, or else the value as an unsigned number.
 
     Args:
         type: a `PointerType` or an `EnumType`.
@@ -398,7 +399,9 @@ def number(type: ValueType, value: Any) -> int | None:
 
 
 def zero(type: ValueType) -> Any:
-    """Return the value of `type` whose bytes are all zero."""
+    """Return the value of `type` whose bytes are all zero; None for aggregates with rows or
+    intervals and for types without values.
+    """
     if isinstance(type, (*NUMBERS, EnumType, PointerType)):
         return 0
     if isinstance(type, (RecordType, StructType)):

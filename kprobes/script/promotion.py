@@ -17,7 +17,11 @@ class Flexible(IntegerType):
 
 
 def literal(value: int) -> IntegerType:
-    """Return the type of an integer literal: the smallest signed one that holds it."""
+    """Return the type of an integer literal: the smallest signed one that holds it.
+
+    From 2**63 on it is the unsigned one of 64 bits. Below, the type of a number that is not
+    negative is Flexible: it takes the sign of the other operand.
+    """
     if value >= 1 << 63:
         return IntegerType(64, False)
     kind = Flexible if value >= 0 else IntegerType
@@ -67,6 +71,10 @@ def both(a: IntegerType, b: IntegerType) -> IntegerType:
 
 def promoted(a: ValueType, b: ValueType) -> ValueType | None:
     """Return the type that holds values of two types.
+
+    Equal types give that type; integers and enumerations the integer of both(); strings, buffers
+    and stacks of one kind the longer one; tuples and records are joined part by part; of a pointer
+    and a `void *` the pointer counts, of aggregates that only differ in sign the signed one.
 
     Args:
         a: the one type.

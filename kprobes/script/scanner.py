@@ -35,7 +35,11 @@ U64: Final = (1 << 64) - 1
 
 
 def integer(text: str) -> int | str:
-    """Return the value of an integer literal, or the text of what is wrong with it."""
+    """Return the value of an integer literal, or the text of what is wrong with it.
+
+    It may be written with 0x, 0b, or 0 for octal, with underscores, as 1e9, with C's suffixes (`u`,
+    `l` ...) or with a unit of time (`ms`), which gives nanoseconds.
+    """
     plain = text.replace("_", "")
     match = _PARTS.fullmatch(plain)
     if match is None:

@@ -225,7 +225,7 @@ class Script:
         mode: str | None = None,
         wary: bool = False,
     ) -> None:
-        """Compile a script.
+        """Compile a script; nothing is attached yet.
 
         Args:
             text: the script.
@@ -248,6 +248,7 @@ class Script:
             ScriptError: it is wrong.
             ProgramError: it cannot be made into programs.
             BadArgument: `probe_filter` is no regular expression.
+        Unsupported: `clock` is "instructions", and the machine does not count them.
         """
         self._kprobes = kprobes
         self._engine = engine
@@ -316,7 +317,11 @@ class Script:
         return counted
 
     def _decoder(self) -> values.Decoder:
-        """Make the decoder of the script's values."""
+        """Make the decoder of the script's values.
+
+        It takes symbols and source lines from the guest, if there is one; times count from 1970
+        only by the host's clock.
+        """
         guest = self._guest
         symbols = guest.describe if guest is not None else values.nowhere
         sources = guest.sources if guest is not None else values.unknown
@@ -353,6 +358,8 @@ class Script:
 
     def attach(self) -> None:
         """Attach the probes. No effect the second time.
+
+        The present time is written to memory, for `elapsed`; semaphores of USDT markers are raised.
 
         Raises:
             KprobeError: a probe cannot be attached; then nothing is.
@@ -436,7 +443,9 @@ class Script:
                 self._traced.append(point)
 
     def _detach(self) -> None:
-        """Detach all programs, and take 1 off the markers' semaphores."""
+        """Detach all programs, and take 1 off the markers' semaphores; no error where the guest is
+        gone.
+        """
         if not self.attachments and not self._traced:
             return
         from ..programs.attach import Attachment, add_to_semaphore
@@ -505,6 +514,8 @@ class Script:
     def woken(self, text: str) -> None:
         """Do what programs have asked for, run timers that are due, and stop the machine after
         exit().
+
+        After exit() it also sets the byte by which programs in the guest end at once.
 
         A program in the guest calls it by printing a line, when Python is to read the ring.
 
@@ -597,7 +608,9 @@ class Script:
 
     @contextlib.contextmanager
     def told_by_signals(self) -> Iterator[None]:
-        """Run `self:signal` probes when this process gets their signal inside a with block."""
+        """Run `self:signal` probes when this process gets SIGUSR1 inside a with block. At its end
+        the handler that was set before is set again. Without such probes nothing is done.
+        """
         if not any(
             point.kind == "self" for probe, _ in self._compiled.programs for point in probe.points
         ):

@@ -76,7 +76,8 @@ def configured(
 ) -> Settings:
     """Return the settings of a script.
 
-    A name or value that is wrong is noted as an error, and that setting keeps its default.
+    A name or value that is wrong is noted as an error, and does not count: the setting keeps its
+    default, or what a line has given it.
 
     Args:
         lines: the lines of its config block.
@@ -122,7 +123,8 @@ class _BadValue:
 
 
 def _value(name: str, value: str | int | bool) -> object:
-    """Return a variable's value converted to the variable's type.
+    """Return a variable's value converted to the variable's type; a word out of a list in the
+    list's own spelling.
 
     Args:
         name: the variable.

@@ -198,6 +198,9 @@ def call(
 def constant(inference: Inference, node: tree.Expression) -> str | int | None:
     """Return the value that an expression has at compile time.
 
+    Literals have one (of a boolean 0 or 1), fields of typeinfo(), `probetype`,
+    `__builtin_safe_mode`, questions about a type (PREDICATES), and sizeof().
+
     Args:
         inference: the walk, which knows types and settings.
         node: the expression.

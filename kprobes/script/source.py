@@ -56,7 +56,10 @@ class ScriptSource:
         return f"{self.name}:{span.line}:{span.column}-{span.end_column}"
 
     def excerpt(self, span: Span) -> list[str]:
-        """Return the source lines of a part, with a line of marks under a single one."""
+        """Return the source lines of a part, with a line of `~` marks under a single one.
+
+        Tabs are replaced by blanks. The list is empty where the text has no such line.
+        """
         lines = self.text.split("\n")
         shown = lines[span.line - 1 : span.end_line]
         if span.line != span.end_line:
@@ -164,7 +167,7 @@ class Diagnostics:
         return [message for message in self.messages if message.kind == "WARNING"]
 
     def check(self) -> None:
-        """Raise the errors that were noted, if there are any.
+        """Raise the errors that were noted, if there are any, with the warnings behind them.
 
         Raises:
             ScriptError: there is an error.

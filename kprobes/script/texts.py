@@ -78,6 +78,8 @@ def differs(
 ) -> None:
     """Write code that loads into r0 whether two strings differ in their first bytes: 0 or 1.
 
+    What is behind a NUL does not count; behind an area is a NUL.
+
     Args:
         g: writes the program.
         left: area of the one string.

@@ -85,6 +85,11 @@ class Decoder:
             raw: its bytes.
             order: their byte order.
             word: bytes of a pointer.
+
+        Returns:
+            An int, a bool, bytes for strings and buffers, a tuple, a dict for records and
+            structures, a list for arrays, text for symbols, times and addresses, a tuple of frames
+            for stacks, or what _aggregate() gives; None for any other type.
         """
         if isinstance(type, (types.IntegerType, types.EnumType)):
             return int.from_bytes(raw[: type.bits // 8], order, signed=type.signed)
@@ -135,6 +140,8 @@ class Decoder:
     def _string(self, type: types.StringType, raw: bytes, word: int) -> bytes:
         """Return the bytes of a string up to its NUL; one that was cut gets the settings' trailer.
 
+        It was cut if it has no NUL, or is as long as the settings allow strings to be.
+
         Args:
             type: the string's type.
             raw: its bytes in memory.
@@ -184,7 +191,8 @@ class Decoder:
     ) -> tuple[types.StackFrame, ...]:
         """Return the frames that an address of a stack stands for, innermost first.
 
-        Functions that are inlined there come before that which has them.
+        Functions that are inlined there come before that which has them. The answer is kept for the
+        next call.
 
         Args:
             type: type of the stack.
@@ -275,7 +283,9 @@ class Decoder:
 
 
 def hashable(value: Any) -> Any:
-    """Return a value that can be a key of a dictionary: lists and dictionaries become tuples."""
+    """Return a value that can be a key of a dictionary: lists become tuples, dictionaries tuples of
+    their values.
+    """
     if isinstance(value, dict):
         return tuple(hashable(one) for one in value.values())
     if isinstance(value, (list, tuple)):

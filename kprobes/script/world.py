@@ -106,7 +106,7 @@ INTEGERS: dict[str, ValueType] = {
 
 
 def integer(name: str, bits: int) -> ValueType | None:
-    """Return a C integer type by its name; None: it is none.
+    """Return a C integer or floating-point type by its name; None: it is none.
 
     Args:
         name: the type's name, as C writes it.

@@ -68,7 +68,7 @@ class PinnedMemory:
         """Allocate memory.
 
         Args:
-            size: bytes.
+            size: bytes; at least 8 are allocated.
             filled: True where its pages are allocated at once; False: each when it is first
                 touched.
         """
