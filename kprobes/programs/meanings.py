@@ -91,6 +91,9 @@ def update(call: ProgramRun, map_: int, key: int, value: int, flags: int, *_: An
         key: address of the key.
         value: address of the value.
         flags: ANY, NOEXIST or EXIST.
+
+    Returns:
+        0, or the negative errno that the map's update_elem() gives.
     """
     m = call.maps[map_]
     return m.update_elem(
@@ -364,7 +367,7 @@ def jiffies(call: ProgramRun, *_: Any) -> int:
 
 
 def comm(call: ProgramRun, to: int, size: int, *_: Any) -> int:
-    """Write the name of the guest's task (bpf_get_current_comm).
+    """Write the name of the guest's task (bpf_get_current_comm), and return 0.
 
     Args:
         call: the run.
@@ -793,7 +796,7 @@ def dynptr_from_mem(call: ProgramRun, data: int, size: int, flags: int, to: int,
         to: address that the dynptr is written to.
 
     Returns:
-        0; E2BIG, EINVAL, with a dynptr that is NULL.
+        0; with a dynptr that is NULL, E2BIG: more than DYNPTR_MOST bytes; EINVAL: there are flags.
     """
     size &= _U32
     call.check(data, size)
@@ -927,7 +930,8 @@ def ring_reserve_dynptr(
         to: address that the dynptr is written to.
 
     Returns:
-        0; with a dynptr that is NULL, EINVAL: there is no room, or there are flags; E2BIG.
+        0; with a dynptr that is NULL, EINVAL: there is no room, or there are flags; E2BIG: more
+        than DYNPTR_MOST bytes.
     """
     size &= _U32
     m = call.maps[map_]

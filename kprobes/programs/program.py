@@ -145,6 +145,7 @@ class Program:
         Raises:
             ProgramError: there is no such file, it does not compile, or it has no program or
                 something that is not supported here.
+            BadArgument: `include` has something else than paths.
         """
         place = Path(path)
         if place.suffix != ".c":

@@ -264,7 +264,9 @@ def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCo
 
 
 def _is_brief(code: Code) -> bool:
-    """Return True if a program has few instructions, and executes none of them twice."""
+    """Return True if a program has at most BRIEF instructions, jumps only forward, and calls none
+    of its own functions: so it executes none of them twice.
+    """
     return len(code.instructions) <= BRIEF and all(
         i.target(pc) > pc if i.is_jump else not i.is_local_call
         for pc, i in enumerate(code.instructions)

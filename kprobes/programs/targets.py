@@ -50,6 +50,10 @@ def aims(
 ) -> list[Aim]:
     """Find the guest's addresses that a section's target means: at least one.
 
+    A name without image or glob, and a system call's function, are not looked up: their Aim has the
+    name instead. Of several functions of one name only the first is taken, unless the target is a
+    glob.
+
     Args:
         code: the program, for the error.
         target: where the program's section says that it belongs.

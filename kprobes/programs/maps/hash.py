@@ -118,7 +118,7 @@ class Hash(Map, MutableMapping[Any, Any]):
 
         Returns:
             0; EINVAL: other flags; EEXIST or ENOENT: it is, or is not, there; E2BIG: the table is
-            full.
+            full (an LRU table evicts an entry for a new key instead).
         """
         if flags > EXIST:
             return EINVAL

@@ -239,7 +239,10 @@ def made(number: int, of: int, m: Map | None) -> CalledBack | None:
 
 
 def _new() -> Assembler:
-    """Assemble bpf_iter_num_new(r1 iterator, r2 first number, r3 the number behind the last)."""
+    """Assemble bpf_iter_num_new(r1 iterator, r2 first number, r3 the number behind the last).
+
+    The function returns 0; EINVAL, with an empty iterator, where the first number is beyond r3.
+    """
     a = Assembler()
     wrong = a.label()
     a.extend(2, 32, True)
@@ -295,7 +298,10 @@ def _destroy() -> Assembler:
 
 
 def _marker_argument() -> Assembler:
-    """Assemble bpf_usdt_arg(r1 context, r2 argument's number, r3 address that it is written to)."""
+    """Assemble bpf_usdt_arg(r1 context, r2 argument's number, r3 address that it is written to).
+
+    The function calls the helper usdt_argument for 8 bytes, and returns what that returns.
+    """
     a = Assembler()
     a.set(4, 8)
     a.call("usdt_argument")
@@ -304,7 +310,7 @@ def _marker_argument() -> Assembler:
 
 
 def _marker_cookie() -> Assembler:
-    """Assemble bpf_usdt_cookie(r1 context), which calls get_attach_cookie."""
+    """Assemble bpf_usdt_cookie(r1 context), which returns what get_attach_cookie returns."""
     a = Assembler()
     a.call("get_attach_cookie")
     a.exit()

@@ -43,8 +43,8 @@ def compiled(text: str, name: str, include: tuple[str, ...] = ()) -> bytes:
         include: absolute paths of folders with other headers.
 
     Raises:
-        ProgramError: the source does not compile (with what clang says), or ziglang is not
-            installed.
+        ProgramError: the source does not compile (with what clang says), ziglang is not installed,
+            or the compiler does not run or takes more than TIMEOUT seconds.
     """
     if find_spec("ziglang") is None:
         raise ProgramError(

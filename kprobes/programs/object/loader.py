@@ -116,8 +116,13 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
         name: the object's name, for messages.
         cpus: how many values each entry of a per-CPU map has.
 
+    Returns:
+        Programs by name, maps, variables, types, and what maps hold from the beginning. A program
+        that cannot be linked is left out, and its error is in `broken`.
+
     Raises:
-        ProgramError: it has no program, is damaged, or has what is not supported here.
+        ProgramError: it has no program, or none that can be linked; it is damaged; or it defines a
+            map that is not supported here and that no program refers to.
     """
     file = ObjectFile(data, name)
     with damage_is_error(name):

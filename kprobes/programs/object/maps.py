@@ -213,7 +213,8 @@ def _completed(spec: Spec) -> Spec:
 
 
 def data_map(section: Section, obj: ObjectFile, btf: Btf) -> Map:
-    """Make the map of a section's variables: an array with one entry, the section's bytes.
+    """Make the map of a section's variables: an array with one entry, the section's bytes. That of
+    .rodata is read-only.
 
     Args:
         section: the section.

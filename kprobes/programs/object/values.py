@@ -165,7 +165,12 @@ class Values:
         self._made: dict[int, Any] = {}
 
     def codec(self, number: int) -> Codec:
-        """Return a codec for values of a type, given by its number in the BTF."""
+        """Return a codec for values of a type, given by its number in the BTF.
+
+        Python shows integers, enumerations, pointers and floats as numbers, a bool as one,
+        structures, unions and arrays as instances of ctypes types, and what ctypes cannot have as
+        integers or bytes (Plain).
+        """
         t = self._btf.plain(number)
         size = self._btf.size(number)
         if t.kind in (b.INT, b.ENUM, b.ENUM64, b.PTR, b.FLOAT) and size in (1, 2, 4, 8):

@@ -84,6 +84,7 @@ class Variables(MutableMapping[str, Any]):
 
         Raises:
             KeyError: there is no variable of this name; the text names those that there are.
+            BadArgument: `name` is no text.
         """
         look("name", name, SORTS["str"])
         if name not in self._known:

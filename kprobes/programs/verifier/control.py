@@ -136,7 +136,9 @@ def _exit(path: Path) -> bool:
 def _branch(insn: Instruction, to: int) -> Control:
     """Compile a conditional jump to a function that walks it on a path.
 
-    Where both ways are possible it forks the path, and narrows the numbers by the comparison.
+    Where both ways are possible it forks the path, and narrows the numbers by the comparison. One
+    that is impossible is walked, too, until the branch is in `path.decided`; until then comparisons
+    of two registers narrow nothing. Both are noted in the path (assume(), ignore()).
 
     Args:
         insn: the jump.
@@ -261,7 +263,8 @@ def _pointers(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) ->
 def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) -> bool:
     """Walk both ways from a comparison of a pointer with 0; return True: the path goes on.
 
-    On the way where the pointer is NULL, a record that it stands for is not held any more.
+    On the way where the pointer is NULL, a record that it stands for is not held any more. Where
+    the pointer cannot be NULL, only the other way is walked once the branch is in `path.decided`.
 
     Args:
         path: the path that comes to the comparison.
@@ -292,6 +295,9 @@ def _inside(pointer: Pointer) -> bool:
 
 def _within(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> bool:
     """Walk a branch that compares pointers into one region, which are ordered as their offsets.
+
+    Once the branch is in `path.decided`, and both pointers are within the region, only possible
+    ways are walked, and the offsets are narrowed. Before, both ways are.
 
     Args:
         path: the path with the branch.

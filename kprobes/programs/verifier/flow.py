@@ -162,7 +162,11 @@ class ProgramFlow:
     # ---- functions and jumps
 
     def _functions(self) -> tuple[int, ...]:
-        """Return the first slots of all functions, in order."""
+        """Return the first slots of all functions, in order.
+
+        Raises:
+            ProgramError: a local call leads to no instruction.
+        """
         starts = {0, *self._heads & self.code.functions.keys()}
         for pc in self._heads:
             if self._insns[pc].is_local_call:
@@ -209,6 +213,9 @@ class ProgramFlow:
 
         Args:
             pc: slot of the instruction.
+
+        Raises:
+            ProgramError: a jump leads to no instruction.
         """
         insn = self._insns[pc]
         if insn.is_exit:
@@ -225,7 +232,7 @@ class ProgramFlow:
             The slots that several ways lead to.
 
         Raises:
-            ProgramError: a jump leaves its function, or code is never reached.
+            ProgramError: a jump leaves its function, code is never reached, or the time is over.
         """
         seen = set(self.starts)
         joins = set()
@@ -258,7 +265,8 @@ class ProgramFlow:
             The functions' first slots, callees before their callers.
 
         Raises:
-            ProgramError: there is recursion, or a function that nothing calls.
+            ProgramError: there is recursion, calls that are too deep, or a function that nothing
+                calls; or the time is over.
         """
         callees: dict[int, dict[int, int]] = {start: {} for start in self.starts}
         for pc in sorted(self._heads):
