@@ -76,6 +76,7 @@ class TraceEvent:
 
         Raises:
             EventError: the filter is wrong, or a place is refused. Then nothing is armed.
+            MachineBusy: another thread runs the machine. Nothing is armed.
         """
         first = definitions[0]
         self.name = first.name
@@ -142,7 +143,13 @@ class TraceEvent:
 
     @enabled.setter
     def enabled(self, on: bool) -> None:
-        """Record hits from now on, or do not; probes that nothing needs are disabled."""
+        """Record hits from now on, or do not; probes that nothing needs are disabled.
+
+        Raises:
+            EventError: a place cannot be armed any more.
+            BadLocation: the event is removed.
+            MachineBusy: another thread runs the machine.
+        """
         self._check()
         self._recording = bool(on)
         if self.kind == "w" or (
@@ -163,7 +170,14 @@ class TraceEvent:
 
     @filter.setter
     def filter(self, text: str) -> None:
-        """Set the filter, and arm all places again with it."""
+        """Set the filter, and arm all places again with it; "": all hits are recorded.
+
+        Raises:
+            EventError: the filter is wrong, and the old one stays; or a place cannot be armed any
+                more.
+            BadLocation: the event is removed.
+            MachineBusy: another thread runs the machine.
+        """
         self._check()
         before = self._filter
         self._filter = parse_filter(text, self.definition, self._owner.machine.symbols)
@@ -227,7 +241,7 @@ class TraceEvent:
         return syscall_names(self._owner.machine)
 
     def remove(self) -> None:
-        """Remove the event's probes; its records and counters stay.
+        """Remove the event's probes; its records and counters stay. `gone` is called.
 
         Removing an event again has no effect.
 
@@ -363,7 +377,9 @@ class TraceEvent:
         """Register the probe of a place, with a program where that can be, else with a handler.
 
         The semaphore of the place's marker is counted up while hits are recorded or there are
-        triggers, and down again where an error is raised. Without either a watchpoint is not set.
+        triggers, and down again where an error is raised. Without either, a probe is registered as
+        disabled, and a watchpoint is not set. `place.probe` becomes the probe or watchpoint;
+        `compiled` and `why` are set, too.
 
         Raises:
             EventError: the registration was refused.
@@ -392,8 +408,10 @@ class TraceEvent:
             raise definition.refused(error) from error
 
     def _drop(self, place: EventPlace) -> None:
-        """Unregister the probe of a place, and count its marker's semaphore down. Its counts
-        stay.
+        """Unregister the probe of a place, and count its marker's semaphore down. Its counts stay.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the place stays as it is.
         """
         counts = place.counts()
         probe = place.probe
@@ -432,7 +450,7 @@ class TraceEvent:
 
     def _counting(self, programs: bool) -> None:
         """Choose who counts the event's histograms. What earlier programs have counted goes back to
-        Python first.
+        Python first. The programs' switch of records is set.
 
         Args:
             programs: True: the event's programs; False: Python.
@@ -450,6 +468,8 @@ class TraceEvent:
     def _switch(self) -> None:
         """Enable the probes of all places while hits are recorded or there are triggers; else
         disable them.
+
+        Semaphores of markers are counted up or down, and the programs' switch of records is set.
         """
         self._record()
         wanted = self._recording or bool(self._triggers)

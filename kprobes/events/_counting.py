@@ -45,7 +45,7 @@ class Counts:
     """
 
     def __init__(self, hists: Sequence[Histogram]) -> None:
-        """Lend the tables of histograms to a program.
+        """Move what histograms have counted into maps in which a program counts, until give_back().
 
         Args:
             hists: the histograms; why_not() is "" for each.

@@ -281,7 +281,9 @@ class EventFiles:
             )
 
     def _errors_text(self) -> str:
-        """Return the text of error_log."""
+        """Return the text of error_log: for each error a line with time, origin and message, a line
+        with what was written, and a line with `^` under the column that is wrong.
+        """
         out = []
         for seconds, reporter, error in self._errors:
             out.append(

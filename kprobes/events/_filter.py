@@ -237,7 +237,11 @@ class _FilterParser:
         return self.tokens[self.at][:2] == ("op", text)
 
     def whole(self) -> Node:
-        """Parse the whole filter. Raises EventError."""
+        """Parse the whole filter.
+
+        Raises:
+            EventError: it is wrong, or more follows behind it.
+        """
         tree = self.either(0)
         kind, text, at = self.take()
         if text == ")":

@@ -36,6 +36,9 @@ class Many:
     def original(self, error: EventError, definition: str) -> EventError:
         """Return an error in one of the definitions as an error in what was written.
 
+        A column in the arguments becomes the same place there, one in the place the beginning of
+        the pattern.
+
         Args:
             error: the error, whose column is one of `definition`.
             definition: the definition that was parsed.

@@ -34,7 +34,8 @@ def source_places(place: str, machine: Machine, text: str, at: int) -> list[Sour
         at: the place's column.
 
     Returns:
-        The places, or None where it is no place in the source.
+        The places; None: it is no place in the source, it is a symbol's name, or no file of the
+        guest is known.
 
     Raises:
         EventError: it is one, and no code is there.
@@ -70,6 +71,9 @@ class _Places:
 
         Returns:
             The places; None: it is no place in the source.
+
+        Raises:
+            EventError: it is one, and no code is there.
         """
         if place.endswith(_INLINED):
             return self._copies(place.removesuffix(_INLINED), "stands inlined nowhere")

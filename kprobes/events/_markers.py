@@ -225,7 +225,7 @@ def fetched(written: str, arch: Arch, symbols: Symbols) -> Fetched:
         symbols: the guest's, as operands may name them.
 
     Raises:
-        Unfetchable: nothing does.
+        Unfetchable: no fetch reads such an operand.
     """
     found = operand_of(written, arch, symbols)
     bits = arch.bits

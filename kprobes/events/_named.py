@@ -266,7 +266,8 @@ class KnownNames:
             at: its column, for errors.
 
         Raises:
-            EventError: there is none of this name.
+            EventError: there is none of this name, or how the calling convention passes it is not
+                known.
         """
         if not self._around.entry:
             return self._local(name, at)

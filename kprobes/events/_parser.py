@@ -520,7 +520,13 @@ class Parser:
     # --- arguments
 
     def arguments(self) -> tuple[Argument, ...]:
-        """Parse all arguments. Raises EventError."""
+        """Parse all arguments: the words behind the place. `$arg*` stands for all parameters of the
+        function.
+
+        Raises:
+            EventError: an argument is wrong, there are too many, `$arg*` cannot be used or stands
+                twice, or a record would be too large.
+        """
         self.expand()
         alls = [at for word, at in self.words[2:] if word == "$arg*"]
         if alls:
@@ -555,6 +561,9 @@ class Parser:
 
     def argument(self, word: str, at: int, before: list[Argument]) -> Argument:
         """Parse one argument, `[NAME=]FETCH[:TYPE]`.
+
+        One without a name that fetches by name, such as `it->count`, is named after the last member
+        (`count`) where that name is free and debug information has the function; any other is argN.
 
         Args:
             word: the argument as written.

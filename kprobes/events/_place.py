@@ -152,6 +152,9 @@ class EventPlace:
 
         Returns:
             True: the probe is registered. False: nothing is; `why` has the reason.
+
+        Raises:
+            KprobeError: the probe cannot be registered.
         """
         self.reader, made = program, attached(owner, program, self.definition, self.cookie)
         self.why = (
@@ -306,6 +309,9 @@ def attached(
         event: the event, at the place.
         cookie: the place's number in the buffer.
         clock: name of the clock that the program reads for its records' times.
+
+    Raises:
+        KprobeError: the probe cannot be registered, or the program does not fit the guest.
     """
     where = event.symbol or event.target
     return owner.attach(

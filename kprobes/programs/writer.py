@@ -299,7 +299,7 @@ class IrWriter:
 
         Args:
             value: IR name of the value.
-            bits: bits of the value; 8: nothing is emitted.
+            bits: bits of the value; 8: nothing is emitted, and `value` is returned.
         """
         return (
             value if bits == 8 else self.emit(f"call i{bits} @llvm.bswap.i{bits}(i{bits} {value})")

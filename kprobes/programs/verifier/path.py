@@ -149,7 +149,8 @@ class Path:
         self.pending: list[_PendingPath] = []
 
     def fork(self, pc: int, state: PathState) -> None:
-        """Keep another path that begins here, to be walked later by resume().
+        """Keep another path that begins here, to be walked later by resume(). The checkpoint counts
+        it as open.
 
         Args:
             pc: slot where it goes on.
@@ -194,13 +195,17 @@ class Path:
         return True
 
     def assume(self) -> None:
-        """Note in `assumed` that the branch at `pc` goes both ways, though one is impossible."""
+        """Note in `assumed`, and in the findings, that the branch at `pc` goes both ways, though
+        one is impossible. Nothing is noted of a branch in `decided`.
+        """
         if self.pc not in self.assumed and self.pc not in self.decided:
             self.assumed |= {self.pc}
             self.findings.assumed.add(self.pc)
 
     def ignore(self) -> None:
-        """Note in `untold` that the comparison of registers at `pc` has not narrowed them."""
+        """Note in `untold`, and in the findings, that the comparison of registers at `pc` has not
+        narrowed them.
+        """
         if self.pc not in self.untold:
             self.untold |= {self.pc}
             self.findings.untold.add(self.pc)

@@ -109,7 +109,11 @@ class Scalar:
         )
 
     def relate(self, other: Scalar, by: int) -> None:
-        """Note that this number is `other` plus `by`: what is learnt of one holds for the other."""
+        """Note that this number is `other` plus `by`: what is learnt of one holds for the other.
+
+        Nothing is noted where one of both is a constant. `other` becomes its own root if it has
+        none.
+        """
         if self.mask and other.mask:
             if other.root is None:
                 other.root = other

@@ -252,6 +252,8 @@ def _load(insn: Instruction) -> Step:
 def _store(insn: Instruction) -> Step:
     """Return the Step (a function of a path) that walks a store.
 
+    The step sets `findings.stores` where the store goes to the stack by another register than r10.
+
     Args:
         insn: the instruction.
     """
