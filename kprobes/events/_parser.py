@@ -389,7 +389,7 @@ class Parser:
         return group, self.named("EVENT", event, at + len(group) + 1) if event else ""
 
     def named(self, what: str, name: str, at: int) -> str:
-        """Return the name of an event or a group, after a check.
+        """Check the name of an event or a group, and return `name` itself.
 
         Args:
             what: "EVENT" or "GROUP": the kinds of errors are made of it.

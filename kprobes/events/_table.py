@@ -77,6 +77,9 @@ class Events(Mapping[str, TraceEvent]):
             stack: records of a new event have the call stack.
             enabled: a new event records hits at once.
 
+        Returns:
+            The event: a new one, or the one of this name, which then has more places.
+
         Raises:
             EventError: the definition or the filter is wrong, or the place is refused. Then nothing
                 has changed.
@@ -210,8 +213,10 @@ class Events(Mapping[str, TraceEvent]):
                 each.remove()
 
     def _check_idle(self, event: TraceEvent) -> None:
-        """Check that an event is disabled, has no triggers, and no trigger switches it. Raises
-        EventBusy.
+        """Check that an event is disabled, has no triggers, and no trigger switches it.
+
+        Raises:
+            EventBusy: one of these does not hold.
         """
         switches = tuple(f"{name}:{event.group}:{event.name}:" for name in SWITCHES)
         triggers = [text for other in self._events.values() for text in other.triggers]

@@ -169,7 +169,12 @@ class TriggerParser:
         )
 
     def parse(self) -> Trigger:
-        """Parse the trigger. Raises EventError."""
+        """Parse the trigger, and return it. A histogram with a name counts in the counts of that
+        name.
+
+        Raises:
+            EventError: there is no such trigger, or a part of it is wrong.
+        """
         name, _, rest = self.body.strip().partition(":")
         if name == "hist":
             return self.hist(rest)
@@ -182,7 +187,11 @@ class TriggerParser:
         self.fail("BAD_TRIGGER", name, name)
 
     def filter(self) -> Filter | None:
-        """Parse what stands behind `if`; None: there is no `if`."""
+        """Parse what stands behind `if`; None: there is no `if`, or it means "all".
+
+        Raises:
+            EventError: nothing stands behind `if`, or the filter is wrong.
+        """
         if self.conditional and not self.condition.strip():
             self.fail("NO_FILTER", " if")
         return (

@@ -104,7 +104,11 @@ class Watchpoint:
 
     @handler.setter
     def handler(self, handler: WatchHandler | None) -> None:
-        """Replace the handler."""
+        """Replace the handler; None: accesses are only counted.
+
+        Raises:
+            BadArgument: it cannot be called.
+        """
         if handler is not None and not callable(handler):
             raise BadArgument(
                 f"{handler!r} is no handler",
@@ -119,7 +123,12 @@ class Watchpoint:
 
     @alone
     def _watch(self) -> None:
-        """Have the engine call _hit() at each access to the memory, until _unwatch()."""
+        """Have the engine call _hit() at each access to the memory, until _unwatch().
+
+        Raises:
+            Unsupported: the engine cannot watch.
+            MachineBusy: another thread runs the machine.
+        """
         self._end = watching_of(self._machine).watch_at(
             self.address, self.size, self.wanted, self._hit
         )
@@ -255,14 +264,22 @@ def _address(machine: Machine, where: str | int) -> int:
 
 
 def _size(size: int) -> int:
-    """Return a size that can be watched. Raises BadArgument."""
+    """Return `size` itself.
+
+    Raises:
+        BadArgument: it is no integer from 1 to MOST_WATCHED.
+    """
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST_WATCHED:
         raise BadArgument(f"{size!r} is no number of bytes", hint=f"watch 1 to {MOST_WATCHED}")
     return size
 
 
 def _access(access: str) -> str:
-    """Return "r", "w", "rw" or "x". Raises BadArgument for anything else."""
+    """Return `access` itself.
+
+    Raises:
+        BadArgument: it is not "r", "w", "rw" or "x".
+    """
     if access not in ("r", "w", "rw", "x"):
         raise BadArgument(f"{access!r} is no access", hint='write "r", "w", "rw" or "x"')
     return access

@@ -78,7 +78,8 @@ class Writer:
         return self._records
 
     def keep(self, numbers: Sequence[int]) -> list[Instruction]:
-        """Write the program for the entry of a return event's function.
+        """Write the program for the entry of a return event's function, which keeps arguments;
+        return its instructions, linked.
 
         Args:
             numbers: arguments to keep, from 0. The program's only map has a value of fault bits and

@@ -193,6 +193,7 @@ def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Fram
     Returns:
         Machine code, what the words of its environment are, and the names of the registers that it
         reads from the detour's frame.
+
     Raises:
         Unsupported: the program does what only the host can do, reads guest memory where `guest`
             does not allow it, or LLVM has no such target.

@@ -530,7 +530,7 @@ def _next_key(w: IrWriter, pc: int, m: Map) -> str | None:
 
     Returns:
         None, with nothing written: the map is no hash table, or the code is the host's; the caller
-            emits a call of the helper.
+        emits a call of the helper.
     """
     if not isinstance(m, Hash) or not w.module.target.alone:
         return None

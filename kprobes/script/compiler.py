@@ -99,6 +99,7 @@ def read(
     Returns:
         What translate() takes: source, tree, attach points of each block, settings, definitions,
         and the messages so far.
+
     Raises:
         ScriptError: the script is wrong.
     """

@@ -990,6 +990,7 @@ class Inference(ABC):
 
         `!` gives a boolean, `-` a signed and `~` an integer of 64 bits, `*` the pointer's target
         (of an integer: an unsigned one of 64 bits), `&` a pointer.
+
         Returns:
             None: not known yet, or an error was noted.
         """

@@ -311,6 +311,7 @@ class Graph:
         Raises:
             BadArgument: `args` is no number from 0 to 16.
             UnknownSymbol: there is no such function.
+            AmbiguousSymbol: several addresses have that name.
             Unsupported: instructions are to be counted, and the machine does not count them.
         """
         if isinstance(args, bool) or not isinstance(args, int) or not 0 <= args <= 16:

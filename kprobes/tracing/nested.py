@@ -147,7 +147,7 @@ def _kept(value: Any, field: pyarrow.Field) -> Any:
     """Return a value of a column as records have it.
 
     Lists become tuples, structures Members; the text of a column of JSON is parsed, and stays as it
-    is where it is damaged.
+    is where it is damaged. Any other value is returned as it is.
 
     Args:
         value: as Arrow's to_pylist() gives it.

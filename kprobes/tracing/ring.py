@@ -171,7 +171,8 @@ class Layout:
 
 
 def _readable(values: Sequence[Any], faults: Sequence[Sequence[int]], bit: int) -> Sequence[Any]:
-    """Return values with None in place of each whose fault bit is set.
+    """Return values with None in place of each whose fault bit is set; `values` itself where none
+    is.
 
     Args:
         values: one of each record.

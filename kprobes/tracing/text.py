@@ -383,6 +383,9 @@ class _JsonLines(_Lines):
 def for_json(value: Any) -> Any:
     """Return a value without the numbers that JSON has no words for (infinity, NaN), which become
     texts.
+
+    Tuples become lists, and dicts are converted member by member; any other value is returned as it
+    is.
     """
     if isinstance(value, tuple):
         return [for_json(each) for each in value]

@@ -77,7 +77,8 @@ class Marks:
                 task).
 
         Returns:
-            All marks in order: for each of `left` one just before its record's.
+            All marks in order: for each of `left` one just before its record's. `marks` itself
+            where nothing is left: `left` is empty.
         """
         if not self.left:
             return marks
@@ -183,6 +184,8 @@ def task_name(task: Any) -> str:
 def clean(value: Any) -> Any:
     """Return a value without characters that control a terminal in its texts, NUL included, at
     which some readers' texts end.
+
+    Tuples and dicts are converted element by element; any other value is returned as it is.
     """
     if isinstance(value, tuple):
         return tuple([clean(each) for each in value])

@@ -184,6 +184,9 @@ class Trace:
     def __getitem__(self, n: int | slice) -> Record | list[Record]:
         """Return the n-th oldest record, from the end where n is negative; for a slice, a list of
         records.
+
+        Raises:
+            IndexError: there is no such record.
         """
         if isinstance(n, slice):
             return [self._record(self._source.row(i)) for i in range(*n.indices(len(self)))]
@@ -384,7 +387,7 @@ class Trace:
             before: another trace, which the flame graph compares with.
 
         Raises:
-            BadArgument: there is no such picture.
+            BadArgument: there is no such picture, or `before` is no Trace.
         """
         from importlib import import_module
 
