@@ -300,7 +300,7 @@ class _FilterParser:
         return self.test(kind, text, at)
 
     def test(self, kind: str, name: str, at: int) -> Test:
-        """Parse a test, FIELD OP VALUE, whose first token is taken already.
+        """Parse a test, FIELD OP VALUE, whose first token is taken already; counts it in `count`.
 
         Args:
             kind: of the first token.

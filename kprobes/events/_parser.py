@@ -717,7 +717,8 @@ class Parser:
         return Fetch(word=lambda regs, saved: regs.stack(n), tree=Word("stack", n))
 
     def numbered(self, n: int, text: str, at: int) -> Fetch:
-        """Return the fetch of the n-th argument of the call; a return event keeps it at the entry.
+        """Return the fetch of the n-th argument of the call; a return event keeps it at the entry
+        (its number is added to `saves`, once).
 
         Args:
             n: counted from 1.

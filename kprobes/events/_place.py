@@ -169,7 +169,7 @@ class EventPlace:
 
     def look(self, owner: EventOwner, on: bool) -> None:
         """Add 1 to the semaphore of the place's marker, or take this 1 off: so the guest sees that
-        the marker is traced.
+        the marker is traced. `looks` says which was done last.
 
         Nothing is done where this place has done so already, or the marker has no semaphore.
 

@@ -131,7 +131,8 @@ def saver(
         plain: does it in Python.
 
     Returns:
-        The machine's handler, or `plain` where it has none.
+        The machine's handler; `plain` where it has none, the guest has several CPUs, or something
+        is kept that only Python can fetch.
     """
     recording = machine.hit_recording
     if recording is None or machine.cpus > 1:

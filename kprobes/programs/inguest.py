@@ -92,8 +92,8 @@ class GuestMaps:
         return function and self._described(function)
 
     def _described(self, function: int) -> int:
-        """Return what programs call a function by: its address, or its descriptor's, which is
-        written into the guest.
+        """Return what programs call a function by: its address, or, where the architecture calls by
+        descriptors, that of a new descriptor, which is written into the guest.
         """
         view = self._view
         if not known(view.arch).described:
@@ -139,8 +139,8 @@ class GuestMaps:
     def push(self) -> None:
         """Copy Python's maps into the guest; called just before the guest goes on.
 
-        From then until stopped() the guest's copies are valid. Only maps of programs whose code a
-        thread of the guest may be in are copied.
+        From then until stopped() the guest's copies are valid, and `running` is True. Only maps of
+        programs whose code a thread of the guest may be in are copied.
         """
         if not self.running:
             self._used = list(

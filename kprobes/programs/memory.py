@@ -50,7 +50,8 @@ class ProgramMemory:
         self.rounds = 0
 
     def begin(self, context: bytes | bytearray, size: int) -> None:
-        """Prepare for a run: zero the stack, write the context to memory, forget records.
+        """Prepare for a run: zero the stack, write the context to memory, forget records, and reset
+        `depth` and `rounds`.
 
         Args:
             context: the context; the program may write it if it is a bytearray.

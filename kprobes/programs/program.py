@@ -237,10 +237,12 @@ class Program:
     # ---- one of several
 
     def __getitem__(self, name: str) -> Program:
-        """Return a program of an object, which shares maps and variables with the others.
+        """Return a program of an object, which shares maps and variables with the others: this one
+        itself where the object has no other.
 
         Raises:
-            ProgramError: there is none of this name.
+            ProgramError: there is none of this name, or it could not be loaded: the error in
+                `broken`.
         """
         if name in self.broken:
             raise self.broken[name]

@@ -270,7 +270,9 @@ class BlockWriter(ABC):
             self.effect(block.value)
 
     def statement(self, statement: tree.Statement) -> None:
-        """Write one statement."""
+        """Write the code of one statement; `reading` is set to its span, and the stack slots that
+        it takes are released.
+        """
         self._line(statement.span)
         self.reading = statement.span
         with self.released():

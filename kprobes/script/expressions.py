@@ -157,7 +157,8 @@ class ExpressionParser(Scanner):
         return operator
 
     def _binary(self, least: int, left: Expression) -> Expression:
-        """Read operators of some ranks and their right operands, and return the whole expression.
+        """Read operators of some ranks and their right operands, and return the whole expression:
+        `left` where none follows.
 
         Args:
             least: operators of this rank and above are read; a greater rank binds closer.

@@ -186,7 +186,7 @@ class GuestWorld:
 
     def register(self, name: str) -> int | None:
         """Return the number of the context's word that has a register; None: no such register, or
-        the context has none of its words.
+        one that the context does not have.
 
         `ip`, `pc` and `sp` are known for every guest; `ax` and the like also stand for `rax`.
 
@@ -376,9 +376,9 @@ class GuestWorld:
             address: address of the function.
 
         Returns:
-            (its type, where it is at the return); None: debug information does not know it. "Where"
-            is only given for an integer of two words and a structure; it is None for all others,
-            and where programs cannot read it.
+            (its type, where it is at the return); None: debug information does not know it. The
+            second is None for all but an integer of two words and a structure, and for those where
+            programs cannot read it.
         """
         found = self.debug.result(address)
         if found is None:

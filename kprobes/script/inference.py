@@ -684,7 +684,7 @@ class Inference(ABC):
             self.changed = True
 
     def _while(self, statement: tree.While) -> None:
-        """Walk through a while loop."""
+        """Walk through a while loop; note the warning that such loops are deprecated."""
         self.warn(
             "While loops are deprecated and may be removed in the future.",
             statement,
@@ -843,7 +843,8 @@ class Inference(ABC):
             at: the expression.
 
         Returns:
-            None: it counts as no integer.
+            An integer type itself; the integer of an enumeration's size and sign; 8 bits, unsigned,
+            for a boolean; what readable() says for an aggregate. None: it counts as no integer.
         """
         if isinstance(type, IntegerType):
             return type

@@ -35,7 +35,8 @@ def settled(type: ValueType) -> ValueType:
     """Return a type in which each Flexible is replaced by the plain integer type of its size and
     sign.
 
-    A literal's type is Flexible while its sign may still follow the other operand.
+    A literal's type is Flexible while its sign may still follow the other operand. Items of tuples
+    and fields of records are replaced too; any other type is returned itself.
     """
     if isinstance(type, Flexible):
         return IntegerType(type.bits, type.signed)
@@ -72,9 +73,10 @@ def both(a: IntegerType, b: IntegerType) -> IntegerType:
 def promoted(a: ValueType, b: ValueType) -> ValueType | None:
     """Return the type that holds values of two types.
 
-    Equal types give that type; integers and enumerations the integer of both(); strings, buffers
-    and stacks of one kind the longer one; tuples and records are joined part by part; of a pointer
-    and a `void *` the pointer counts, of aggregates that only differ in sign the signed one.
+    Equal types give that type; an integer and another one, or an enumeration, the integer of
+    both(); strings, buffers and stacks of one kind the longer one; tuples and records are joined
+    part by part; of a pointer and a `void *` the pointer counts, of aggregates that only differ in
+    sign the signed one.
 
     Args:
         a: the one type.

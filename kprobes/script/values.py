@@ -284,7 +284,7 @@ class Decoder:
 
 def hashable(value: Any) -> Any:
     """Return a value that can be a key of a dictionary: lists become tuples, dictionaries tuples of
-    their values.
+    their values, with what is in them; any other value is returned itself.
     """
     if isinstance(value, dict):
         return tuple(hashable(one) for one in value.values())

@@ -166,7 +166,8 @@ def _kept(value: Any, field: pyarrow.Field) -> Any:
 
 
 def _of_json(value: Any, depth: int) -> Any:
-    """Convert a value that json.loads() gave: lists become tuples, objects become Members.
+    """Convert a value that json.loads() gave: lists become tuples, objects become Members, any
+    other stays as it is.
 
     Args:
         value: the value.

@@ -18,8 +18,11 @@ class Array(Map, MutableMapping[int, Any]):
     def __init__(self, spec: Spec) -> None:
         """Make an array of zeros.
 
+        Args:
+            spec: the definition: keys of 4 bytes, values of at least 1, at least one entry.
+
         Raises:
-            ProgramError: the sizes are none of an array.
+            ProgramError: the definition is not so, or the array takes more than LIMIT bytes.
         """
         super().__init__(spec)
         self.percpu = self.type is MapType.PERCPU_ARRAY

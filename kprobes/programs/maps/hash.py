@@ -57,8 +57,11 @@ class Hash(Map, MutableMapping[Any, Any]):
     def __init__(self, spec: Spec) -> None:
         """Make an empty table.
 
+        Args:
+            spec: the definition: keys and values of at least one byte, at least one entry.
+
         Raises:
-            ProgramError: the sizes are none of a hash table, or too large.
+            ProgramError: the definition is not so, or the table takes more than LIMIT bytes.
         """
         super().__init__(spec)
         self.percpu = self.type in (MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH)

@@ -23,9 +23,12 @@ class Maps(Map, MutableMapping[Any, Map]):
     def __init__(self, spec: Spec) -> None:
         """Make a map that holds no maps yet.
 
+        Args:
+            spec: the definition: keys of at least one byte (of 4 for an array), at least one entry,
+                and in `inner` what the held maps are like.
+
         Raises:
-            ProgramError: the sizes are wrong, or the definition does not say what the held maps are
-                like.
+            ProgramError: the definition is not so.
         """
         super().__init__(spec)
         if not self.key_size or not self.max_entries or spec.inner is None:
@@ -105,8 +108,11 @@ class Programs(Map, MutableMapping[int, Any]):
     def __init__(self, spec: Spec) -> None:
         """Make an array that holds no programs yet.
 
+        Args:
+            spec: the definition: keys of 4 bytes, at least one entry.
+
         Raises:
-            ProgramError: the sizes are none of a program array.
+            ProgramError: the definition is not so.
         """
         super().__init__(spec)
         if self.key_size != 4 or not self.max_entries:
@@ -184,8 +190,11 @@ class Bloom(Map):
     def __init__(self, spec: Spec) -> None:
         """Make an empty set.
 
+        Args:
+            spec: the definition: no keys, values of at least one byte, at least one entry.
+
         Raises:
-            ProgramError: the sizes are none of a bloom filter.
+            ProgramError: the definition is not so.
         """
         super().__init__(spec)
         if self.key_size or not self.value_size or not self.max_entries:
@@ -247,8 +256,11 @@ class TaskStorage(Hash):
     def __init__(self, spec: Spec) -> None:
         """Make an empty map.
 
+        Args:
+            spec: the definition: as of a hash table, with keys of 4 bytes.
+
         Raises:
-            ProgramError: the keys do not have 4 bytes.
+            ProgramError: the definition is not so, or the table takes more than LIMIT bytes.
         """
         super().__init__(spec)
         if self.key_size != 4:

@@ -19,8 +19,11 @@ class Queue(Map):
     def __init__(self, spec: Spec) -> None:
         """Make an empty queue or stack.
 
+        Args:
+            spec: the definition: no keys, values of at least one byte, at least one entry.
+
         Raises:
-            ProgramError: the sizes are none of a queue.
+            ProgramError: the definition is not so.
         """
         super().__init__(spec)
         if self.key_size or not self.value_size or not self.max_entries:

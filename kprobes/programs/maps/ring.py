@@ -48,10 +48,15 @@ class Ring(Map):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty ring.
+        """Make an empty ring. A perf event array's has PERF_SIZE bytes for records; a ring buffer's
+        has `max_entries`, at least a page, rounded up to a power of two.
+
+        Args:
+            spec: the definition: of a ring buffer without keys and values, and at least one entry;
+                of a perf event array with keys and values of 4 bytes or none.
 
         Raises:
-            ProgramError: the sizes are none of a ring.
+            ProgramError: the definition is not so, or the ring takes more than LIMIT bytes.
         """
         super().__init__(spec)
         if self.type is MapType.RINGBUF:

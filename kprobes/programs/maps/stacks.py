@@ -21,10 +21,14 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty map.
+        """Make an empty map; `depth` becomes the number of frames in a value.
+
+        Args:
+            spec: the definition: keys of 4 bytes, values of 8 bytes for each of 1 to 127 frames, at
+                least one entry.
 
         Raises:
-            ProgramError: the sizes are none of a stack trace map.
+            ProgramError: the definition is not so.
         """
         super().__init__(spec)
         self.depth = self.value_size // 8

@@ -23,8 +23,12 @@ class Trie(Map, MutableMapping[Any, Any]):
     def __init__(self, spec: Spec) -> None:
         """Make an empty trie.
 
+        Args:
+            spec: the definition: keys of 5 to 260 bytes, values of at least one, at least one
+                entry.
+
         Raises:
-            ProgramError: the sizes are none of a trie.
+            ProgramError: the definition is not so, or the trie takes more than LIMIT bytes.
         """
         super().__init__(spec)
         self.cpus = 1

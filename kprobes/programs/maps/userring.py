@@ -33,10 +33,13 @@ class UserRing(Map):
     """
 
     def __init__(self, spec: Spec) -> None:
-        """Make an empty ring.
+        """Make an empty ring of `max_entries` bytes, at least a page, rounded up to a power of two.
+
+        Args:
+            spec: the definition: neither keys nor values, at least one entry.
 
         Raises:
-            ProgramError: the sizes are none of a ring.
+            ProgramError: the definition is not so, or the ring takes more than LIMIT bytes.
         """
         super().__init__(spec)
         if self.key_size or self.value_size or not self.max_entries:
@@ -55,7 +58,8 @@ class UserRing(Map):
     # ---- programs' side
 
     def take(self) -> bytes | None:
-        """Move the oldest sample into the map's memory for a program, which uses it until commit().
+        """Move the oldest sample into the map's memory for a program, which uses it until commit():
+        so long `busy` is True.
 
         Returns:
             The sample's bytes; None: no sample waits, or a program uses one already.

@@ -258,7 +258,8 @@ def div(a: Scalar, b: Scalar) -> Scalar:
 
 
 def mod(a: Scalar, b: Scalar) -> Scalar:
-    """Return the set of possible unsigned remainders; the dividend for division by zero.
+    """Return the set of possible unsigned remainders; the dividend for division by zero. It is `a`
+    itself where the divisor is 0 or greater than all dividends.
 
     Args:
         a: the set of dividends.
