@@ -242,7 +242,8 @@ class AtOnce:
     """
 
     def __init__(self, args: Sequence[Argument], machine: Machine) -> None:
-        """Choose the arguments; where fewer than two lie in such memory, choose none.
+        """Choose the arguments that are plain registers in the engine's memory, of a type that
+        struct reads; where these are fewer than two, choose none.
 
         Args:
             args: the event's arguments.

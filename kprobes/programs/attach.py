@@ -556,7 +556,11 @@ class _Site:
         done = list[Code]()
 
         def make(program: Program) -> Any:
-            """Verify a program, note which words it reads, and return its interpreter."""
+            """Verify a program, note which words it reads, and return its interpreter. The programs
+            in its program arrays are prepared likewise, each once.
+
+            Raises ProgramError: it is not safe, or not for this guest.
+            """
             ready = adapted(program, machine.arch, lambda: self._attachment.debug, at_entry)
             fits(ready.code, machine)
             ready.verify()

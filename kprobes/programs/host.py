@@ -331,8 +331,9 @@ class Environment:
         """
 
         def helper(*arguments: int) -> int:
-            """Run the helper with this run's `call`; where it raises, keep the error, set
-            FAILED.
+            """Run the helper with this run's `call`, and return its result, unsigned. Where it
+            raises, keep the error, set FAILED, and return 0; after that no helper of the run does
+            anything.
             """
             if self.error is not None:
                 return 0  # the run has failed: nothing more is done

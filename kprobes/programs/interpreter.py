@@ -373,7 +373,9 @@ def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
         f = _fenced(f, rings)
 
     def step(run: Run) -> None:
-        """Call the helper with r1 to r5, and set r0 to its result, or to 0."""
+        """Call the helper with r1 to r5, and set r0 to its result, or to 0. Raises Invalid where
+        the helper takes a map, and another value is given.
+        """
         r = run.r
         if takes_map >= 0:
             m = run.maps.get(r[takes_map])
@@ -552,7 +554,9 @@ def _atomic(code: Code, i: Instruction) -> Step:
         return _refuse("writes r10, which is read-only")
 
     def step(run: Run) -> None:
-        """Read the old value, write the new one, and set the register that gets the old one."""
+        """Read the old value, write the new one, and set the register that gets the old one. Raises
+        Invalid: the program may not write there, or the address is not aligned.
+        """
         r = run.r
         addr = r[dst] + offset & U64
         view, at = run.find(addr, size, True)

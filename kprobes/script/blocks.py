@@ -511,7 +511,7 @@ class BlockWriter(ABC):
         return area
 
     def _while(self, statement: tree.While) -> None:
-        """Write a while loop."""
+        """Write a while loop: its condition is computed before each round."""
         asm = self.asm
         top = asm.label()
         out = asm.label()
@@ -1460,7 +1460,9 @@ class BlockWriter(ABC):
             self.asm.extend(0, bits, False)  # as in bpftrace, an address is no negative number
 
     def _conditional(self, node: tree.Conditional) -> None:
-        """Compute `a ? b : c` into r0."""
+        """Compute `a ? b : c` into r0. Of an `if` whose condition is `comptime`, only the branch
+        that is taken is compiled.
+        """
         asm = self.asm
         kind = self.type(node)
         chosen = self._chosen(node)
@@ -1736,6 +1738,9 @@ class BlockWriter(ABC):
 
     def _store_cast(self, node: tree.Cast, kind: ValueType, area: Area) -> None:
         """Store the value of a cast to a type that is no number in an area.
+
+        A number that becomes an array is stored in the guest's byte order. A string or array is cut
+        to the area, or padded with zeros; a symbol or text gets the number as its address.
 
         Args:
             node: the cast: to a string, an array, an address with a symbol, or another such type.

@@ -828,7 +828,8 @@ def store(g: BlockWriter, node: tree.Name | tree.FunctionCall, kind: ValueType, 
 
 
 def _every_argument(g: BlockWriter, node: tree.Name, area: Area) -> None:
-    """Store `args`: numbers and structures as the guest has them in memory.
+    """Store `args`: numbers and structures as the guest has them in memory; zeros for
+    floating-point arguments.
 
     Args:
         g: writes the program.

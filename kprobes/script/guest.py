@@ -43,7 +43,8 @@ class GuestWorld:
     """
 
     def __init__(self, machine: Machine) -> None:
-        """Prepare.
+        """Take the machine's architecture; types and functions are looked up later, when they are
+        asked for.
 
         Args:
             machine: the machine, with the guest loaded.

@@ -503,7 +503,8 @@ class Inference(ABC):
         """Walk through an assignment: widen the type of the variable, or of the map's keys and
         values.
 
-        A variable that is not declared is entered in the innermost scope.
+        A variable that is not declared is entered in the innermost scope. Notes an error where the
+        value does not fit the variable's declared type.
         """
         target = statement.target
         if isinstance(target, tree.ScratchVariable):
@@ -530,7 +531,8 @@ class Inference(ABC):
     def _assigned(self, value: Expression) -> ValueType | None:
         """Walk what is assigned to a map, and return its type; None: not known yet, or wrong.
 
-        Here, and only here, count() and its like are allowed; their type is entered in `typing`.
+        Here, and only here, count() and its like are allowed (`count` also without parentheses);
+        their type is entered in `typing`.
         """
         if isinstance(value, tree.FunctionCall) and value.name in AGGREGATES:
             made = self.aggregate(value)
@@ -753,8 +755,8 @@ class Inference(ABC):
     def _for_map(self, statement: tree.ForMap) -> None:
         """Walk through a loop over a map's entries; its variable is a tuple (key, value).
 
-        Notes an error where the map has no keys, and in the last walk where nothing is assigned to
-        it.
+        While the types of the map are not known, key and value count as integers of 64 bits. Notes
+        an error where the map has no keys, and in the last walk where nothing is assigned to it.
         """
         facts = self.map(statement.map.name, statement.map.span)
         if facts.keyed is False:
@@ -1448,8 +1450,10 @@ class Inference(ABC):
     def _cast(self, node: tree.Cast) -> ValueType | None:
         """Return the type of a cast; None: not known yet, or an error was noted.
 
-        An array without a size gets one that fits the value. Warns where the value has the type
-        already.
+        Numbers, enumerators, booleans and pointers can be cast to each other, a number to an array
+        of its size and back, a string to a boolean, a string or array to a string or array, a
+        number to a symbol or text; else only what promoted() joins with the type. An array without
+        a size gets one that fits the value. Warns where the value has the type already.
         """
         of = self.type(node.operand)
         to = self.written(node.type)

@@ -70,7 +70,7 @@ def room_of(type: ValueType) -> int:
 
 
 def _aggregate(type: ValueType) -> int:
-    """Return the bytes that the value of an aggregate takes in a map."""
+    """Return the bytes that the value of an aggregate takes in a map; 0 for VoidType()."""
     if isinstance(type, types.HistogramType):
         return 8 * rows(type)
     if isinstance(type, types.LinearHistogramType):

@@ -23,6 +23,8 @@ DEEPEST: Final = 64
 def expand(script: tree.ParsedScript, found: Diagnostics) -> tree.ParsedScript:
     """Return a script in which calls of macros are replaced by blocks, and which has no macros.
 
+    Two macros of one name must differ in their parameters.
+
     Args:
         script: the script.
         found: where errors go.

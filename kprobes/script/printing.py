@@ -91,7 +91,8 @@ def _frame(type: StackType, frame: StackFrame) -> str:
     """Return the line of a frame in a call stack.
 
     Args:
-        type: the stack's type, whose mode says what is shown.
+        type: the stack's type, whose mode says what is shown: "raw": the address; "perf": address,
+            name, and the image of a user's stack; else name and source line.
         frame: the frame.
     """
     if type.mode == "raw":

@@ -374,7 +374,8 @@ def _series(
         signed: True for signed numbers.
 
     Returns:
-        None: an error was noted.
+        The type, also after the error of the last walk that the settings refuse tseries(); None:
+        another error was noted.
     """
     interval, count = rest
     how = node.arguments[3] if len(node.arguments) == 4 else None
@@ -844,8 +845,8 @@ def _texts(
     """
 
     def check(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-        """Check the arguments of the call `node`, note errors in `inference`, and return
-        `result`.
+        """Check the arguments of the call `node`, note errors in `inference`, and return `result`;
+        None: their number is wrong.
         """
         if not _counted(inference, node, least, most):
             return None
@@ -991,8 +992,8 @@ def _numbers(
     """
 
     def check(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
-        """Check the arguments of the call `node`, note errors in `inference`, and return
-        `result`.
+        """Check the arguments of the call `node`, note errors in `inference`, and return `result`;
+        None: their number is wrong.
         """
         if not _counted(inference, node, least, most):
             return None

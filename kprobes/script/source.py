@@ -91,7 +91,12 @@ class Message:
     source: ScriptSource | None = None
 
     def shown(self, source: ScriptSource) -> str:
-        """Return the message as bpftrace writes it, with source lines and marks."""
+        """Return the message as bpftrace writes it, with source lines and marks, and its hints
+        behind.
+
+        Args:
+            source: the script's text, for a message without a `source` of its own.
+        """
         whose = self.source or source
         if self.span is None:
             lines = [f"{self.kind}: {self.text}"]
@@ -112,7 +117,8 @@ class ScriptError(KprobeError):
     """
 
     def __init__(self, messages: Iterable[Message], source: ScriptSource) -> None:
-        """Make an exception of messages.
+        """Make an exception of messages; it tells the first error of them with its place and hints,
+        or all messages where none is an error.
 
         Args:
             messages: what is wrong.

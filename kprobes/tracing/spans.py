@@ -36,7 +36,8 @@ class _SpanWriter:
     """Writes a trace's spans in the order in which they end."""
 
     def __init__(self, trace: Trace, file: IO[str]) -> None:
-        """Prepare.
+        """Prepare; the trace's identifier is made of its number of records and its events'
+        definitions.
 
         Args:
             trace: the records.

@@ -438,7 +438,9 @@ class _Linker:
     def _append(self, function: ObjectSymbol) -> int:
         """Append a function of the object to the program, and return its first slot.
 
-        Its instructions are not linked yet.
+        Its instructions are not linked yet; their places and source lines are noted. Where the
+        object has libbpf's map of markers' arguments, libbpf's functions that read it are replaced
+        by this library's (callbacks.REPLACED).
 
         Args:
             function: the function's symbol.
@@ -517,7 +519,8 @@ class _Linker:
     def _load(self, pc: int, i: Instruction, relocation: ObjectRelocation) -> Instruction:
         """Return an LDDW that loads what its relocation names: a map, a variable or a function.
 
-        A function that is new is appended to the program.
+        A function that is new is appended to the program. A weak symbol without a definition
+        becomes a number: 1 if there is such a helper or function here, else 0.
 
         Args:
             pc: slot of the LDDW.

@@ -46,14 +46,16 @@ _PARTLY: Final = ("_str", "get_stack", "dynptr_read")
 def call(path: Path, helper: Helper) -> None:
     """Walk a call of a helper: check its arguments, and set r0 of the path to what it returns.
 
-    r1 to r5 have no values afterwards.
+    r1 to r5 have no values afterwards. The call is noted in the findings; a record that it gives
+    back is forgotten, a dynptr that it makes lies on the stack.
 
     Args:
         path: the path with the call, at the call.
         helper: the helper that is called.
 
     Raises:
-        ProgramError: an argument is not what the helper takes.
+        ProgramError: an argument is not what the helper takes; the guest does not have what is
+            read; or a tail call while a record is held, or from a called function.
     """
     if helper.number == isa.MISSING:
         raise path.refuse(

@@ -42,7 +42,8 @@ class Exploration:
         budget: Budget,
         context: MemoryRegion,
     ) -> None:
-        """Prepare.
+        """Prepare: make a path at the program's beginning, and the function that walks each
+        instruction.
 
         Args:
             code: the program.

@@ -282,6 +282,9 @@ class ProgramFlow:
                 start: its first slot.
                 at: slot of the call that leads to it, for the error; None: it is the entry
                     function.
+
+            Raises:
+                ProgramError: the function is among its own callers, or the calls are too deep.
             """
             if start in active:
                 name = self.code.functions.get(start, f"the function at {start}")

@@ -104,7 +104,9 @@ def _arithmetic(_code: Code, insn: Instruction) -> Step:
     imm = const(insn.imm & M64)
 
     def compute(path: Path) -> None:
-        """Set the destination to the result; pointers are only added to and subtracted from."""
+        """Set the destination to the result. Raises ProgramError: a pointer is neither added to nor
+        subtracted from, or a register has no value.
+        """
         regs = path.state.regs
         a = regs[dst]
         b = regs[src] if by_register else imm
@@ -182,7 +184,9 @@ def _move(_code: Code, insn: Instruction) -> Step:
         return load
 
     def copy(path: Path) -> None:
-        """Set the destination to the source: the same object, where all its 64 bits are moved."""
+        """Set the destination to the source: the same object, where all its 64 bits are moved.
+        Raises ProgramError: it has no value, or a part of a pointer is moved.
+        """
         if wide and not sign:
             path.state.regs[dst] = path.read(src)
             return
@@ -279,7 +283,9 @@ def _atomic(insn: Instruction) -> Step:
     size = insn.size
 
     def atomic(path: Path) -> None:
-        """Check the operation, and set the register that gets the old value."""
+        """Check the operation, and set the register that gets the old value. Raises ProgramError:
+        it is not allowed, or an operand is no number.
+        """
         number(path, insn.src)
         if insn.imm == isa.CMPXCHG:
             number(path, 0)
