@@ -98,7 +98,9 @@ def _own_registers(code: Code, arch: Arch) -> Code:
     words = {at: _word(arch, layout.register(name)) for at, name in code.members.items()}
 
     def moved(pc: int, at: int) -> int:
-        """Return the offset in the context of what is at offset `at` of the kernel's registers."""
+        """Return the offset in the context of what is at offset `at` of the kernel's registers.
+        Raises ProgramError: it is not in the context.
+        """
         word = words.get(at & ~7)
         if word is None:
             name = code.members.get(at & ~7, f"byte {at}")

@@ -452,7 +452,9 @@ def _call_local(code: Code, pc: int, target: int) -> Step:
         return _refuse(f"calls slot {target}, outside the program")
 
     def step(run: Run) -> int:
-        """Save r6 to r10 and the return slot, begin a frame, and go to the function."""
+        """Save r6 to r10 and the return slot, begin a frame, and return the function's slot, where
+        the run goes on. Raises Invalid: FRAMES frames are active already.
+        """
         if run.depth == FRAMES:
             raise Invalid(f"calls deeper than {FRAMES} frames")
         run.frames.append((pc + 1, run.r[6:]))

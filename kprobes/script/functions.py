@@ -151,7 +151,9 @@ def _exit(g: BlockWriter, node: tree.FunctionCall | tree.Name) -> None:
 
 
 def _time(g: BlockWriter, node: tree.FunctionCall | tree.Name) -> None:
-    """Write the call `node` of time(), with `g`: an action with the format."""
+    """Write the call `node` of time(), with `g`: an action with the format, `%H:%M:%S` and a
+    newline where the call has none.
+    """
     given = _arguments(node)
     text = (
         given[0].value.decode("utf-8", "surrogateescape")

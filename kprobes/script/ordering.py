@@ -30,7 +30,7 @@ def _memory_order(type: ValueType | None, key: Any) -> Any:
 
     Args:
         type: type of the key.
-        key: the key.
+        key: the key; b"" is returned for one that is no number, bytes or tuple.
     """
     if isinstance(key, int):
         bits = getattr(type, "bits", 64)

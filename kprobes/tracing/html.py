@@ -416,7 +416,7 @@ class _Calls:
 
     def named_paths(self) -> Stacks:
         """Return the paths of open functions by name, outermost first, with the time that the last
-        function itself has taken.
+        function itself has taken, in the clock's unit, or in records where the trace has no clock.
         """
         names: list[tuple[str, ...]] = []
         for shorter, function in self._paths:

@@ -153,7 +153,9 @@ def _branch(insn: Instruction, to: int) -> Control:
     opposite = NOT[insn.op]
 
     def branch(path: Path) -> bool:
-        """Go on with one way of the jump, and keep the other for later."""
+        """Go on with one way of the jump, and keep the other for later, where both are walked.
+        Returns True: the path goes on.
+        """
         state = path.state
         a = state.regs[dst]
         b = state.regs[src] if by_register else imm

@@ -236,7 +236,8 @@ class Path:
         return value
 
     def accessed(self, access: Access) -> None:
-        """Note an access of the instruction at `pc`, joined with those of other paths.
+        """Note an access of the instruction at `pc`, joined with those of other paths. One of the
+        context at a varying offset sets the findings' `whole_context`.
 
         Args:
             access: what is accessed.
