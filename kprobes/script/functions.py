@@ -856,7 +856,8 @@ def _every_argument(g: BlockWriter, node: tree.Name, area: Area) -> None:
 
 
 def _whole_result(g: BlockWriter, node: tree.Name, area: Area) -> None:
-    """Store `retval` where it is no number: a structure; a floating-point number has no value.
+    """Store `retval` where it is no number: a structure; of a floating-point number zeros, as
+    scripts have no value of it.
 
     Args:
         g: writes the program.

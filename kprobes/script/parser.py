@@ -152,7 +152,9 @@ class _Parser(ExpressionParser):
         return tree.ImportDirective(span=self.since(start), path=path)
 
     def _config(self, script: tree.ParsedScript) -> None:
-        """Read a config block into the script's settings."""
+        """Read a config block into the script's settings: each value is a text in quotes, an
+        integer, `true`, `false` or a name.
+        """
         for word in ("config", "=", "{"):
             self.expect(word)
         while not self.take("}"):

@@ -95,7 +95,8 @@ class Plain:
     """
 
     def __init__(self, size: int, order: str = "little") -> None:
-        """Prepare.
+        """Prepare for values of one size: those of 1, 2, 4 or 8 bytes are shown as unsigned
+        integers, others as bytes.
 
         Args:
             size: bytes of each value.
