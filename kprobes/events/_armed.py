@@ -241,7 +241,8 @@ class TraceEvent:
         return syscall_names(self._owner.machine)
 
     def remove(self) -> None:
-        """Remove the event's probes; its records and counters stay. `gone` is called.
+        """Remove the event's probes; its records and counters stay. The table of events that has it
+        forgets it.
 
         Removing an event again has no effect.
 
