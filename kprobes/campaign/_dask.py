@@ -38,7 +38,11 @@ class Sign:
 
     @contextmanager
     def sent(self) -> Iterator[Callable[[int], None]]:
-        """Send signs from a thread of the worker while a with block runs, the first at once.
+        """Send signs from a thread of the worker while a with block runs: the first at once, then
+        one every SIGNS seconds.
+
+        A sign is an event of dask's with `topic`: (`number`, index of the item that is worked at,
+        the worker's address).
 
         Yields:
             A function to call before each item, with the item's index in the batch.
@@ -74,7 +78,8 @@ class DaskStates(Executor):
     """
 
     def __init__(self, client: Any, options: dict[str, Any]) -> None:
-        """Subscribe to the signs of the client's workers.
+        """Subscribe to the signs of the client's workers; with a client too old for that, go
+        without.
 
         Args:
             client: a `distributed.Client`.
@@ -135,7 +140,7 @@ class DaskStates(Executor):
 
         A worker without a nanny cannot be restarted: its task is not cancelled but kept, since the
         worker would be given other tasks, which would have to wait behind it. The same is done
-        where dask does not say where the batch runs.
+        where dask does not say where the batch runs. Where the task has ended, nothing is done.
 
         Args:
             future: what submit() returned for the batch; it is not resolved any more.
@@ -165,8 +170,9 @@ class DaskStates(Executor):
     def poll(self) -> None:
         """Ask dask for the state of all tasks, and resolve the futures of those that have ended.
 
-        A task whose finished result does not come within _FETCH seconds, since its worker has died,
-        is asked for again by the next call.
+        Such a task is forgotten, `happened` becomes now, and its future has its result or its
+        error. A task whose finished result does not come within _FETCH seconds, since its worker
+        has died, is asked for again by the next call.
         """
         for future, task in [*self._tasks.items()]:
             status = task.status
@@ -186,14 +192,18 @@ class DaskStates(Executor):
                 future.set_result(result)
 
     def _end(self, future: Future[Any], error: BaseException) -> None:
-        """Forget the task of a future, and resolve the future with an error."""
+        """Forget the task of a future, resolve the future with an error, and set `happened` to now.
+        """
         del self._tasks[future]
         self.happened = time.monotonic()
         future.set_exception(error)
 
 
 def by_states(executor: Executor) -> Executor:
-    """Replace dask's own executor by a DaskStates over its client; return any other as it is."""
+    """Replace dask's own executor by a DaskStates over its client; return any other as it is.
+
+    Tasks of the DaskStates are submitted with `pure=False` and what options the executor had.
+    """
     kind = type(executor)
     if kind.__module__ == "distributed.cfexecutor" and kind.__name__ == "ClientExecutor":
         given: Any = executor

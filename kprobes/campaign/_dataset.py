@@ -140,6 +140,11 @@ class Recorded:
             k: the Kprobes of the worker's machine.
             events: the events' definitions.
             folder: folder of the data set.
+
+        Raises:
+            EventError: a definition is wrong.
+            DatasetError: the stream's file cannot be created.
+            Unsupported: pyarrow is not installed.
         """
         self._folder = folder
         self._recording = k.trace(*events, records=RECORDS)
@@ -151,7 +156,10 @@ class Recorded:
 
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
-        """The hits and misses of each event since it was armed: name -> (hits, missed)."""
+        """The hits and misses of each event since it was armed: name -> (hits, missed).
+
+        Probes of one event's name are counted together.
+        """
         found: dict[str, tuple[int, int]] = {}
         for name, probe in self._recording.armed:
             hits, missed = found.get(name, (0, 0))
@@ -161,10 +169,13 @@ class Recorded:
 
     def begin(self) -> None:
         """Make room for the records of an item: write those of earlier items where they take more
-        than half of the trace's room.
+        than half of the trace's room. Where that fails, flush() raises later.
 
         If the stream's file is gone (gather() has taken it, or somebody has removed it), a new
         stream is begun, and records that are not written yet are dropped.
+
+        Raises:
+            DatasetError: the new stream's file cannot be created.
         """
         if self._pending > RECORDS // 2:
             self._write()
@@ -205,7 +216,8 @@ class Recorded:
         """Write the announced records to the stream, and drop all records from the trace, written
         or not.
 
-        A failure is kept as `_failed`, for flush(): too many records, or a full disk.
+        A failure (too many records, or a full disk) is kept as `_failed`, for flush(). Where there
+        is one already, nothing is written.
         """
         if self._failed is None and (
             self._trace.lost != self._lost or len(self._trace) != self._pending
@@ -227,7 +239,11 @@ class Recorded:
         self._lost = self._trace.lost
 
     def _start_anew(self) -> None:
-        """Close the stream, begin another one, and drop the trace's records."""
+        """Close the stream, begin another one, and drop the trace's records.
+
+        Raises:
+            DatasetError: the new stream's file cannot be created.
+        """
         self._part.close()
         self._part = WorkerStream(self._folder)
         self._clear()

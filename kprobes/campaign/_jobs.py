@@ -96,8 +96,13 @@ class _Bench:
     def __init__(self, job: Calls) -> None:
         """Load the image, make the calls of `before`, arm the events, and take a snapshot.
 
+        Where the library can, the guest becomes a process with the image's path as its argument.
+
         Args:
             job: what is to be called.
+
+        Raises:
+            KprobeError: as Calls says of its call.
         """
         from ..calltext import parse_call
         from ..kprobes import Kprobes

@@ -204,14 +204,14 @@ def _plus(one: Any, other: Any) -> Any:
     """Combine two results into one, as merged() describes.
 
     Numbers are added, lists and tuples joined, sets united, mappings combined key by key; an object
-    with a method `merged(other)` does it itself. Texts are not joined.
+    with a method `merged(other)` does it itself. If one of the two is None, the other is returned.
 
     Args:
-        one: the first result; None: there is none, and the other is returned.
+        one: the first result, or None.
         other: the second, of a kind that fits the first; or None.
 
     Raises:
-        TypeError: two kinds that do not go together.
+        TypeError: two kinds that do not go together; also two texts.
     """
     if one is None or other is None:
         return other if one is None else one

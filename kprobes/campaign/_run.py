@@ -255,7 +255,10 @@ class _Run:
             yield from self._overdue()
 
     def _hand_over(self, batch: _Batch) -> None:
-        """Give a batch its number, submit it to the executor, and add it to `under_way`."""
+        """Give a batch its number, submit it to the executor, and add it to `under_way`.
+
+        With a DaskStates and a timeout its worker is told to send signs (Sign).
+        """
         batch.number = self.batches = self.batches + 1
         by_signs = isinstance(self.executor, DaskStates) and self.timeout is not None
         sign = (
@@ -269,6 +272,8 @@ class _Run:
 
     def _ended(self) -> set[Future[Any]]:
         """Wait until a batch has ended, or it is time to call _overdue().
+
+        A DaskStates is polled once; if no batch has ended, _LOOK seconds are waited.
 
         Returns:
             The futures of batches that have ended; perhaps none.
@@ -287,7 +292,8 @@ class _Run:
         handed over now.
 
         Items whose batch died come first, each alone. Items that died alone are tried again when
-        nothing else is under way.
+        nothing else is under way; while one of these is, no batch is handed over. Else the batch
+        has `size` items, or fewer where few are `left`.
         """
         if any(batch.alone for batch in self.under_way.values()):
             return None
@@ -405,7 +411,7 @@ def _silent(index: int) -> None:
 def _portable(error: Exception) -> Exception:
     """Return an error that can be pickled: the same, or a RuntimeError with its class and message.
 
-    Traceback, cause and context are taken from the error.
+    The error loses its traceback, cause and context.
     """
     import pickle
 

@@ -89,11 +89,14 @@ class AbbreviationTable:
             self._at = found.end()
 
     def _decoded(self, code: int, at: int) -> AbbrevDecl:
-        """Return the abbreviation of a code.
+        """Return the abbreviation of a code. Numbers that pyelftools has no name for stay numbers.
 
         Args:
             code: its number.
             at: offset of its tag.
+
+        Raises:
+            IndexError, KeyError: the table is damaged.
         """
         data = self._data
         tag, at = leb(data, at)

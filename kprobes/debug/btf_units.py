@@ -68,10 +68,13 @@ Functions = Mapping[str, Sequence[tuple[int, int]]]
 def btf_of(file: LoadedFile, others: Sequence[LoadedFile]) -> Btf | None:
     """Return a file's BTF types, decoded; those of a module count on from the kernel's.
 
+    Types that are understood without another file are kept in the file's cache.
+
     Args:
         file: an ELF file, or one of BTF only.
         others: the guest's other files. Where `file` cannot be understood alone, each of them is
-            tried as the kernel that its numbers of types count on from.
+            tried as the kernel that its numbers of types count on from; the first that fits is
+            taken.
 
     Returns:
         The types; None where the file has no BTF, or it is damaged.
@@ -96,7 +99,9 @@ def btf_of(file: LoadedFile, others: Sequence[LoadedFile]) -> Btf | None:
 
 
 def _contents(file: LoadedFile) -> bytes:
-    """Return a file's BTF: the file itself, or its section .BTF; b"" where it has none."""
+    """Return a file's BTF: the file itself, or its section .BTF; b"" where it has none or is
+    damaged.
+    """
     if byte_order(file.data) is not None:
         return file.data
     try:
@@ -213,6 +218,9 @@ class _Writer:
 
         Returns:
             (contents of .debug_info, contents of .debug_abbrev).
+
+        Raises:
+            errors in DAMAGE: the types are damaged.
         """
         out = self._out
         out += bytes(4) + self._number(4, 2) + bytes(4) + bytes([self._word])
@@ -343,12 +351,16 @@ class _Writer:
         raise ValueError("BTF types refer to each other in a ring")
 
     def _type(self, number: int, shared: bool = False) -> None:
-        """Append the entries of a type (of a function: one at each of its addresses).
+        """Append the entries of a type, and note its offset for _fill(). Of a function: one at each
+        of its addresses, to which nothing refers.
 
         Args:
             number: of the type.
             shared: True where it is the kernel's and a module refers to it: a named structure,
                 union or enumeration is then only declared.
+
+        Raises:
+            errors in DAMAGE: the type is damaged.
         """
         each = self._btf.types[number]
         if each.kind == b.FUNC and not shared:
@@ -508,9 +520,10 @@ class _Writer:
 
 
 def _encoding(each: BtfType) -> int:
-    """Return the DW_ATE number (signed, unsigned, a character's ..) of a BTF integer.
+    """Return the DW_ATE number (signed, unsigned, a character's, boolean) of a BTF integer.
 
-    BTF's word on it has the encoding in bits 24 to 27, then the offset in bits, then the bits.
+    BTF's word on it has the encoding in bits 24 to 27, then the offset in bits, then the bits. An
+    integer of one byte is a character if its name has "char" in it.
 
     Args:
         each: the BTF type, of kind INT.

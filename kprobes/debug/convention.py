@@ -113,8 +113,8 @@ class _Taken:
     stack: int = 0
 
     def on_stack(self, size: int, align: int) -> tuple[ParameterPart, ...]:
-        """Place a parameter on the stack: round `stack` up, return the part there, and count its
-        bytes.
+        """Place a parameter on the stack: round `stack` up, return the part there, and add its
+        bytes, rounded up to 8, to `stack`.
 
         Args:
             size: bytes of the parameter.
@@ -131,6 +131,9 @@ class _Taken:
 
 def alignment(type: CType) -> int:
     """Return the number of bytes of which a type's addresses are multiples.
+
+    That is a number's size, the half of a complex number's; of an array its element's alignment; of
+    a structure or union the greatest of its members', without bit fields. At least 1.
 
     Args:
         type: the type.
@@ -232,9 +235,15 @@ def _sysv_parameter(
 def _sysv_stack(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
     """Return the part of a parameter that is passed on the stack, above the return address.
 
+    Its offset is a multiple of 8, or of 16 where the type is aligned so, counted from behind the
+    return address.
+
     Args:
         type: of the parameter.
         taken: what the parameters before it have taken; is changed.
+
+    Raises:
+        NotKnown: the type's alignment is not known.
     """
     align = 16 if alignment(type) >= 16 else 8
     taken.stack -= 8
@@ -246,7 +255,9 @@ def _sysv_stack(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
 def _classes(type: CType) -> list[str]:
     """Return the class of each 8 bytes of a type: _WORD, _REAL or _MEMORY.
 
-    A number of 16 bytes in one floating-point register has a single _REAL.
+    A number of 16 bytes in one floating-point register has a single _REAL. A type that is passed in
+    memory as a whole (more than 16 bytes, packed, or with a number of the x87) has a single
+    _MEMORY.
 
     Raises:
         NotKnown: the type is not understood.
@@ -282,11 +293,11 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
     """Return the numbers in a structure or array of up to 16 bytes.
 
     Args:
-        type: the type.
+        type: the structure or array; or a number, which is then the only one.
         base: its offset in the whole parameter, in bytes.
 
     Returns:
-        (offset, bytes, class) of each.
+        (offset, bytes, class) of each; a bit field is one of class _WORD.
 
     Raises:
         NotKnown: a member's location or kind is not understood.
@@ -412,10 +423,11 @@ def _rust_parameter(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
 
 
 def _rust_piece(size: int, kind: str, taken: _Taken) -> ParameterPart:
-    """Return where a number of a Rust function's parameter is.
+    """Return where a number of a Rust function's parameter is: the next register of its kind, or
+    the stack.
 
     Args:
-        size: its bytes, and those of no number behind it.
+        size: its bytes, with the padding behind it.
         kind: _WORD or _REAL.
         taken: what the numbers before it have taken; is changed.
     """
@@ -474,7 +486,8 @@ def _rust_pieces(type: CType) -> list[tuple[int, str]]:
         type: of the parameter or result.
 
     Returns:
-        (bytes, with those behind it that no number has; _WORD or _REAL) of each, in their order.
+        (bytes, with the padding behind it; _WORD or _REAL) of each, in their order; [] for a type
+        without bytes.
 
     Raises:
         NotKnown: it consists of others than one or two numbers, or versions of rustc differ.
@@ -599,10 +612,16 @@ def _aapcs64_result(
 def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[ParameterPart, ...]:
     """Return the parts of a parameter: a floating-point register for each number, or the stack.
 
+    Where too few of the 8 registers are left, the whole is on the stack, and no later parameter is
+    in these registers.
+
     Args:
         type: of the parameter.
         sizes: bytes of each number.
         taken: what the parameters before it have taken; is changed.
+
+    Raises:
+        NotKnown: the type's alignment is not known.
     """
     if taken.reals + len(sizes) > 8:
         taken.reals = 8
@@ -617,9 +636,15 @@ def _in_vectors(type: CType, sizes: Sequence[int], taken: _Taken) -> tuple[Param
 def _in_words(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
     """Return the parts of a parameter in general registers, or on the stack; never in both.
 
+    A type that is aligned to 16 bytes begins with an even register. Where too few of the 8
+    registers are left, the whole is on the stack, and no later parameter is in them.
+
     Args:
         type: of the parameter.
         taken: what the parameters before it have taken; is changed.
+
+    Raises:
+        NotKnown: the type's alignment is not known.
     """
     align, count = alignment(type), (type.size + 7) // 8
     if align >= 16:
@@ -730,10 +755,11 @@ class _RealRegisters:
         self.free = list(range(16 if self.way == "halves" else 8))
 
     def take(self, size: int) -> None:
-        """Take what a number needs; a smaller one also goes where a larger one has left room.
+        """Take the first free registers for a number out of `free`; a smaller number also goes
+        where a larger one has left room.
 
         Args:
-            size: its bytes, 4 or 8.
+            size: its bytes, 4 or 8. With "halves" 8 bytes take an even register and the next one.
 
         Raises:
             NotKnown: it is not in a register.

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def _shown(machine: Any) -> str:
-    """Return a machine's repr: `<class architecture, number of symbols, symbol at the pc>`."""
+    """Return a machine's repr: `<class architecture, number of symbols, symbol at the pc>`, without
+    the last where the pc cannot be read.
+    """
     try:
         where = f", {machine.symbols.describe(machine.regs.pc)}"
     except Exception:  # closed, or gone
@@ -26,8 +28,8 @@ def _shown(machine: Any) -> str:
 
 
 def _table(machine: Any) -> str:
-    """Return a machine's first 40 registers as an HTML table. Jupyter calls it to show a
-    machine.
+    """Return a machine's first 40 registers as an HTML table; without rows where they cannot be
+    read. Jupyter calls it to show a machine.
     """
     try:
         rows = [(name, f"{machine.regs[name]:#x}") for name in machine.regs.names[:40]]

@@ -91,6 +91,9 @@ class BaseType:
 
         Args:
             raw: the bits, unsigned; those beyond the type's size are ignored.
+
+        Raises:
+            UnknownValue: a floating-point type has neither 4 nor 8 bytes.
         """
         raw &= (1 << 8 * self.size) - 1
         if self.real:
@@ -102,6 +105,9 @@ class BaseType:
 
         Args:
             number: an integer is cut to the type's size, a floating-point number rounded to it.
+
+        Raises:
+            UnknownValue: a floating-point type has neither 4 nor 8 bytes.
         """
         if self.real:
             return int.from_bytes(struct.pack(self._format, number), "little")
@@ -406,6 +412,7 @@ class _Machine:
 
         Raises:
             IndexError: the stack is empty, and `otherwise` is "".
+            UnknownValue: the top of the stack is floating point.
         """
         if not self._stack and otherwise:
             return ValuePlace(otherwise)
@@ -545,7 +552,11 @@ class _Machine:
         Args:
             name: of the operation, without DW_OP_.
             left: the lower entry: an int, or a Typed.
-            right: the upper one.
+            right: the upper one; of any type where `left` is a Typed that is shifted.
+
+        Returns:
+            An int of an address's width for two ints, 0 or 1 for a comparison, else a Typed of
+            left's type.
 
         Raises:
             UnknownValue: the entries have different types.

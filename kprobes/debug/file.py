@@ -132,8 +132,11 @@ class _DwarfSection:
 
     @cached_property
     def stream(self) -> io.BytesIO | mmap:
-        """The section's contents. A large compressed section is unpacked only as far as it
-        is read.
+        """The section's contents, read at the first use. A large compressed section is unpacked
+        only as far as it is read.
+
+        Raises:
+            errors in DAMAGE: they are damaged.
         """
         size = self._section.data_size
         if LARGE <= size <= _MOST_KEPT and self._begins_packed:

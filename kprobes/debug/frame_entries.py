@@ -55,10 +55,11 @@ class FrameSection:
 
     def _found(self) -> list[tuple[int, int, int]]:
         """Walk over the headers of all entries; return (start, end, offset in the section) of
-        functions'.
+        functions'. Functions without bytes are left out.
 
         Raises:
             ValueError: an entry is cut off, or has an unusual length or encoding.
+            errors in DAMAGE: an entry that others refer to is damaged.
         """
         found = []
         data = self._data

@@ -193,7 +193,8 @@ class DebugInfo:
     def _spelled(
         self, wanted: str, name: str, entries_of: Callable[[Units, str], list[Any]]
     ) -> CType | None:
-        """Return the type of a spelling, from the first file that has it.
+        """Return the type of a spelling, from the first file that has it; damaged files are passed
+        over.
 
         Args:
             wanted: the spelling, as spelling() gives it: "struct table".
@@ -204,7 +205,7 @@ class DebugInfo:
             The type; None: no file has it.
 
         Raises:
-            UnknownSymbol: a file has several that differ.
+            UnknownSymbol: a file has several that differ (of the first _COMPARED).
         """
         for _, units in self._units():
             try:
@@ -638,7 +639,12 @@ class DebugInfo:
             regs: the registers, at the function's entry or, for a result, at its return.
 
         Returns:
-            A number, or a View.
+            A number, or a View: of guest memory, or of a copy of the bytes where they are in
+            several places.
+
+        Raises:
+            GuestFault: its memory is not mapped.
+            UnknownValue: it is of a type that no register holds.
         """
         first = parts[0]
         if first.kind == "stack" and len(parts) == 1:
@@ -665,7 +671,8 @@ class DebugInfo:
         )
 
     def _value(self, variable: Variable, there: Whereabouts) -> Any:
-        """Read a variable where its debug information says that it is.
+        """Read a variable where its debug information says that it is: a constant, memory,
+        registers, or the symbol of an extern declaration.
 
         Args:
             variable: the variable.
@@ -675,8 +682,10 @@ class DebugInfo:
             A number, or a View.
 
         Raises:
-            UnknownValue: the compiler has not kept it.
+            UnknownValue: the compiler has not kept it, or the bounds of its type are not known.
             GuestFault: its memory is not mapped.
+            Unsupported: the format of the type's numbers is not known.
+            errors in DAMAGE: the debug information is damaged.
         """
         type = there.sized(variable.type)
         if not type.bounded:
@@ -703,8 +712,12 @@ class DebugInfo:
             type: of the variable.
             value: DW_AT_const_value: a number, or the bytes that memory would have.
 
+        Returns:
+            A number; of a structure or array a View of the bytes.
+
         Raises:
-            UnknownValue: there are more bytes than the type has, or fewer.
+            UnknownValue: there are more bytes than the type has, or fewer; or a number for a
+                structure or array.
         """
         if not isinstance(value, list | bytes):
             return self.typed(type, int(value))
@@ -722,8 +735,12 @@ class DebugInfo:
             variable: the declaration.
             type: its type.
 
+        Returns:
+            A number, or a View.
+
         Raises:
             UnknownValue: there is no symbol of its name.
+            GuestFault: its memory is not mapped.
         """
         symbol = self._machine.symbols.find(
             text(variable.origin, "DW_AT_linkage_name") or variable.name
@@ -798,7 +815,8 @@ class DebugInfo:
         return [variable.name for variable in self._variables(found[1], address - found[0].bias)]
 
     def type_of(self, address: int, name: str) -> CType | None:
-        """Return the type of a variable in scope at an address; None: there is none of this name.
+        """Return the type of a variable in scope at an address, also of one of the functions in
+        which a nested function stands; None: there is none of this name.
 
         Args:
             address: in the function.

@@ -126,7 +126,8 @@ class LineTable:
 
 
 def line_table(info: Any, unit: Any) -> LineTable:
-    """Decode the table of lines of a unit, in C where possible.
+    """Decode the table of lines of a unit, in C where possible; a unit without one gets an empty
+    table.
 
     Args:
         info: pyelftools' DWARFInfo of the file.
@@ -196,7 +197,8 @@ class FileNameSearch:
                 at = texts.find(self._text, at + 1)
 
     def is_in(self, unit: Any) -> bool:
-        """Whether a unit's line table names the file.
+        """Whether a unit's line table names the file; True, too, where a name in it is in a form
+        that is not read.
 
         Args:
             unit: pyelftools' view of the unit.
@@ -260,7 +262,8 @@ def _base(program: Any) -> int:
 
 
 def _lines(program: Any) -> Iterator[Line]:
-    """Execute a line program, and yield a Line for each range of code.
+    """Execute a line program, and yield a Line for each range of code. Ranges of no line (0) or of
+    no known file are left out.
 
     Args:
         program: the unit's line program, as pyelftools reads it.

@@ -50,7 +50,11 @@ def markers_of(file: LoadedFile) -> list[Marker]:
 
 
 def _read(file: LoadedFile) -> Iterator[Marker]:
-    """Yield the static tracepoints of a file."""
+    """Yield the static tracepoints of a file; notes that lack texts are left out.
+
+    Raises:
+        errors in DAMAGE: the file is damaged.
+    """
     elf = elf_of(file)
     section, base = elf.get_section_by_name(SECTION), elf.get_section_by_name(_BASE)
     if section is None:

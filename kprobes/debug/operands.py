@@ -79,12 +79,14 @@ def operand_of(written: str, arch: Arch, symbols: Symbols) -> Operand:
     """Parse an operand as a marker's note has written it.
 
     Args:
-        written: "SIZE@PLACE", as in `-4@%eax`: bytes, negative where they are signed.
+        written: "SIZE@PLACE", as in `-4@%eax`: bytes, negative where they are signed. Without
+            "SIZE@" it is an unsigned word.
         arch: of the guest.
         symbols: of the guest; the place may name one.
 
     Raises:
-        Unfetchable: it cannot be read.
+        Unfetchable: it cannot be read: a floating-point number, another size than 1, 2, 4 or 8, two
+            registers, signed bytes in a register's middle, or a place that is not understood.
     """
     sized = _SIZED.fullmatch(written)
     if sized is None and "@" in written:

@@ -168,7 +168,8 @@ def _knows_rust(arch: Arch, function: Function) -> bool:
 
 
 def _is_copied(type: CType, language: int) -> bool:
-    """Whether C++ copies a structure by a function of its own, and so passes its address.
+    """Whether C++ copies a structure by a function of its own, and so passes its address; False in
+    C.
 
     Args:
         type: the structure.
@@ -235,8 +236,9 @@ class _Entry:
     def _told(self, n: int) -> Arrival:
         """Return where a parameter is at the entry, by debug information if that can tell.
 
-        Where that gives only a place in the frame, which is not set up yet, the calling convention
-        tells.
+        Where that gives only a place in the frame, which is not set up yet, or no place for the
+        entry, the calling convention tells. A constant is "value", or "place" if it does not fit a
+        word; a parameter without location is refused, except of BTF, where the convention tells.
 
         Args:
             n: the parameter's number, from 0.
@@ -268,7 +270,9 @@ class _Entry:
         """Return where a parameter is, from the operations of its location.
 
         A location that holds for the whole function may be in the frame, which is not set up at the
-        entry; then the calling convention says where the parameter is.
+        entry; then the calling convention says where the parameter is. Else the location itself
+        counts: a register (_in_register), the caller's part of the stack ("frame"), or "place" for
+        what can be evaluated at the entry.
 
         Args:
             n: the parameter's number, from 0.
@@ -346,8 +350,12 @@ class _Entry:
         Args:
             n: the parameter's number, from 0.
             name: of the register.
-            always: True: the location holds in the whole function, and the parameter may be
-                copied there only after the entry; False: it is listed for the entry.
+            always: True: the location holds in the whole function, and the parameter may be copied
+                there only after the entry; False: it is listed for the entry.
+
+        Returns:
+            "register", if the parameter is there at the entry; "place" for one that is no word;
+            else what the calling convention says, or "refused" where that is another register.
         """
         abi = self._arch.abi
         type = self._variables[n].type
@@ -465,7 +473,8 @@ class _Entry:
         return _is_copied(type, self._language())
 
     def _counted_apart(self, n: int, hidden: int) -> Arrival:
-        """Return where a parameter is if pointers and integers have registers of their own.
+        """Return where a parameter is if pointers and integers have registers of their own: a
+        "register", or refused if there are too few.
 
         Args:
             n: the parameter's number, from 0.
@@ -612,7 +621,9 @@ class _Entry:
         return text(self._function.unit.get_top_DIE(), "DW_AT_producer") == PRODUCER
 
     def _optimized(self) -> bool:
-        """Return True if the unit says that GCC has compiled it with optimization."""
+        """Return True if the unit says that GCC has compiled it with optimization; False for other
+        compilers.
+        """
         producer = text(self._function.unit.get_top_DIE(), "DW_AT_producer")
         levels = _OPTIMIZED.findall(producer) if producer.startswith("GNU") else []
         return bool(levels) and levels[-1] != "0"

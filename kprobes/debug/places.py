@@ -42,7 +42,10 @@ class SourceFrame:
 
 
 def told(frames: Sequence[SourceFrame]) -> str:
-    """Return source frames as text: `a.c:12 in f, inlined at a.c:30 in g`.
+    """Return source frames as text: `a.c:12 in f, inlined at a.c:30 in g`, or `a.c:12` for a single
+    one.
+
+    Files are named without their folder; frames without a line are left out.
 
     Args:
         frames: innermost first.

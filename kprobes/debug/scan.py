@@ -321,6 +321,9 @@ def leb(data: bytes, at: int) -> tuple[int, int]:
 
     Returns:
         (the number, the offset behind it).
+
+    Raises:
+        IndexError: the section ends within the number.
     """
     value = shift = 0
     while True:
@@ -568,6 +571,9 @@ class _Walk:
         Args:
             form: a DW_FORM of strings.
             value: the string itself, its number in the unit's table, or its offset in a section.
+
+        Returns:
+            b"" where the file lacks that section, or for another form.
         """
         if form == _STRING:
             return bytes(value)
@@ -791,14 +797,16 @@ def type_headers(sections: Sections) -> list[Header]:
 
 
 def aranges(data: bytes, order: Literal["little", "big"]) -> list[tuple[int, int, int]]:
-    """Decode .debug_aranges. Tables behind a damaged one are left out.
+    """Decode .debug_aranges. Tables behind a damaged one are left out, and tables with segments or
+    with addresses of neither 4 nor 8 bytes.
 
     Args:
         data: contents of the section.
         order: the byte order, "little" or "big".
 
     Returns:
-        (start, end, offset of the unit in .debug_info) of each range; link addresses.
+        (start, end, offset of the unit in .debug_info) of each range that is not empty; link
+        addresses.
     """
     found = []
     at = 0

@@ -220,7 +220,9 @@ def variables_of(die: Any) -> Iterator[Any]:
 
 
 def _register_of(op: Any) -> int | None:
-    """Return the DWARF number of the register that an operation names; None: it names none."""
+    """Return the DWARF number of the register that an operation names (reg, regx, regval_type, or
+    breg with offset 0); None: it names none.
+    """
     name = op.op_name.removeprefix("DW_OP_").removeprefix("GNU_")
     if name in ("regx", "regval_type"):
         return int(op.args[0])
@@ -442,10 +444,12 @@ class Whereabouts:
         return caller, site
 
     def _caller(self) -> Whereabouts:
-        """Return the caller's frame.
+        """Return the caller's frame. A return address that a return probe has replaced counts as
+        the original one.
 
         Raises:
-            UnknownValue: there is none, or nothing is known of its function.
+            UnknownValue: there is none, it is too far up (_CALLERS), or nothing is known of its
+                function.
             GuestFault: guest memory cannot be read.
         """
         row = self._row()
@@ -703,7 +707,8 @@ class Whereabouts:
         length).
 
         Args:
-            type: of an array; any other is returned as it is.
+            type: of an array; one whose lengths are all told, and any other type, is returned as it
+                is.
 
         Raises:
             UnknownValue: a length is in a variable that is not kept.

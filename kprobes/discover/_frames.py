@@ -88,6 +88,7 @@ def _encoding(common: bytes, bits: int) -> _Encoding | None:
         bits: bits of a pointer of the guest's.
 
     Returns:
+        What the augmentation's letter R says; without one, unsigned absolute pointers of `bits`.
         None: the CIE has an augmentation or encoding that is not known.
     """
     plain = _Encoding(bits // 8, False, False)

@@ -405,8 +405,10 @@ class _Search:
     def _pointers(self) -> None:
         """Add the functions whose addresses are in words of data: tables of functions, callbacks.
 
-        Passed over are addresses within a function, such as those in a jump table, addresses that
-        code in front falls into or branches to, and those where no code makes sense.
+        Only the words that the layout names are read. A word's mode bits are the function's;
+        without any, _mode_at() tells them. Passed over are addresses within a function, such as
+        those in a jump table, addresses that code in front falls into or branches to, and those
+        where no code makes sense.
         """
         word = self._arch.bits // 8
         branches = self._sweeper.sweep.branches
