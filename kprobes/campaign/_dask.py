@@ -192,7 +192,8 @@ class DaskStates(Executor):
                 future.set_result(result)
 
     def _end(self, future: Future[Any], error: BaseException) -> None:
-        """Forget the task of a future, resolve the future with an error, and set `happened` to now.
+        """Forget the task of a future, resolve the future with an error, and set
+        `happened` to now.
         """
         del self._tasks[future]
         self.happened = time.monotonic()

@@ -174,7 +174,7 @@ def _contents(path: str) -> bytes | None:
     device.
 
     Returns:
-        None: there is no such file, or it cannot be read.
+        None: there is no such file, it is larger, or it cannot be read.
     """
     try:
         status = os.stat(path)
@@ -356,12 +356,16 @@ class _Joined:
             self._add(None, part, units)
 
     def _add(self, skeleton: Any, part: _Contribution, units: list[_SplitUnit]) -> None:
-        """Append units, and the tables that they need.
+        """Append units, and the tables that they need. If tables of abbreviations cannot be used,
+        nothing is appended.
 
         Args:
             skeleton: the skeleton unit; None for type units of a .dwp.
             part: the sections that the units come from.
             units: at least one.
+
+        Raises:
+            errors in DAMAGE: they are damaged, or refer to sections by offsets.
         """
         tables = {}  # (offset of abbreviations, number of the first entry's) -> their parts
         for unit in units:

@@ -129,12 +129,16 @@ class ListMover:
             unit[where : where + header.word] = new.to_bytes(header.word, self.order)
 
     def _classic(self, at: int) -> bytes:
-        """Convert a list of locations from .debug_loc.dwo to the form of .debug_loc.
+        """Convert a list of locations from .debug_loc.dwo to the form of .debug_loc; empty ranges
+        are left out.
 
         Source: DWARF 4, section 2.6.2.
 
         Args:
             at: offset of the list in .debug_loc.dwo.
+
+        Raises:
+            ValueError, IndexError: the list is damaged.
         """
         data, size, order = self.locations, self.size, self.order
         highest = (1 << 8 * size) - 1

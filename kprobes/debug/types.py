@@ -267,7 +267,9 @@ class CType:
 
     @cached_property
     def signed(self) -> bool:
-        """True for a signed integer or char, and for an enumeration with negative values."""
+        """True for a signed integer or char, and for an enumeration whose underlying type is
+        signed; where that is not told, for one with negative values.
+        """
         if self.kind == "enum":
             below = _type_of(self._full)
             if below is not None and _tag(below) == "base_type":
@@ -343,10 +345,12 @@ class CType:
 
     @cached_property
     def _members(self) -> tuple[dict[str, Member], dict[str, str], dict[str, VirtualMember]]:
-        """The members of a structure or union, with those of base classes and anonymous members.
+        """The members of a structure or union, with those of base classes and anonymous members;
+        static members are left out.
 
         (name -> member, name -> why the place of such a member is not known, name -> member of a
-        virtual base).
+        virtual base). A member of the type itself hides others of its name; a name that several
+        bases have is in the second.
         """
         own: dict[str, Member] = {}
         merged: dict[str, Member] = {}
@@ -389,7 +393,9 @@ class CType:
 
     @cached_property
     def variants(self) -> Variants | None:
-        """The variants of an enumeration of Rust; None for other types."""
+        """The variants of an enumeration of Rust; None for other types. A variant that several
+        values of the discriminant stand for is left out.
+        """
         inside = children(self._full) if self.kind == "struct" else []
         parts = [child for child in inside if _tag(child) == "variant_part"]
         if len(parts) != 1:
@@ -423,6 +429,8 @@ class CType:
     ) -> None:
         """Add the members of a base class or an anonymous structure to those of the type around it.
 
+        Members that `merged` has already, and all members of a virtual base, are added to `hidden`.
+
         Args:
             merged: name -> member; is changed.
             hidden: name -> why its place is not known; is changed.
@@ -440,8 +448,8 @@ class CType:
                 merged[name] = evolve(member, offset=offset + member.offset)
 
     def _member(self, die: Any) -> Member | None:
-        """Return the member or base class that an entry describes; None: its offset is no
-        constant.
+        """Return the member or base class that an entry describes; None: its offset is no constant,
+        or it is a bit field of another byte order than the guest's.
         """
         type = self._other(_type_of(die))
         name = _text(die, "DW_AT_name")
@@ -485,7 +493,9 @@ class CType:
         return f"<CType {self.name}, {self.size} bytes>"
 
     def __str__(self) -> str:
-        """Return the type as C declares it."""
+        """Return the type as C declares it: an enumeration with its values, a structure or union
+        with members and their offsets; else its name.
+        """
         if self.kind == "enum":
             return (
                 f"{self.name} "
@@ -593,7 +603,8 @@ def constant(die: Any, name: str) -> int | None:
 
 
 def _elements(subrange: Any) -> int | None:
-    """Return the number of elements of an array's dimension; None: its bound is no constant.
+    """Return the number of elements of an array's dimension; 0 for an upper bound of -1; None: its
+    bound is no constant.
 
     Args:
         subrange: entry of the dimension.
@@ -610,7 +621,8 @@ def _elements(subrange: Any) -> int | None:
 
 
 def _constant_place(die: Any) -> int | None:
-    """Return the bytes from an object's beginning to a member; None: they are no constant.
+    """Return the bytes from an object's beginning to a member, 0 where the entry has no place;
+    None: they are no constant.
 
     Args:
         die: the member's entry.

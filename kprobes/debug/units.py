@@ -114,7 +114,8 @@ def units_of(file: LoadedFile, symbols: Symbols | None = None, bits: int = 64) -
 
 
 def _units_of_btf(file: LoadedFile, symbols: Symbols, bits: int) -> Units | None:
-    """Return the unit that is made of a file's BTF; None: it has none, or it is damaged.
+    """Return the unit that is made of a file's BTF; None: it has none, or it is damaged. What is
+    made of a large file is kept on disk.
 
     Args:
         file: the file.
@@ -169,6 +170,9 @@ class Units:
         Args:
             file: the file.
             given: DWARFInfo that was made of the file's BTF; None: the file's own DWARF is read.
+
+        Raises:
+            errors in DAMAGE: the debug information is damaged.
         """
         self.info: Any
         self._file = file
@@ -548,8 +552,7 @@ class Units:
         disk if big.
 
         Each name begins with _WHOLE (it has all of its scopes: "*geo::Table") or _BARE (it has none
-        of
-        its scopes: ".Table").
+        of its scopes: ".Table").
         """
         if len(self._sections.info) + len(self._sections.types) < SMALL:
             return NameIndex(made(self._all_names()))
@@ -692,6 +695,9 @@ class Units:
 
         Args:
             offset: in .debug_info; beyond its end: in .debug_types, plus the size of .debug_info.
+
+        Raises:
+            errors in DAMAGE: there is no such entry, or it is damaged.
         """
         behind = len(self._sections.info)
         if offset >= behind:

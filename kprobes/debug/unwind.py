@@ -79,6 +79,9 @@ class Frames:
 
         Returns:
             The row; None: the file has none.
+
+        Raises:
+            errors in DAMAGE: the call frame information is damaged.
         """
         found = self._row(pc)
         if found is None:
@@ -92,10 +95,14 @@ class Frames:
         return found
 
     def _row(self, pc: int) -> UnwindRow | None:
-        """Return the row of call frame information for an instruction; None: there is none.
+        """Return the row of call frame information for an instruction; None: there is none, or its
+        numbers make no sense.
 
         Args:
             pc: guest address of the instruction.
+
+        Raises:
+            errors in DAMAGE: the entry is damaged.
         """
         at = bisect.bisect_right(self._starts, pc - self._bias) - 1
         if at < 0 or pc - self._bias >= self._found[at][1]:

@@ -295,8 +295,8 @@ class Orc:
         self._structs = DWARFStructs(True, 32, 8)
 
     def row(self, address: int) -> TableRow | None:
-        """Return the row for a link address; None: there is none, or one of a kind not
-        known here.
+        """Return the row for a link address; None: there is none, or one of a kind not known here.
+        In code that has no caller the row's return address is UNDEFINED.
         """
         at = bisect.bisect_right(self._starts, address) - 1
         if at < 0:

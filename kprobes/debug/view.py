@@ -206,6 +206,8 @@ class View:
 
         Raises:
             BadArgument: the value cannot be written as the member's type.
+            GuestFault: memory cannot be read or written.
+            Unsupported: the value is not in memory.
         """
         address, type = self._address + member.offset, member.type
         if member.bits:
@@ -224,9 +226,17 @@ class View:
     def __getitem__(self, key: int | str) -> Any:
         """Read a member by its name, or an element of an array or behind a pointer by its index.
 
+        Args:
+            key: the name, or the index; what an index of a pointer reads has no bounds.
+
+        Returns:
+            A number, or a View.
+
         Raises:
             IndexError: an array has no such element.
             BadArgument: the type has no elements.
+            AttributeError, Unsupported, GuestFault: as __getattr__() of a member that cannot be
+                read.
         """
         if isinstance(key, str):
             return View.__getattr__(self, key)
@@ -273,7 +283,11 @@ class View:
     def __bytes__(self) -> bytes:
         """Read the text of a char array or pointer, up to its NUL; of all else its memory.
 
-        Of a pointer to something else that is the memory of what it points at.
+        Of a pointer to something else that is the memory of what it points at. A text without
+        bounds ends after 4096 bytes.
+
+        Raises:
+            GuestFault: memory cannot be read.
         """
         target = self._type.target
         if target is not None and target.kind == "char":
@@ -296,6 +310,9 @@ class View:
 
         Args:
             limit: how many bytes are read at most.
+
+        Raises:
+            GuestFault: memory cannot be read.
         """
         out = b""
         while len(out) < limit and b"\0" not in out:
@@ -357,8 +374,11 @@ class View:
             raise
 
     def _unit(self, member: Member) -> int:
-        """Read the bytes that a bit field is in, as an unsigned number in the guest's byte
-        order.
+        """Read the bytes that a bit field is in, as an unsigned number in the guest's byte order.
+
+        Raises:
+            BadArgument: they are more than LARGEST: the debug information is damaged.
+            GuestFault: memory cannot be read.
         """
         if member.unit > LARGEST:
             raise BadArgument(
@@ -370,8 +390,12 @@ class View:
         return int.from_bytes(data, self._machine.arch.order.value)
 
     def _read(self, member: Member) -> Any:
-        """Read a member of the object: a number or a View; of a bit field, the number of
-        its bits.
+        """Read a member of the object: a number or a View; of a bit field, the number of its bits.
+
+        Raises:
+            GuestFault: memory cannot be read.
+            BadArgument, Unsupported: the member is too large, or a number of a format that is not
+                known.
         """
         if not member.bits:
             return load(self._machine, member.type, self._address + member.offset)
@@ -429,11 +453,12 @@ def load(machine: ViewedMemory, type: CType, address: int) -> Any:
         address: of its first byte.
 
     Returns:
-        A number; a View of a structure or array there; of a pointer, a View with the address that
-        the pointer has.
+        A number; a View of a structure or array there, which is not read yet; of a pointer, a View
+        with the address that the pointer has.
 
     Raises:
         GuestFault: the memory cannot be read.
+        BadArgument: a number or pointer of more than LARGEST bytes.
         Unsupported: the type is a number of a format that is not known.
     """
     if type.kind in ("struct", "union", "array", "function", "void", "other"):

@@ -105,7 +105,8 @@ class _LimitedReader:
         return self._tried(lambda: self.whole(value[key], depth + 1))
 
     def _structure(self, value: View, type: CType, depth: int) -> Any:
-        """Read the members of a structure; of a Rust enumeration its variant.
+        """Read the members of a structure, without pointers to tables of virtual functions; of a
+        Rust enumeration its variant.
 
         Args:
             value: a View of the structure.
@@ -151,6 +152,9 @@ class _LimitedReader:
 
         Returns:
             None: `size` cannot be right.
+
+        Raises:
+            GuestFault: memory cannot be read; _tried() turns it into None.
         """
         if not 0 <= size <= 1 << 40:
             return None
