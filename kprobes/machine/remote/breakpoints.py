@@ -139,6 +139,9 @@ class StubBreakpoints:
         Args:
             start: address of the first byte.
             end: address behind the last byte.
+
+        Raises:
+            NoBreakpoint: at the end, the stub does not insert one of them.
         """
         there = [(addr, kind) for addr, (kind, _) in self._there.items() if start <= addr < end]
         for addr, kind in there:
@@ -238,6 +241,9 @@ class StubBreakpoints:
 
     def _refusal(self, addr: int, kind: int, said: bytes) -> NoBreakpoint:
         """Return the error to raise for a breakpoint that the stub does not insert.
+
+        Where there are hardware breakpoints, and the memory can be read, the error says that no
+        more are left; else it has the stub's answer.
 
         Args:
             addr: where it was to be.

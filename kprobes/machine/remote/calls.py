@@ -78,6 +78,9 @@ class GuestCalls:
             max_insns: instructions of the current thread; None: no bound.
 
         Raises:
+            BadArgument: a bound or an address is out of range.
+            UnknownSymbol, AmbiguousSymbol: of `start` or `until`.
+            MachineBusy: another thread runs the machine, or changes its probes.
             GuestTimeout: the time is over, or the instructions are executed.
             GuestFault: a signal has ended the program.
         """
@@ -102,6 +105,8 @@ class GuestCalls:
             max_insns: instructions of the current thread; None: no bound.
 
         Raises:
+            BadArgument: an address is out of range.
+            UnknownSymbol, AmbiguousSymbol: of `start` or `until`.
             GuestTimeout: the time is over, or the instructions are executed.
             GuestFault: a signal has ended the program.
         """
@@ -139,6 +144,8 @@ class GuestCalls:
             Its integer result.
 
         Raises:
+            BadArgument: a bound or the address is out of range.
+            UnknownSymbol, AmbiguousSymbol: of `function`.
             GuestFault: the function fails, or the program ends.
             GuestTimeout: a bound has come.
             Unsupported: the architecture has no calling convention.

@@ -93,7 +93,11 @@ class DeferredText:
             read: (address, size) -> memory as reads see it.
 
         Returns:
-            (address, bytes) of each write.
+            (address, bytes) of each write, by address; a jump that stands already is not among
+            them.
+
+        Raises:
+            Unsupported: from jump_at(); nothing is changed then.
         """
         if not self._due:
             return []

@@ -144,7 +144,11 @@ class Linked:
 
     def _debug(self) -> int:
         """Return the address of the dynamic linker's struct r_debug, found by the program's
-        headers. ImageError: the program is not linked dynamically.
+        headers.
+
+        Raises:
+            ImageError: the program is not linked dynamically.
+            GuestFault: memory cannot be read.
         """
         table, size, number = (self._vector.get(key, 0) for key in (AT_PHDR, AT_PHENT, AT_PHNUM))
         headers = [self._header(table + n * size) for n in range(min(number, 64))]

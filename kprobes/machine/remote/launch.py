@@ -326,7 +326,8 @@ def find_qemu(name: str, oldest: int) -> str:
         oldest: its least major version.
 
     Raises:
-        Unsupported: there is none; the hint says what to install.
+        Unsupported: there is none, or an older one; the hint says what to install.
+        RemoteError: it cannot be asked for its version.
     """
     folder = os.environ.get("KPROBES_QEMU_DIR")
     found = shutil.which(name, path=folder) if folder else shutil.which(name)
@@ -390,7 +391,7 @@ def _input(stdin: Stream) -> Any:
 
     Args:
         stdin: bytes or text become a temporary file, which is gone when it is closed; None: no
-            input.
+            input (DEVNULL); anything else is returned as it is.
     """
     if not isinstance(stdin, (bytes, str)):
         return subprocess.DEVNULL if stdin is None else stdin

@@ -608,6 +608,8 @@ class RemoteMachine(Described):
             GuestTimeout: a bound has come.
             BadArgument: an argument is of another type.
             UnknownSymbol: there is no such function.
+            MachineBusy: another thread runs the machine, or changes its probes.
+            Unsupported: the architecture has no calling convention.
         """
         with self._control.alone(), self._sites.running(self._control.depth):
             return self._calls.call(

@@ -133,6 +133,9 @@ class RemoteMemory:
         Args:
             addr: address of the first byte.
             code: the new bytes.
+
+        Raises:
+            GuestFault: there is no such memory.
         """
         if self.deferred.active and not self.ours(addr):
             self.deferred.patch(addr, code)
@@ -195,11 +198,15 @@ class RemoteMemory:
 
         A whole machine's stub goes by the current CPU's page tables, and by what that CPU may
         access in its present state. Where the access fails, it is tried once more with the CPU in
-        the state (kernel's or program's) in which it may access `addr`.
+        the state (kernel's or program's) in which it may access `addr`. For a process `access` is
+        called once.
 
         Args:
             addr: address that is accessed.
             access: () -> any value; raises GuestFault where it fails.
+
+        Raises:
+            GuestFault: from the last call of `access`.
         """
         if self._system:
             self._target.choose(self._threads.name)
