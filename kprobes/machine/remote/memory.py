@@ -68,6 +68,9 @@ class RemoteMemory:
         """Return guest memory as the core has left it: breakpoints included, and patches that are
         only shown or not written yet. The stub's own breakpoints are not seen.
 
+        Up to SMALL bytes of a process's code may come from what was read since the guest stopped
+        (RemoteTarget.code).
+
         Args:
             addr: address of the first byte.
             size: bytes.

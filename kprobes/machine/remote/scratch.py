@@ -277,6 +277,9 @@ class KernelPages:
         Args:
             function: its symbol.
             args: integers.
+
+        Raises:
+            RemoteError, Unsupported: as InjectedCode.call().
         """
         return self._injected.call(
             self._symbols[function].address, args, self._symbols[UNUSED].address
@@ -346,6 +349,9 @@ class RemotePages:
             near: address that jumps are to lead to.
             below: start of the image that has that address.
             page: address of a page that is mapped already, and too far away.
+
+        Raises:
+            NoMemory: the system gives none.
         """
         for hint in (below - self._page & -self._page, *self._beside(near, -self._page)):
             lower = self._source.map(hint, self._page)

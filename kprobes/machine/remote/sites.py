@@ -202,7 +202,7 @@ class RemoteView:
         none.
 
         HAZARD: a thread that is stopped there may be in a program's run, so it counts as code of
-        programs.
+        programs: the first use adds it to `code`.
         """
         found = self._clock()
         if found is None:
@@ -503,6 +503,9 @@ class CallSites:
         Args:
             lock: address of the lock.
             lead: (call site, mode) -> the jump to code that takes the lock and stops.
+
+        Raises:
+            NoMemory: there is no room within reach for a new detour.
         """
         self._view.take_turns(lock)
         self._lead = lead
