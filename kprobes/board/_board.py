@@ -209,6 +209,9 @@ class Board:
     def _ranges(self) -> list[tuple[int, int]]:
         """Return (start, bytes) of the board's memory and devices, as far as known without making
         them.
+
+        A file of `rom` that does not exist is left out; a device without a size among its settings
+        counts as Device.SIZE bytes.
         """
         out = [*self.ram]
         out += [
@@ -236,8 +239,10 @@ class Board:
         Raises:
             ImageError: a file of the board cannot be read.
             NoMemory: memory or a device where something else is.
-            BadArgument: devices of unknown kinds, or at one place.
-            Unsupported: interrupts on an architecture without rules for them.
+            BadArgument: devices of unknown kinds, or at one place; a register that the CPU has not.
+            UnknownSymbol: the task pointer names no symbol.
+            Unsupported: interrupts on an architecture without rules for them; a vector table for a
+                CPU that starts at none.
         """
         peripherals = () if self.svd is None else read_svd(self.svd)
         devices = [part.make() for part in self.devices]
@@ -380,6 +385,9 @@ def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None
         start: first address; rounded down to a page.
         size: bytes; the end is rounded up to a page.
         perms: of "rwx".
+
+    Raises:
+        NoMemory: the range lies beyond the address space.
     """
     page = machine.page_size
     at, end = start & -page, start + size + page - 1 & -page
@@ -394,7 +402,8 @@ def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None
 def _unknown(peripherals: Iterable[Peripheral], taken: list[tuple[int, int]]) -> list[Device]:
     """Make a device that reads 0 for each peripheral that has no model.
 
-    Of peripherals that overlap only the first one gets one.
+    Peripherals in the place of another device, or of the CPU's own (SYSTEM), get none; of
+    peripherals that overlap only the first one gets one.
 
     Args:
         peripherals: all that the SVD file names.
@@ -476,12 +485,16 @@ def _board_of(said: dict[str, Any], folder: Path) -> Board:
 def _part_of(said: dict[str, Any], folder: Path) -> Part:
     """Make the Part that a table [[device]] of a board file describes.
 
+    Its key `interrupt` becomes the setting `line`; the bytes of the file that `input` names become
+    the setting `received`.
+
     Args:
         said: the table: key -> value.
         folder: what the file named by `input` is relative to.
 
     Raises:
         BadArgument: kind or start is missing or wrong.
+        ImageError: the file of `input` cannot be read, or is empty.
     """
     settings = {
         name: value

@@ -69,7 +69,7 @@ class Bus:
                 )
 
     def connect(self, machine: Host) -> None:
-        """Map the devices into a machine's memory, and connect each to the machine.
+        """Map the devices into a machine's memory, whole pages, and connect each to the machine.
 
         Raises:
             NoMemory: something else is mapped in a device's pages.

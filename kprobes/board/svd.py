@@ -149,6 +149,9 @@ def _registers(parent: Any, at: int, prefix: str, bits: int) -> Iterator[Registe
         at: offset of the parent, in bytes.
         prefix: of the names: "" or "CLUSTER_".
         bits: of a register that does not say how many it has.
+
+    Raises:
+        ValueError: a number is none, or an array has too many elements.
     """
     for element in parent:
         if element.tag not in ("register", "cluster"):
@@ -169,7 +172,7 @@ def _array(element: Any) -> Iterator[tuple[str, int]]:
         element: the XML element of a register or cluster.
 
     Raises:
-        ValueError: an array has too many elements.
+        ValueError: a number is none, or an array has too many elements.
     """
     name, offset = element.findtext("name", ""), _number(element.findtext("addressOffset", "0"))
     if (count := element.findtext("dim")) is None:

@@ -138,7 +138,9 @@ class SystemControl(Device):
         self.nvic.set_priority(self._exception(offset), value)
 
     def _write(self, offset: int, value: int) -> None:
-        """Write a 32-bit register; it may pend or withdraw exceptions, or stop the run (reset).
+        """Write a 32-bit register; it may pend or withdraw exceptions (ICSR, STIR and the
+        interrupts' bits), move the vector table (VTOR), or stop the run (a reset by AIRCR).
+        Registers that are not modelled are left alone.
 
         Args:
             offset: of the register, a multiple of 4.
@@ -215,7 +217,8 @@ class SystemControl(Device):
         return 0
 
     def _write_timer(self, offset: int, value: int) -> None:
-        """Write a register of SysTick; any value written to the counter starts it again.
+        """Write a register of SysTick: the control register starts or stops it, the next one has
+        the reload value; any value written to the counter starts it again.
 
         Args:
             offset: of the register, 0x10 to 0x1F.

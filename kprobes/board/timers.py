@@ -74,7 +74,7 @@ class _Counter:
         return max((self._base & self._top) - gone, 0)
 
     def read(self, register: int, now: int) -> int:
-        """Return a register of this timer.
+        """Return a register of this timer; 0 for any other offset.
 
         Args:
             register: its offset in this timer.
@@ -90,8 +90,9 @@ class _Counter:
         }.get(register, 0)
 
     def write(self, register: int, value: int, wires: Wires) -> None:
-        """Change a register: load a count, start, stop, or clear `raised`. Other registers are left
-        alone. The interrupt is not changed here.
+        """Change a register: load a count (LOAD) or only what later ones begin from (BACKGROUND),
+        start, stop, or clear `raised`. Other registers are left alone. The interrupt is not changed
+        here.
 
         Args:
             register: its offset in this timer.
@@ -174,7 +175,9 @@ class Sp804(Device):
         self._update()
 
     def read(self, offset: int, size: int) -> int:
-        """Return the register at `offset` from the device's start; `size` does not matter."""
+        """Return the register at `offset` from the device's start, an identification byte from
+        0xFE0 on, or 0 where no register is; `size` does not matter.
+        """
         if offset >= 0xFE0:
             return IDENTITY[(offset - 0xFE0) // 4]
         if offset >= TIMERS:
@@ -182,8 +185,8 @@ class Sp804(Device):
         return self._counters[offset // 0x20].read(offset % 0x20, self.wires.interrupts.now)
 
     def write(self, offset: int, size: int, value: int) -> None:
-        """Write `value` to the register at `offset` from the device's start; `size` does not
-        matter.
+        """Write `value` to the register at `offset` from the device's start, and raise or end the
+        interrupt accordingly; `size` does not matter.
         """
         if offset < TIMERS:
             self._counters[offset // 0x20].write(offset % 0x20, value, self.wires)

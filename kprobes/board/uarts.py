@@ -152,6 +152,9 @@ class Pl011(Uart):
     def write(self, offset: int, size: int, value: int) -> None:
         """Write `value` to the register at `offset`; `size` does not matter. Writing DR sends a
         byte.
+
+        IMSC and ICR enable and clear interrupts, other registers keep what is written; then the
+        interrupt is raised or ended.
         """
         if offset == self.DR:
             self.send(value)
@@ -296,6 +299,9 @@ class Stm32F4Usart(Uart):
     def write(self, offset: int, size: int, value: int) -> None:
         """Write `value` to the register at `offset`; `size` does not matter. Writing DR sends a
         byte.
+
+        Bits of SR that are written as 0 are cleared, other registers keep what is written; then the
+        interrupt is raised or ended.
         """
         if offset == self.DATA:
             self.send(value)
@@ -351,6 +357,9 @@ class Stm32L4Usart(Stm32F4Usart):
     def write(self, offset: int, size: int, value: int) -> None:
         """Write `value` to the register at `offset`; `size` does not matter. Writing TDR sends a
         byte.
+
+        ICR and RQR clear bits of the status, other registers keep what is written; then the
+        interrupt is raised or ended.
         """
         if offset == self.ICR:
             self._clear(value & self.SENT)

@@ -80,7 +80,11 @@ class Findings:
         self._write(known)
 
     def _write(self, known: _KnownFinding) -> None:
-        """Write a finding's input and reports to folder/crashes/HASH; nothing without a folder."""
+        """Write a finding's input and reports to folder/crashes/HASH; nothing without a folder.
+
+        Raises:
+            OSError: a file cannot be written, or the input cannot be read.
+        """
         if self.folder is None:
             return
         place = self.folder / CRASHES / known.finding.hash

@@ -61,11 +61,11 @@ def wanted_size(size: int | None) -> int:
     """Return how many bytes the map of edges is to have, and check that AFL's map has as many.
 
     Args:
-        size: bytes that the user wants, returned as they are; None: as many as AFL's map has,
-            rounded down to a power of two.
+        size: bytes that the user wants, returned as they are; None: as many as AFL's map has
+            (AFL_MAP_SIZE, else DEFAULT_SIZE), rounded down to a power of two.
 
     Raises:
-        BadArgument: the user wants more than AFL has.
+        BadArgument: the user wants more than AFL has, which has started this process.
     """
     text = os.environ.get(MAP_SIZE, "")
     there = int(text) if text.isascii() and text.isdigit() and int(text) else DEFAULT_SIZE
@@ -125,7 +125,8 @@ class Inputs:
 
 
 def serve(bench: Callable[[], InputRunner], path: str | None, size: int, new: bool) -> int:
-    """Serve AFL++ until it has no more runs.
+    """Serve AFL++ until it has no more runs. On Linux this process is killed when the one that
+    started it ends.
 
     Args:
         bench: makes what runs inputs. Called once, before AFL++ is told that the server is up.
@@ -202,7 +203,8 @@ class _Server:
         self._phase = mmap.mmap(-1, mmap.PAGESIZE)  # its first byte; shared with workers
 
     def run(self) -> int:
-        """Have one worker after the other serve AFL++ until AFL++ is gone.
+        """Have one worker after the other serve AFL++ until AFL++ is gone. The status of a worker
+        that has died in a run is told to AFL++.
 
         Returns:
             The exit status for this process: that of a worker which has ended by itself, as AFL++

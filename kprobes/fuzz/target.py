@@ -215,6 +215,7 @@ class CallTarget:
 
         Raises:
             BadArgument: a raw image has no `arch`.
+            ImageError: a file cannot be loaded.
         """
         if self.base is None:
             machine = UnicornMachine.load(self.image, arch=self.arch)

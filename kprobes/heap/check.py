@@ -330,6 +330,8 @@ class HeapCheck:
         result. The result is the block's address, or 0 where there is none; of posix_memalign() 0
         or an error number, and the address goes to guest memory, where an argument says.
 
+        An alignment that is no power of two gives no block.
+
         Args:
             allocator: what the function does, and where its arguments are.
             function: the function's name in the guest.
@@ -403,8 +405,9 @@ class HeapCheck:
     def _resizing(self, allocator: Allocator, function: str, regs: Regs) -> bool:
         """Do the work of realloc(): copy the block to a new one, free the old one, set the result.
 
-        A size of 0 frees the block, as glibc does. A wrong pointer is a finding, and the result is
-        0. Without room for the new block the result is 0, and the old block stays.
+        A size of 0 frees the block, as glibc does; a null pointer allocates. A wrong pointer is a
+        finding, and the result is 0. Without room for the new block the result is 0, and the old
+        block stays.
 
         Args:
             allocator: what the function does, and where its arguments are.
@@ -414,6 +417,9 @@ class HeapCheck:
         Returns:
             True: the guest's function is not to be executed. False: it is, as the block is from the
             guest's own allocator.
+
+        Raises:
+            HeapError: the check was made with `raising`, and there is a finding.
         """
         assert allocator.block is not None
         address = regs.arg(allocator.block)
@@ -457,6 +463,9 @@ class HeapCheck:
         Returns:
             True: the guest's function is not to be executed. False: it is, as the block is from the
             guest's own allocator.
+
+        Raises:
+            HeapError: the check was made with `raising`, and there is a finding.
         """
         assert allocator.block is not None
         address = regs.arg(allocator.block)
@@ -774,7 +783,8 @@ class HeapCheck:
         return self._stack(regs)[1:]
 
     def _stack(self, regs: Regs) -> Kept:
-        """Return the pc and up to `depth` return addresses, innermost first.
+        """Return the pc and up to `depth` return addresses, innermost first; not that of the call
+        from Python.
 
         The pc alone where the stack cannot be read.
         """
@@ -947,7 +957,8 @@ class HeapCheck:
         return found
 
     def _words(self, block: HeapBlock | None) -> Iterator[int]:
-        """Yield words of the guest that may be pointers to blocks, as unsigned numbers.
+        """Yield words of the guest that may be pointers to blocks, as unsigned numbers. What cannot
+        be read is left out.
 
         Args:
             block: yield the words of this block; None: those of registers, and of all memory
