@@ -387,7 +387,7 @@ def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None
         perms: of "rwx".
 
     Raises:
-        NoMemory: the range lies beyond the address space.
+        NoMemory: pages cannot be mapped there.
     """
     page = machine.page_size
     at, end = start & -page, start + size + page - 1 & -page

@@ -364,7 +364,8 @@ class Elf:
         )
 
     def dynamic_relocations(self) -> list[Relocation]:
-        """Return the relocations of all tables that the dynamic tags name.
+        """Return the relocations of all tables that the dynamic tags name; those of the PLT's table
+        that another one has as well come once.
 
         Those of RELR's form have type -1 and no addend.
         """
@@ -541,7 +542,7 @@ class Elf:
         """All sections.
 
         [] where the section table of an executable or a library is damaged: such a file runs
-        without one (`sections_damaged`).
+        without one (`sections_damaged`). Of a relocatable file the damage is raised.
         """
         try:
             return list(self._file.iter_sections())

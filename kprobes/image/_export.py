@@ -73,7 +73,7 @@ EXPORTS = tuple(_WRITERS)  #: what write_names() knows
 
 
 def write_names(symbols: Iterable[Symbol], format: str) -> str:
-    """Return the text of a file that names symbols.
+    """Return the text of a file that names symbols, by address.
 
     Args:
         symbols: what is named; imports are left out.

@@ -110,7 +110,8 @@ class FieldPicture:
             )
 
     def _in_range(self, x: RelocationSite, value: int) -> bool:
-        """Return True where the field has enough bits for a value, by `check`.
+        """Return True where the field has enough bits for a value, by `check`: as a signed number
+        (s, c), an unsigned one (u), either (x), in MIPS's region (r), or any (a, -).
 
         Args:
             x: the relocation: MIPS's regions depend on its place.

@@ -58,7 +58,8 @@ class CodeLayout:
 
 
 def code_layout(elf: Elf, relocations: tuple[Relocation, ...]) -> CodeLayout:
-    """Return the layout of an executable or a shared object.
+    """Return the layout of an executable or a shared object; without sections of code its text is
+    that of executable segments.
 
     Args:
         elf: the file.

@@ -27,7 +27,11 @@ _ALLOC = 2  # section flag
 
 
 def loadable(elf: Elf) -> Image:
-    """Return the image of an executable or a shared object."""
+    """Return the image of an executable or a shared object.
+
+    Raises:
+        ImageError: the file is damaged or cannot be loaded; and whatever pyelftools raises.
+    """
     segments = merge(elf.loads, page_size(elf.machine))
     memory = memory_of(segments, 0, elf.order, elf.name)
     raw = elf.dynamic_relocations() if elf.tags else _static_relocations(elf)

@@ -58,7 +58,8 @@ def _linker(lines: list[str]) -> Iterator[Symbol]:
     """Yield the symbols of a linker's map.
 
     GNU ld writes input sections, and below each the symbols in it; lld addresses, sizes and names
-    in columns.
+    in columns. A symbol is a function if its section's name begins as one of code does (.text,
+    .init, .fini, .plt).
     """
     code = False
     for line in lines:
@@ -92,7 +93,9 @@ def _ida(lines: list[str]) -> Iterator[Symbol]:
 
 
 def _idc(lines: list[str]) -> Iterator[Symbol]:
-    """Yield the symbols of an IDC script that sets names."""
+    """Yield the symbols of an IDC script that sets names; those of addresses where it has added a
+    function before are functions, others objects.
+    """
     functions: set[int] = set()
     for line in lines:
         function, name = _IDC_FUNCTION.match(line), _IDC_NAME.match(line)
@@ -193,6 +196,9 @@ def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
 def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
     """Yield the symbol of a table's row; nothing where the row has no address or no name.
 
+    Addresses are hexadecimal; so is a size, unless it consists of decimal digits and does not begin
+    with 0.
+
     Args:
         row: the cells.
         columns: "address", "name", "size" and "type" -> index of the cell; -1: the table has no
@@ -245,7 +251,7 @@ def names_in(text: str, format: str | None) -> Iterator[Symbol]:
 
     Args:
         text: the contents of the file.
-        format: one of FORMATS; None: the format that the text looks like.
+        format: one of FORMATS, but for "elf" and "btf"; None: the format that the text looks like.
     """
     lines = text.splitlines()
     if format is None:

@@ -71,7 +71,7 @@ def go_functions(elf: Elf, relocations: Iterable[Relocation]) -> Iterator[GoFunc
 
 
 def functions(table: bytes, order: str, text: int) -> Iterator[GoFunction]:
-    """Yield the functions of a table.
+    """Yield the functions of a table, by address; nothing where its version is not known.
 
     Args:
         table: the section's bytes.

@@ -400,7 +400,7 @@ class _Placing:
 
     def _bind(self, e: SymbolEntry) -> RelocationTarget:
         """Return what a symbol means at run time; an ifunc is resolved, which runs its resolver in
-        the guest, or counts it.
+        the guest, or counts it. Of a thread-local symbol the address is its offset.
 
         Raises:
             ImageError: the symbol is undefined, not weak, and has no address.

@@ -21,7 +21,11 @@ _COMMON = ("SHN_COMMON", 0xFF03)  # the second: MIPS's small ones; the value is 
 
 
 def relocatable(elf: Elf) -> Image:
-    """Return the image of a .o or .ko, laid out from address 0."""
+    """Return the image of a .o or .ko, laid out from address 0.
+
+    Raises:
+        ImageError: the file is damaged, or has nothing to load; and whatever pyelftools raises.
+    """
     layout = _Layout(elf)
     raw = elf.section_relocations(lambda s: s["sh_info"] in layout.members)
     types = [row for _, found in raw for r in found for row in rows(elf.machine, elf.bits, r.type)]
@@ -124,6 +128,9 @@ class _Layout:
         Args:
             perms: "rx", "r", "rwx" or "rw".
             entries: the symbol table, in the file's order.
+
+        Raises:
+            ImageError: an alignment is too large, or the sections are.
         """
         start = end = (
             up(self.loads[-1].vaddr + self.loads[-1].memsz, page_size(self._elf.machine))

@@ -201,7 +201,9 @@ def _contents(file: BinaryIO, mapped: bool) -> Any:
 
 
 def _debuginfod_cache() -> Path:
-    """Return the folder in which elfutils' client, and so gdb, keeps what it has fetched."""
+    """Return the folder in which elfutils' client, and so gdb, keeps what it has fetched:
+    $DEBUGINFOD_CACHE_PATH, else debuginfod_client in $XDG_CACHE_HOME or ~/.cache.
+    """
     from pathlib import Path
 
     given = os.environ.get("DEBUGINFOD_CACHE_PATH")
@@ -224,7 +226,7 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
         Contents of an ELF file.
 
     Raises:
-        ImageError: no server has it.
+        ImageError: no server has it, or `identity` is no build-id.
     """
     if not _ID.fullmatch(identity):
         raise ImageError(

@@ -23,10 +23,11 @@ MARKED = (ARM, AARCH64, RISCV)  #: their symbol tables tell code from data
 def symbols_of(
     elf: Elf, entries: Iterable[SymbolEntry], segments: tuple[Segment, ...]
 ) -> tuple[Symbol, ...]:
-    """Return the functions and objects that symbol tables name, each (name, address) once.
+    """Return the functions and objects that symbol tables name, each (name, address) once, with the
+    largest of its sizes.
 
     Of several versions of a symbol only the default one keeps the plain name; others are
-    NAME@VERSION.
+    NAME@VERSION. Mode bits are not in an address but in Symbol.mode.
 
     Args:
         elf: the file.
@@ -163,7 +164,8 @@ def _arm_marks(elf: Elf, entries: Iterable[SymbolEntry]) -> list[tuple[int, str]
 
 
 def imports_of(entries: Iterable[SymbolEntry]) -> dict[str, Import]:
-    """Return the undefined symbols: name -> import.
+    """Return the undefined symbols: name -> import. Thread-local symbols, registers and names of
+    the linker's own (SPECIAL) are left out.
 
     Args:
         entries: of a symbol table.

@@ -81,10 +81,10 @@ def renumbered(elf: Elf, entries: list[SymbolEntry]) -> bytes:
 
 
 def linked(data: bytes) -> bytes:
-    """Return a file with its debug sections relocated, as a linker leaves them.
+    """Return a file with its debug sections relocated, as a linker leaves them; a file that is not
+    relocatable is returned as it is.
 
-    Only a relocatable file is changed. Sections stay at address 0, and what is relative to a place
-    in them counts from there.
+    Sections stay at address 0, and what is relative to a place in them counts from there.
 
     Args:
         data: contents of the file, as renumbered() returns them.
