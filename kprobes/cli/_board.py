@@ -30,8 +30,8 @@ class NumberOption(click.ParamType):  # type: ignore[type-arg]  # of some versio
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the integer of an option's text; fail with a usage error where it is none. click
-        calls it.
+        """Return the integer of an option's text; fail with a usage error where it is none. A value
+        that is an integer already is returned as it is. click calls it.
         """
         if isinstance(value, int):
             return value
@@ -49,8 +49,8 @@ class RegionOption(click.ParamType):  # type: ignore[type-arg]  # of some versio
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
-        """Return (start, bytes) of START:SIZE; fail with a usage error where the text is no
-        region.
+        """Return (start, bytes) of START:SIZE; fail with a usage error where the text is no region.
+        A tuple is returned as it is.
         """
         if isinstance(value, tuple):
             return value
@@ -78,7 +78,9 @@ class FileAt(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
-        """Return (file, address) of FILE@ADDRESS; fail with a usage error for any other text."""
+        """Return (file, address) of FILE@ADDRESS; fail with a usage error for any other text. A
+        tuple is returned as it is.
+        """
         if isinstance(value, tuple):
             return value
         file, at, address = value.rpartition("@")
@@ -97,7 +99,9 @@ class RegisterAs(click.ParamType):  # type: ignore[type-arg]  # of some versions
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
-        """Return (register, value) of NAME=VALUE; fail with a usage error for any other text."""
+        """Return (register, value) of NAME=VALUE; fail with a usage error for any other text. A
+        tuple is returned as it is.
+        """
         if isinstance(value, tuple):
             return value
         name, equals, number = value.partition("=")
@@ -115,9 +119,9 @@ class DeviceAt(click.ParamType):  # type: ignore[type-arg]  # of some versions o
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Part:
         """Return the device of KIND@ADDRESS[,KEY=VALUE]...; fail with a usage error for any other
-        text.
+        text. A Part is returned as it is.
 
-        `interrupt` is the setting `line` of a device's model.
+        A value that is no number stays text. `interrupt` is the setting `line` of a device's model.
         """
         from ..board import Part
 
@@ -359,10 +363,14 @@ def _board(
         board: a file with a board, to which the other options add; None: none.
         mmio: (start, bytes) of devices of which nothing is known.
         device: devices with a model.
-        more: the other options, by Board's names.
+        more: the other options, by Board's names; `task` as text.
 
     Returns:
         None: none of the options was given.
+
+    Raises:
+        ImageError: the file cannot be read, or is no TOML.
+        BadArgument: the file, or the text of `task`, says something that no board has.
     """
     if (
         board is None

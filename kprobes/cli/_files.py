@@ -135,6 +135,9 @@ def process(
         arch: the architecture's name; None: the program's header tells it.
         sysroot: folder with the dynamic linker and the libraries; None: none was given.
         reads: True: its standard input is the command's; False: it is empty.
+
+    Raises:
+        KprobeError: as QemuMachine.user().
     """
     from ..machine.remote import QemuMachine
 

@@ -533,6 +533,10 @@ def _replay(
         memory: MiB that a run may take beyond what its process has.
         map_size: bytes of the map of edges; None: SIZE.
         as_json: True: one JSON object instead of tables.
+
+    Raises:
+        BadArgument: there are no inputs, the target does not load, or `output` cannot be used or
+            written.
     """
     from ..campaign import Journal, run
     from ..campaign._journal import entry_of
@@ -722,7 +726,8 @@ def _sum_up(
 
 
 def _cover(job: Any, items: Sequence[str]) -> None:
-    """Run a job that writes the coverage of a corpus, in a process of its own.
+    """Run a job that writes the coverage of a corpus, in a process of its own; print to stderr how
+    many blocks that is.
 
     An input may end the process.
 

@@ -46,7 +46,8 @@ def ended_by_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP raise Terminated in the body, as Ctrl-C raises KeyboardInterrupt.
 
     So `timeout`, CI and a terminal that goes end a command after it has written what it has
-    recorded. Signals that are ignored (`nohup`), or have another handler, keep that.
+    recorded. Signals that are ignored (`nohup`), or have another handler, keep that; so do all in
+    another thread than the main one.
     """
     mine = os.getpid()
 

@@ -258,6 +258,11 @@ def _sorted_out(
 ) -> tuple[str | None, str, str | None, list[str]]:
     """Tell which of a command's words is the guest and which the script, and read the script.
 
+    Without -e the script is the first word that is "-" or ends in .bt, else the last of the first
+    two words that is no ELF file. The guest is then the first word that is left; beside -e only if
+    it exists or has a slash. Where the script's file cannot be read, the command ends with exit
+    status 1.
+
     Args:
         names: the words in front of `--`.
         text: the script of -e; None: a word names its file, or is "-" for stdin.
@@ -266,8 +271,7 @@ def _sorted_out(
 
     Returns:
         (guest's file or None, script's name, script's text (with `listed` the pattern) or None,
-        words
-        that are left: the script's parameters).
+        words that are left: the script's parameters).
     """
     rest = list(names)
     file: str | None = None
@@ -558,7 +562,8 @@ def _run(
     write: Callable[[str], object],
     verbose: bool,
 ) -> int:
-    """Run a script to its end; what it has gathered is printed, also if the guest fails.
+    """Run a script to its end; what it has gathered is printed, also if the guest fails. Ctrl-C
+    ends it.
 
     Args:
         made: the script.
@@ -569,6 +574,9 @@ def _run(
 
     Returns:
         The exit status; NOT_ATTACHED: a probe cannot be attached, and nothing has run.
+
+    Raises:
+        GuestFault, GuestTimeout, GuestStopped: the guest has failed.
     """
     from ..errors import KprobeError
 
