@@ -69,8 +69,11 @@ class _Builder(ElementTree.TreeBuilder):
 def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
     """Read a CMSIS-SVD file.
 
+    Args:
+        path: path of the file.
+
     Raises:
-        ImageError: it cannot be read, is damaged, or has no peripherals.
+        ImageError: it cannot be read, is damaged, too large (LARGEST), or has no peripherals.
     """
     name = os.fspath(path)
     try:

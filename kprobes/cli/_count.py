@@ -220,7 +220,8 @@ class _Top:
         self.show(clear)
 
     def show(self, clear: bool = True) -> None:
-        """Print the table as it is now, and set the time of the next one.
+        """Print the table as it is now (or a line of JSON), and set the time of the next one. Rates
+        are of the time since the table before.
 
         Args:
             clear: True: a terminal is cleared first; False: the table comes below what is there.

@@ -139,7 +139,11 @@ class GuestOptions:
                     _show_output(machine.system_calls)
 
     def loaded(self) -> Any:
-        """Make a machine with the file and its libraries; nothing of the guest has run.
+        """Make a machine with the file and its libraries; nothing of the guest has run, but under
+        QEMU the dynamic linker.
+
+        With words behind `--` the guest becomes a process with these arguments; for --call and
+        --syscalls it becomes one without, where the library can.
 
         Raises:
             UsageError: options contradict each other.

@@ -273,7 +273,9 @@ class _ProgramOutput:
             self._write(json.dumps({"type": "printk", "data": line}) if self._json else line)
 
     def records(self) -> None:
-        """Take the records from all ring buffers, and write them."""
+        """Take the records from all ring buffers, and write each in a line: as the structure that
+        it is by its size, else as bytes.
+        """
         from ..programs.maps import Ring
         from . import _maps
 

@@ -105,6 +105,8 @@ class Passed:
 
     def now(self, regs: Regs) -> dict[str, Any]:
         """Return the values of the parameters of the function at whose entry the guest stands.
+        Where they are is looked up at the first call for a function, and kept until files are
+        loaded or unloaded.
 
         Args:
             regs: the registers at the entry; regs.pc tells the function.

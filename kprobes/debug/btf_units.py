@@ -435,7 +435,8 @@ class _Writer:
         self._out.append(0)
 
     def _structure(self, each: BtfType, name: list[tuple[int, int, Any]]) -> None:
-        """Append the entries of a structure or union and of its members.
+        """Append the entries of a structure or union and of its members. A member of fewer bits
+        than its integer type has becomes a bit field.
 
         Args:
             each: the BTF type.

@@ -442,7 +442,8 @@ def _rust_piece(size: int, kind: str, taken: _Taken) -> ParameterPart:
 
 
 def _rust_in_memory(type: CType) -> bool:
-    """Return True where Rust passes or returns the address of a value, False where the value.
+    """Return True where Rust passes or returns the address of a value (one of more than 16 bytes),
+    False where the value.
 
     Args:
         type: of the value.
@@ -859,7 +860,8 @@ def _integers(
 
 
 def _is_words(type: CType, by_reference: Callable[[CType], bool]) -> bool:
-    """Return True for a structure or union that is passed as the words of its bytes.
+    """Return True for a structure or union that is passed as the words of its bytes: whole words,
+    aligned to at most 8 bytes, and not by reference.
 
     Args:
         type: of the parameter.

@@ -126,7 +126,7 @@ class DebugInfo:
 
     def _has_loaded_separate(self, file: LoadedFile) -> bool:
         """Whether a file lacks debug information, and the separate file that has it is loaded as
-        well.
+        well. The answer is kept in the file's cache until the number of files changes.
         """
         key = "loaded separate", len(self.files)
         if key[0] not in file.cache or file.cache[key[0]][0] != key[1]:
@@ -172,11 +172,14 @@ class DebugInfo:
     def _find(self, name: str) -> CType | None:
         """Return the type of a name in C: "table", "struct table"; no pointer or array.
 
+        Without "struct", "union" or "enum" the name may be of any of these. Types within functions
+        are looked for last.
+
         Returns:
             The type; None: no file has it.
 
         Raises:
-            UnknownSymbol: files have several that differ.
+            UnknownSymbol: a file has several that differ.
         """
         wanted = spelling(name)
         if wanted == "void":
@@ -1017,7 +1020,7 @@ class DebugInfo:
         """Return the working directories of the compiler runs that compiled a source file.
 
         Args:
-            path: the source file's name, or the end of its path.
+            path: the source file's name, or a path, of which the last part alone counts.
         """
         found: dict[str, None] = {}
         name = path.rpartition("/")[2].encode(errors="surrogateescape")

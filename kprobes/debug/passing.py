@@ -405,7 +405,8 @@ class _Entry:
     # --- the calling convention
 
     def _by_convention(self, n: int) -> Arrival:
-        """Return where a parameter is by the C calling convention; refused if that cannot be told.
+        """Return where a parameter is by the C calling convention: "argument", "register" where
+        pointers are counted apart, or "parts"; refused if that cannot be told.
 
         Args:
             n: the parameter's number, from 0.
@@ -434,7 +435,7 @@ class _Entry:
 
     def _in_parts(self, n: int) -> Arrival:
         """Return where a parameter is by the calling convention, where it or one before it is no
-        word.
+        word: "parts", or refused.
 
         Args:
             n: the parameter's number, from 0.

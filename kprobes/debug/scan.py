@@ -421,10 +421,11 @@ class _Walk:
         self._declared: dict[int, tuple[str, str]] = {}
 
     def run(self) -> UnitContents:
-        """Pass over all entries of the unit, and return its functions and types.
+        """Pass over all entries of the unit, and return its functions and types; without `deep`
+        entries within functions are skipped.
 
         Raises:
-            IndexError, ValueError, struct.error: the file is damaged.
+            IndexError, KeyError, ValueError, struct.error: the file is damaged.
         """
         data, shapes, end = self._sections.info, self._shapes, self._header.end
         at = self._header.first
@@ -676,7 +677,9 @@ class UnitHeaders(Sequence[Header]):
         self._end = 0  # offset behind the last unit that was read; -1: no more are
 
     def _read(self) -> bool:
-        """Decode one more header into `_found`. False: there is none, or it is damaged."""
+        """Decode one more header into `_found` and `_starts`, and move `_end` behind its unit.
+        False: there is none, or it is damaged; then no more are read.
+        """
         at = self._end
         if at < 0:
             return False

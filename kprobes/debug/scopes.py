@@ -511,6 +511,10 @@ class Whereabouts:
         """Whether a call site surely called the function itself, not one that jumped to it (a tail
         call).
 
+        So it is if the site names the function, or computes its address, and nothing tells that the
+        function was reached in another way: tail calls from it to itself, or a copy of it
+        (`f.part.0`) at its address.
+
         Args:
             site: entry of the call in this function.
             callee: the function that was reached.
@@ -549,8 +553,8 @@ class Whereabouts:
         return reached and not callee._jumps_to_itself()
 
     def _jumps_to_itself(self) -> bool:
-        """Whether tail calls from this function may lead to it again. True where that is
-        not known.
+        """Whether tail calls from this function may lead to it again, directly or through other
+        functions. True where that is not known.
         """
         start = self._function.start
         seen: set[int] = set()

@@ -140,7 +140,9 @@ def first_line(function: Function) -> int:
 
 
 def labels(function: Function) -> dict[str, int]:
-    """Return the C labels of a function: name -> link address."""
+    """Return the C labels of a function, those in its blocks and in functions inlined there
+    included: name -> link address.
+    """
     found: dict[str, int] = {}
     todo = children(function.die)
     while todo:

@@ -191,7 +191,10 @@ _Made = Callable[[_LimitedReader, View, int], Any]
 
 
 def _library(type: CType) -> _Made | None:
-    """Return the function that reads a library's type as text or tuple; None for other types."""
+    """Return the function that reads a library's type as text or tuple: C++'s std::string and
+    std::vector, Rust's slices, &str, String and Vec, known by name and members; None for other
+    types.
+    """
     name, members = type.base_name, type.members
     if (
         name.startswith("basic_string<char")

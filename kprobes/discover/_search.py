@@ -292,7 +292,8 @@ class _Search:
             )
 
     def _error_exits(self) -> None:
-        """Move the start of functions behind the error exits of glibc's system calls on MIPS.
+        """Move the start of functions behind the error exits of glibc's system calls on MIPS:
+        `_known` loses the exit's address and gets the function's.
 
         Such an exit stands in front of a function, and goes by a computed jump to where errno is
         set. The function branches back to it where the system call has failed. An unwind table's
@@ -590,6 +591,9 @@ class _Search:
 
     def _reach(self, queue: list[int], covered: list[tuple[int, int]]) -> None:
         """Decode functions, and those that their calls and jumps lead to, until none is left.
+
+        What calls and jumps lead to is added to `_known` where it is in text and makes sense; the
+        target of a jump only if no function that was decoded covers it.
 
         Args:
             queue: addresses of known functions; emptied.

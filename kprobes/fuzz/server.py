@@ -110,7 +110,9 @@ class Inputs:
     shared: tuple[int, int] | None
 
     def read(self) -> bytes:
-        """Return the bytes of the present run's test case."""
+        """Return the bytes of the present run's test case: from shared memory where there is some,
+        else from the file, else from standard input, from its beginning on.
+        """
         if self.shared is not None:
             address, size = self.shared
             length = min(ctypes.c_uint32.from_address(address).value, size - 4)

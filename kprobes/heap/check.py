@@ -719,7 +719,8 @@ class HeapCheck:
             address: guest address of the byte.
 
         Returns:
-            (kind, as HeapFinding.kind; the block concerned, or None).
+            (kind, as HeapFinding.kind; the block that the byte is in or closest to). The block is
+            None where there is none, or where the freed one is kept back no more.
         """
         block = self._memory.nearest(address)
         if mark & FREED:

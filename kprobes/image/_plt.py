@@ -128,7 +128,11 @@ def _symbol(name: str, address: int, size: int, mode: int) -> Symbol:
 
 
 def _tables(elf: Elf) -> Iterator[PltTable]:
-    """Yield the sections of stubs that a file has."""
+    """Yield the sections of stubs that a file has (.plt and .iplt with what follows in their
+    names).
+
+    Instructions are little-endian on AArch64 and in Arm files of BE8, else of the file's order.
+    """
     order = (
         "little"
         if elf.machine == AARCH64 or (elf.machine == ARM and elf.flags & 0x00800000)
@@ -164,7 +168,9 @@ def _slots_that_are_stubs(
 
 
 def _x86_64(t: PltTable) -> Stubs:
-    """Yield stubs of the form [endbr64] [bnd] jmp *slot(%rip)."""
+    """Yield (address, bytes, address of its slot) of stubs of the form [endbr64] [bnd] jmp
+    *slot(%rip).
+    """
     size = t.size if t.size in (8, 16) else 16
     for at in range(0, len(t.code), size):
         jump = t.code[at : at + size].find(b"\xff\x25")
@@ -180,7 +186,9 @@ def _x86_64(t: PltTable) -> Stubs:
 
 
 def _i386(t: PltTable) -> Stubs:
-    """Yield stubs of the form [endbr32] jmp *slot, or jmp *distance(%ebx) with the GOT in ebx."""
+    """Yield (address, bytes, address of its slot) of stubs of the form [endbr32] jmp *slot, or jmp
+    *distance(%ebx) with the GOT in ebx.
+    """
     size = t.size if t.size in (8, 16) else 16
     for at in range(0, len(t.code), size):
         found = re.match(
@@ -196,7 +204,9 @@ def _i386(t: PltTable) -> Stubs:
 
 
 def _aarch64(t: PltTable) -> Stubs:
-    """Yield stubs of the form [bti c] adrp x16, page; ldr x17, [x16, #offset]."""
+    """Yield (address, bytes, address of its slot) of stubs of the form [bti c] adrp x16, page; ldr
+    x17, [x16, #offset].
+    """
     words = t.words()
     for n, (adrp, ldr) in enumerate(pairwise(words)):
         if adrp & 0x9F00001F == 0x90000010 and ldr & 0xFFC003FF == 0xF9400211:
@@ -208,7 +218,8 @@ def _aarch64(t: PltTable) -> Stubs:
 
 
 def _arm(t: PltTable) -> Stubs:
-    """Yield stubs of the form add ip, pc, #a; add ip, ip, #b; [add ip, ip, #c;] ldr pc, [ip, #d]!
+    """Yield (address, bytes, address of its slot) of stubs of the form add ip, pc, #a; add ip, ip,
+    #b; [add ip, ip, #c;] ldr pc, [ip, #d]!
 
     a to c are rotated bytes.
     """
@@ -236,7 +247,9 @@ def _rotated(word: int) -> int:
 
 
 def _riscv(t: PltTable) -> Stubs:
-    """Yield stubs of the form auipc t3, high; l[wd] t3, low(t3); jalr t1, t3."""
+    """Yield (address, bytes, address of its slot) of stubs of the form auipc t3, high; l[wd] t3,
+    low(t3); jalr t1, t3.
+    """
     words = t.words()
     for n, (auipc, load) in enumerate(pairwise(words)):
         if auipc & 0xFFF == 0xE17 and load & 0xFFFFF == (0xE3E03 if t.wide else 0xE2E03):
@@ -245,14 +258,16 @@ def _riscv(t: PltTable) -> Stubs:
 
 
 def _s390x(t: PltTable) -> Stubs:
-    """Yield stubs of the form larl %r1, slot; lg %r1, 0(%r1); br %r1."""
+    """Yield (address, bytes, address of its slot) of stubs of the form larl %r1, slot; lg %r1,
+    0(%r1); br %r1.
+    """
     for found in re.finditer(rb"\xc0\x10(.{4})\xe3\x10\x10\x00\x00\x04\x07\xf1", t.code, re.DOTALL):
         at = t.start + found.start()
         yield at, 32, at + 2 * int.from_bytes(found[1], "big", signed=True)
 
 
 def _m68k(t: PltTable) -> Stubs:
-    """Yield stubs of the form jmp ([slot, %pc])."""
+    """Yield (address, bytes, address of its slot) of stubs of the form jmp ([slot, %pc])."""
     for found in re.finditer(rb"\x4e\xfb\x01\x71(.{4})", t.code, re.DOTALL):
         at = t.start + found.start()
         yield at, 20, at + 2 + int.from_bytes(found[1], "big", signed=True) & 0xFFFFFFFF
