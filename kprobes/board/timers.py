@@ -114,8 +114,8 @@ class _Counter:
             self.raised = False
 
     def _count_from(self, value: int, wires: Wires) -> None:
-        """Begin to count down from a value now, where the timer is enabled; else only keep the
-        value.
+        """Begin to count down from a value now, where the timer is enabled and not halted; else
+        only keep the value. An earlier count ends.
 
         Args:
             value: the count.

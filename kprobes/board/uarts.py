@@ -153,8 +153,8 @@ class Pl011(Uart):
         """Write `value` to the register at `offset`; `size` does not matter. Writing DR sends a
         byte.
 
-        IMSC and ICR enable and clear interrupts, other registers keep what is written; then the
-        interrupt is raised or ended.
+        IMSC and ICR enable and clear interrupts, registers in KEPT keep what is written, others are
+        left alone; then the interrupt is raised or ended.
         """
         if offset == self.DR:
             self.send(value)
@@ -300,8 +300,8 @@ class Stm32F4Usart(Uart):
         """Write `value` to the register at `offset`; `size` does not matter. Writing DR sends a
         byte.
 
-        Bits of SR that are written as 0 are cleared, other registers keep what is written; then the
-        interrupt is raised or ended.
+        Bits of SR that are written as 0 are cleared, registers in KEPT keep what is written, others
+        are left alone; then the interrupt is raised or ended.
         """
         if offset == self.DATA:
             self.send(value)
@@ -358,8 +358,8 @@ class Stm32L4Usart(Stm32F4Usart):
         """Write `value` to the register at `offset`; `size` does not matter. Writing TDR sends a
         byte.
 
-        ICR and RQR clear bits of the status, other registers keep what is written; then the
-        interrupt is raised or ended.
+        ICR and RQR clear bits of the status, registers in KEPT keep what is written, others are
+        left alone; then the interrupt is raised or ended.
         """
         if offset == self.ICR:
             self._clear(value & self.SENT)

@@ -259,15 +259,15 @@ def _sorted_out(
     """Tell which of a command's words is the guest and which the script, and read the script.
 
     Without -e the script is the first word that is "-" or ends in .bt, else the last of the first
-    two words that is no ELF file. The guest is then the first word that is left; beside -e only if
-    it exists or has a slash. Where the script's file cannot be read, the command ends with exit
-    status 1.
+    two words that is no ELF file. The guest is then the first word that is left, if it exists or
+    has a slash; without a script, whatever it is. Where the script's file cannot be read, the
+    command ends with exit status 1.
 
     Args:
         names: the words in front of `--`.
         text: the script of -e; None: a word names its file, or is "-" for stdin.
         listed: True: probes are listed; the word behind the guest is a pattern.
-        command: the guest and its arguments, of -c; None: a word names the guest.
+        command: the guest and its arguments, of -c, and no word names the guest; None: a word does.
 
     Returns:
         (guest's file or None, script's name, script's text (with `listed` the pattern) or None,

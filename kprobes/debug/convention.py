@@ -383,8 +383,11 @@ def rust_parts(types: Sequence[CType], result: CType) -> list[tuple[ParameterPar
 def rust_result(type: CType) -> tuple[ParameterPart, ...]:
     """Return the parts of a Rust function's result on x86-64, as it returns.
 
+    Args:
+        type: of the result.
+
     Raises:
-        NotKnown: versions of rustc return it differently.
+        NotKnown: it is returned in memory, or versions of rustc return it differently.
     """
     if _rust_in_memory(type):  # optimized code need not leave its address in rax
         raise NotKnown("how this language returns it is not known")

@@ -552,7 +552,7 @@ class _Machine:
         Args:
             name: of the operation, without DW_OP_.
             left: the lower entry: an int, or a Typed.
-            right: the upper one; of any type where `left` is a Typed that is shifted.
+            right: the upper one; of any integer type where `left` is a Typed that is shifted.
 
         Returns:
             An int of an address's width for two ints, 0 or 1 for a comparison, else a Typed of

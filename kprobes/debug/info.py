@@ -642,8 +642,8 @@ class DebugInfo:
             regs: the registers, at the function's entry or, for a result, at its return.
 
         Returns:
-            A number, or a View: of guest memory, or of a copy of the bytes where they are in
-            several places.
+            A number, or a View: of guest memory, or of a copy of the bytes where some are in
+            registers.
 
         Raises:
             GuestFault: its memory is not mapped.

@@ -100,6 +100,9 @@ class NameIndex:
 def made(pairs: Iterable[tuple[str, int]]) -> bytes:
     """Pack pairs of names and offsets as the bytes that NameIndex reads.
 
+    These are a header with a checksum, the names' CRC-32 in ascending order, a row for each of
+    these (place and length of the name, the offset), and the names, each once.
+
     Args:
         pairs: (name, offset of its entry).
     """

@@ -173,8 +173,8 @@ class QuickScanner:
         self._words = _unit_words(sections)
 
     def note_once(self) -> None:
-        """From now on, report each type only the first time that it is found. Types seen are
-        forgotten.
+        """From now on, report each type only the first time that it is found. What was found before
+        this call does not count.
         """
         self._words._kept.pop("seen", None)
         self._words["seen_count"] = 0

@@ -134,7 +134,8 @@ class CType:
         depth: int = 0,
         budget: list[int] | None = None,
     ) -> None:
-        """Wrap an entry, and follow its qualifiers and typedefs to the type itself.
+        """Wrap an entry, and follow its qualifiers and typedefs to the type itself; an entry that
+        only has a signature is replaced by that type unit's.
 
         Args:
             die: the type's entry, None for void.

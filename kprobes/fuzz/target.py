@@ -197,7 +197,9 @@ class CallTarget:
         function, bound = call.function, self.max_insns
 
         def fuzz(data: bytes) -> None:
-            """Call the function with an input's bytes, at the end of one room if they fit."""
+            """Call the function with an input's bytes, at the end of one room if they fit, else in
+            memory that the machine finds.
+            """
             length = len(data)
             if length >= room:  # the machine finds room for it
                 machine.call(function, *call.with_input(data), max_insns=bound)

@@ -210,7 +210,8 @@ class HeapMemory:
     def allocate(
         self, size: int, alignment: int, function: str, family: str, stack: Stack
     ) -> HeapBlock | None:
-        """Allocate a block: fill its red zones, and mark all bytes of its room.
+        """Allocate a block: fill its red zones, and mark all bytes of its room. Its own bytes are
+        marked as unwritten if reads of such are to be reported, else as good.
 
         Args:
             size: bytes of the block.
