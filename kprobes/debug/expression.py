@@ -521,6 +521,9 @@ class _Machine:
                 (DW_OP_reinterpret).
             offset: of the type's entry in the unit; 0: the generic type, an address.
 
+        Returns:
+            An int of an address's width for the generic type, else a Typed.
+
         Raises:
             UnknownValue: there is no such type, or bits are to stay and it has another size.
         """
