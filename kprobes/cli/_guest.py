@@ -496,7 +496,7 @@ def counted(events: Sequence[tuple[str, Probe | Watchpoint]]) -> None:
 
 
 def sums(events: Sequence[tuple[str, Probe | Watchpoint]]) -> dict[str, tuple[int, int]]:
-    """Return the hits and the misses of each event's name.
+    """Return the hits and the misses of each event's name: name -> (hits, misses), added up.
 
     Args:
         events: (event's name, its probe); several probes may have one name.

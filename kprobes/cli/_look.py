@@ -86,6 +86,10 @@ def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterato
         machine: has the file.
         k: the Kprobes that checks.
         place: SYMBOL or SYMBOL+OFFSET; None: all functions.
+
+    Yields:
+        "function", "offset", "address", "bytes" (hexadecimal), "text" (disassembled), "probe"
+        (describe(), without the reason), "reason" and "line" (None: there is none).
     """
     disassemble = disassembler(machine.arch)
     for symbol, addresses in _places(machine, k, place):

@@ -343,7 +343,8 @@ def record(
 
 
 def _recorded(recording: Any, output: str, format: str) -> dict[str, Any]:
-    """Return what `record --json` prints of a recording.
+    """Return what `record --json` prints of a recording: its file, format, numbers of records, lost
+    and missed ones, and the events and left-out functions, each a list of dicts.
 
     Args:
         recording: the Recording, which has ended.

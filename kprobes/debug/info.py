@@ -324,7 +324,7 @@ class DebugInfo:
         Args:
             function: the function that has the address.
             address: as the file was linked, without its bias.
-            own: leave out those of functions that are inlined at the address.
+            own: True: leave out those of functions that are inlined at the address.
         """
         seen = set()
         for die, origin, parameter in entries(function, address, own):

@@ -754,7 +754,8 @@ class Whereabouts:
         return None
 
     def _dynamic(self, die: Any, attribute: str) -> int:
-        """Return the signed number of an attribute that refers to a variable, or has an expression.
+        """Return the signed number of an attribute that refers to a variable, or has an expression:
+        the variable's value, or the expression's.
 
         Args:
             die: has the attribute.
@@ -762,6 +763,7 @@ class Whereabouts:
 
         Raises:
             UnknownValue: the variable is not kept.
+            GuestFault: memory cannot be read.
         """
         form = die.attributes[attribute].form
         bits = self._arch.bits

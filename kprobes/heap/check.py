@@ -1109,12 +1109,13 @@ class _Pointers:
 def _lost(
     blocks: list[HeapBlock], words: Callable[[HeapBlock | None], Iterator[int]]
 ) -> list[HeapBlock]:
-    """Return the lost blocks that no other lost block points to; of a lost circle, one block.
+    """Return the lost blocks that no other lost block points to; of a lost circle, one block; []
+    where none is lost.
 
     Args:
         blocks: the allocated blocks.
-        words: (block) -> the words in it; (None) -> those of registers and of memory outside of
-            the heap.
+        words: (block) -> the words in it; (None) -> those of registers and of memory outside of the
+            heap.
     """
     if not blocks:
         return []

@@ -156,7 +156,7 @@ class HeapFinding:
 
 
 def _stack(stack: tuple[int, ...], frames: list[str]) -> list[dict[str, Any]]:
-    """Return a stack for JSON, a dict for each frame.
+    """Return a stack for JSON: {"address", "text"} for each frame.
 
     Args:
         stack: code addresses.
