@@ -499,9 +499,12 @@ class _Entry:
         """Return a reason why the compiler may have put parameters elsewhere than the convention
         says.
 
+        That is so for a convention of the function's own, another language than those like C, a
+        copy for some calls, and a function that is neither external nor has all parameters in its
+        frame, unoptimized.
+
         Returns:
-            A clause; "": they are where it says. Code that calls an external function goes by the
-            convention.
+            A clause; "": they are where it says.
         """
         die, origin = self._function.die, named(self._function.die)
         if any(

@@ -94,7 +94,8 @@ def entries(
 
 
 def _left_out(block: Any) -> Iterator[Any]:
-    """Yield the variables that other inlined copies of a block have and this copy has not.
+    """Yield the variables that other inlined copies of a block have and this copy has not: entries
+    of the abstract origin that none of the block's entries refers to.
 
     Their values are not known, but they hide variables of the same name in the blocks around.
 

@@ -187,10 +187,14 @@ def _contents(path: str) -> bytes | None:
 
 
 def _dwo_sections(data: bytes) -> dict[str, bytes]:
-    """Return the sections of a .dwo or .dwp file: name without `.debug_` and `.dwo` -> contents.
+    """Return the sections of a .dwo or .dwp file that are used here: name without `.debug_` and
+    `.dwo` -> contents. Several of .debug_info or .debug_types are joined.
 
     Args:
         data: contents of the file.
+
+    Raises:
+        errors in DAMAGE: the file is damaged.
     """
     found: dict[str, bytes] = {}
     for section in ELFFile(io.BytesIO(data)).iter_sections():

@@ -516,7 +516,8 @@ def _virtual_members(
 ) -> Iterator[tuple[str, VirtualMember]]:
     """Yield (name, member) of each member that a base class brings in from virtual bases.
 
-    The base class may be a virtual one itself, or have some.
+    The base class may be a virtual one itself, or have some. Of a virtual one nothing is yielded
+    where _slot() does not understand its place.
 
     Args:
         die: the entry of the base class.

@@ -669,7 +669,7 @@ class Units:
     @cached_property
     def _all_local(self) -> dict[str, list[int]]:
         """Spelling without scopes -> offsets of the entries of all types, also those within
-        functions.
+        functions. All units are read for it.
         """
         if self._quick is not None:
             self._quick.note_once()

@@ -51,14 +51,15 @@ class _LimitedReader:
         self._left = MOST
 
     def whole(self, value: Any, depth: int) -> Any:
-        """Read a value completely.
+        """Read a value completely; it counts as one of the MOST.
 
         Args:
             value: a number, or a View.
             depth: structures and arrays around it.
 
         Returns:
-            A number, text, Members, or tuple; None: it cannot be read.
+            A number (of a pointer its address), text, Members (of a complex number `real` and
+            `imag`), or a tuple; None: it cannot be read, or is beyond the limits.
         """
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
