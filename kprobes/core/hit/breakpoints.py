@@ -87,8 +87,10 @@ class BreakpointHandover:
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
             """Finish a hit whose pre-handler has returned a true value or raised.
 
-            Where the handler has diverted, the guest goes to regs.pc, and a jump at the probepoint
-            becomes a breakpoint for good. Else the instruction is executed.
+            The handler has diverted where it has returned a true value, or where it has raised and
+            the probe's fault_handler has handled that and changed pc. Then the guest goes to
+            regs.pc, and a jump at the probepoint becomes a breakpoint for good. Else the
+            instruction is executed.
 
             Args:
                 regs: the registers at the hit.
@@ -115,8 +117,8 @@ class BreakpointHandover:
         return UsualHit(address=point.address, probe=p, handler=p._pre, rest=rest)
 
     def _after(self, point: Probepoint, p: Probe) -> UsualHit | None:
-        """Return a description of the post-handler, for a machine that calls it by itself; None:
-        there is none.
+        """Return a description of the post-handler and of the address behind the instruction, where
+        a machine calls it by itself; None: there is none.
 
         The description also has a function, `rest`, by which the machine has an unusual hit
         finished.

@@ -101,8 +101,9 @@ class CallsUnderWay:
         """Have the machine follow the calls of a function by itself while instances are free.
 
         The call site is programmed: from then on its service, a function of the core's, is called
-        only where a hit is out of the ordinary. The probes are noted in `following`, and the
-        machine is told how many calls it may follow (see allow_more()).
+        only where a hit is out of the ordinary. The probes are noted in `following` (and in each
+        probe what follows it, `_follow`), and the machine is told how many calls it may follow (see
+        allow_more()).
 
         Args:
             probes: the function's return probes, in the order in which they run at the entry.
@@ -219,7 +220,9 @@ class CallsUnderWay:
         written another address over it.
 
         Args:
-            calls: the task's calls, without the youngest; those of the frame get `begins.ret_addr`.
+            calls: the task's calls, without the youngest; from its end on each live one gets
+                `begins.ret_addr`, up to the first whose `link` is not the trampoline (the oldest of
+                the frame): its `link` becomes that address, too.
             begins: the youngest; its ret_addr is the address that the handler has set. Its `link`
                 becomes the trampoline.
         """
@@ -357,7 +360,8 @@ class CallsUnderWay:
         """Remove the instances of the returning frame from a task's calls, wherever in the list
         they are.
 
-        Younger calls whose frames are gone are set aside, unless the frame itself was set aside.
+        Younger calls that share the frame or whose frames are gone are set aside, unless the frame
+        itself was set aside. The instances removed are no longer marked as set aside.
 
         Args:
             calls: the task's calls; it is changed.
@@ -422,9 +426,17 @@ class CallsUnderWay:
     def _returning(self, calls: Instances, sp: int) -> int:
         """Return the index in `calls` of the youngest instance of the frame that returns.
 
-        A callee may have popped its own arguments (x86 `ret n`). Then `sp` can be where an older
-        call would return to, which longjmp has left. The return has popped the trampoline's
-        address: the frame is one where that address lies in memory.
+        The frame is `sp` or, where a callee may pop its own arguments (x86 `ret n`), below that by
+        their size. A call that longjmp has left may have the same frame. Chosen is the first of
+        these that exists:
+
+        1. the youngest call with such a frame where the trampoline's address, which the return has
+           popped, still lies in memory;
+        2. of the calls whose frames are gone, without those set aside, the one with the outermost
+           frame where that address lies in memory;
+        3. the youngest call with such a frame that was not set aside;
+        4. of the calls whose frames are gone, without those set aside, the one with the outermost
+           frame.
 
         Args:
             calls: the task's calls: those set aside, then the others from the oldest on.
@@ -507,6 +519,9 @@ class CallsUnderWay:
         """Set aside the calls whose frames are gone, of every task that is on a CPU now.
 
         Called where no call is about to begin: as a probe is unregistered or the Kprobes is closed.
+
+        A frame at the stack pointer counts as gone, too, unless a followed function may be running
+        that has used no stack yet. Calls that the machine follows are moved to `own` before.
         """
         self.catch_up()
         for regs in self._machine.cpu_regs:

@@ -91,18 +91,24 @@ class Entries:
         simulated = point.insn.simulate is not None and not point.native
 
         def serve(regs: Regs) -> None:
-            """Serve a hit: run the pre-handlers, then send the guest on where a handler has
-            diverted it.
+            """Serve a hit: run the pre-handlers, then send the guest on.
 
-            Where the instruction is simulated, this is done here, too. Otherwise `regs.target`
-            becomes None, and the guest goes on in the detour. A hit within a hit is counted as
-            missed.
+            Where a handler has diverted, the guest goes to regs.pc, and the probepoint becomes a
+            breakpoint for good. Else `regs.target` becomes None: the guest goes on in the detour.
+            An instruction that is simulated is simulated here, and says where the guest goes. Where
+            a handler has put a probe inside the jump, the hit goes on as a breakpoint's.
 
-            An exception that the fault_handler does not handle is raised; the guest is then at the
-            probepoint.
+            A hit within a hit is counted as missed on every probe there, and no handler runs.
 
             Args:
                 regs: the registers at the call site.
+
+            Raises:
+                BaseException: a handler has raised it, and no fault_handler has handled it; the
+                    guest is at the probepoint.
+                BadLocation: a handler has diverted, but flush_optimizer() has made the jump, or pc
+                    is still the probepoint.
+                GuestFault: the simulation has faulted, and no fault_handler has handled that.
             """
             cb = handlers.blocks[regs.cpu]
             if cb.state is not HitState.IDLE:
@@ -161,7 +167,8 @@ class Entries:
                 _instance: not used.
                 result: what the handler has returned; true: the guest goes to regs.pc, and the
                     probepoint becomes a breakpoint for good.
-                error: what the handler has raised; None: nothing.
+                error: what the handler has raised; the probe's fault_handler is asked about it, and
+                    has diverted where it handles it and changes pc. None: nothing.
 
             Raises:
                 BaseException: `error`, if the probe's fault_handler has not handled it; the guest
@@ -276,8 +283,10 @@ class Entries:
                     wrapper of _for_all() raises, is no failure: the call is not followed.
 
             Raises:
+                BadLocation: the fault_handler has sent the guest elsewhere, but flush_optimizer()
+                    has made the jump.
                 BaseException: `error`, if the fault_handler has not handled it; the other probes'
-                    count is taken back then, too.
+                    count is taken back then, too. Or another probe's pre-handler has raised it.
             """
             cb.probes = probes
             declined = True
@@ -404,7 +413,8 @@ class Entries:
 
         A fault in it is reported as if the instruction had been executed at its original address:
         the fault_handlers of the probes are asked. Where one repairs the fault, the instruction is
-        simulated again; where one sends the guest elsewhere, the guest goes there.
+        simulated again; where one sends the guest elsewhere, the guest goes there. In a hit within
+        a hit none is asked.
 
         Args:
             cb: the control block of the CPU.

@@ -37,13 +37,16 @@ class ExecutedBreakpoints:
         The guest then executes the instruction at regs.pc again. Called for a trap at an address
         where the core has no breakpoint.
 
+        A displaced EXECUTE of the hit under way is simulated anew, since it has read the
+        breakpoint.
+
         Args:
             cb: the control block of the CPU.
             regs: the registers where the guest has trapped.
 
         Returns:
             True where probes were disabled. False where the instruction is no EXECUTE, or its
-            target is not probed: nothing was done.
+            target has no active probe: nothing was done.
         """
         executing = self._rooms.arch.executing
         if executing is None:

@@ -60,6 +60,8 @@ class Exits:
 
             Raises:
                 ReentryError: no followed call returns there.
+                Exception: a return handler has raised it, and the probe's fault_handler has not
+                    handled it.
             """
             if handlers.paused[0] and handlers.blocks[regs.cpu].state is HitState.IDLE:
                 handlers.resume_hits()
@@ -122,7 +124,8 @@ class Exits:
                 error: what the handler has raised; None: nothing.
 
             Raises:
-                BaseException: `error`, if the probe's fault_handler has not handled it.
+                BaseException: `error`, if it is no Exception, or the probe's fault_handler has not
+                    handled it.
             """
             if error is not None:
                 if not isinstance(error, Exception):

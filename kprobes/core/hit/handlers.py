@@ -358,9 +358,10 @@ class Handlers:
 
         What is simulated of the instruction is simulated here. If it has a body to be executed, the
         guest is sent to the slot with it, and slot_end() ends the hit; a slot that leads back by
-        itself ends it now. Otherwise the guest goes past the instruction, and the post-handlers run
-        (in a missed hit they do not), and the hit ends. While an instruction with a hit is in its
-        slot, the machine reports all hits to the core.
+        itself ends it now. A body that the simulation annuls is not executed. Otherwise the guest
+        goes past the instruction, and the post-handlers run (in a missed hit they do not), and the
+        hit ends. While an instruction with a hit is in its slot, the machine reports all hits to
+        the core.
 
         Where the simulation faults and a fault_handler sends the guest elsewhere, the hit ends
         there.
@@ -372,6 +373,8 @@ class Handlers:
 
         Raises:
             GuestFault: the simulation has faulted, and no fault_handler has handled that.
+            Exception: a post-handler has raised it, and the probe's fault_handler has not handled
+                it; the hit is over.
         """
         if point.native:
             regs.target = point.slot_target

@@ -87,7 +87,8 @@ class Returns:
         self._grow(rp)
 
     def _grow(self, rp: Kretprobe) -> bool:
-        """Double the number of a probe's instances, up to the most it may have.
+        """Double the number of a probe's instances (but add FIRST_INSTANCES at least), up to the
+        most it may have.
 
         Args:
             rp: the probe; the new instances are added to its pool.
@@ -182,7 +183,8 @@ class Returns:
         which are recycled to the old pool.
 
         Args:
-            rp: the probe; its pool becomes an empty list.
+            rp: the probe; its pool becomes an empty list, and the most instances it may have become
+                0.
         """
         self.calls.set_gone_aside()
         rp._pool = []
@@ -320,7 +322,9 @@ class Returns:
         """Free or make instances for a call that begins while none is free.
 
         Calls whose frames are gone are set aside; where that frees none, more instances are made.
-        At the first call that is missed, the probe is added to `short`, for warn().
+        None are made where the guest seems to jump to the entry for ever: the return address is the
+        trampoline's already, there are LOOPS instances, and maxactive is not set. At the first call
+        that is missed, the probe is added to `short`, for warn().
 
         Args:
             rp: the probe.

@@ -59,7 +59,8 @@ class Stacks:
         points: Container[int],
         begins: Callable[[int], bool],
     ) -> None:
-        """
+        """Prepare; where the machine can walk stacks, it makes its walk here.
+
         Args:
             calls: the calls that return probes follow.
             make_unwinder: called at the first stack; makes the object that has the call frame
@@ -125,6 +126,10 @@ class Stacks:
         Called by that walk where it comes to an address that it does not know. Where files were
         loaded or symbols have changed, the walk first forgets what it knows.
 
+        The walk gets the step to the caller's frame, whether call frame information covers the
+        address, whether the guest's program begins there, and whether a function does (None: not
+        asked, since the address is covered or not probed).
+
         Args:
             pc: the address.
         """
@@ -182,6 +187,10 @@ class _StackWalk:
 
     def stack(self, at_entry: bool) -> Stack:
         """Walk the stack and return what was found.
+
+        Where call frame information covers pc the walk goes by that, then by the followed calls.
+        Else it goes by the followed calls, then by frame pointers. The result is cut to the limit,
+        and marked as incomplete where callers are missing.
 
         Args:
             at_entry: True where pc is at the first instruction of a function: the return address is

@@ -137,6 +137,9 @@ class TrapDriver:
 
         Returns:
             True where the trap was served. False where it is the guest's own.
+
+        Raises:
+            Exception: a handler has raised it, and the probe's fault_handler has not handled it.
         """
         site = self._sites.get(regs.pc)
         if site is None:
@@ -170,8 +173,8 @@ class TrapDriver:
         """Serve a guest fault at regs.pc.
 
         A fault in a displaced instruction is reported at the original address, and the fault
-        handlers of its probes are asked. Other faults are not handled here; the hit that is under
-        way on the CPU is given up.
+        handlers of its probes are asked (in a missed hit none is). Other faults are not handled
+        here; the hit that is under way on the CPU is given up.
 
         Args:
             regs: the registers at the fault.
@@ -294,8 +297,9 @@ class TrapDriver:
     def overwritten(self, point: Probepoint) -> None:
         """Prepare for a late hit of a probepoint that the guest is about to overwrite.
 
-        The probepoint becomes GONE. Code that the engine has translated before may still lead to
-        the breakpoint or to the call site; the guest then executes what it wrote.
+        Called before the caller makes the probepoint GONE. Code that the engine has translated
+        before may still lead to the breakpoint or to the call site; the guest then executes what it
+        wrote.
 
         Args:
             point: the probepoint.
@@ -350,8 +354,11 @@ class TrapDriver:
             regs: the registers at the breakpoint.
 
         Raises:
-            Exception: a pre-handler has raised it, and no fault_handler has handled it; the guest
-                is at the probepoint, and the hit is over.
+            Exception: a handler has raised it, and no fault_handler has handled it; the hit is
+                over. After a pre-handler's the guest is at the probepoint.
+            BadLocation: a pre-handler has diverted, but regs.pc is still the probepoint.
+            GuestFault: the simulated instruction has faulted, and no fault_handler has handled
+                that.
         """
         if cb.state is not IDLE:
             if cb.state is HIT_SS and cb.point is point:
