@@ -55,7 +55,8 @@ def copied_patch(rooms: Rooms, pc: int) -> str:
 def _trap_at(rooms: Rooms, point: Probepoint, pc: int) -> float:
     """Return how alike the text around `pc` and around a probepoint is, from 0 to 1.
 
-    0 where the bytes at `pc` are not the probepoint's breakpoint, or `pc` is the probepoint itself.
+    0 where the bytes at `pc` are not the probepoint's breakpoint, `pc` is the probepoint itself, or
+    the breakpoint replaces only some bits of its bytes.
 
     Args:
         rooms: the parts of the Kprobes.
@@ -71,7 +72,8 @@ def _trap_at(rooms: Rooms, point: Probepoint, pc: int) -> float:
 def _jumped(rooms: Rooms, point: Probepoint, pc: int) -> float:
     """Return how alike the text around a probepoint's jump and around a copy of it is, 0 to 1.
 
-    The copy is the one that leads to `pc`; 0 where there is none.
+    The copy is the one that leads to `pc`. 0 where there is none, the probepoint is no jump, or the
+    jump itself leads to `pc`.
 
     Args:
         rooms: the parts of the Kprobes.

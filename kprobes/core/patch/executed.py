@@ -31,7 +31,8 @@ class Executed:
         executable: Callable[[int], bool],
         symbols: Symbols,
     ) -> None:
-        """
+        """Prepare; no text is searched yet.
+
         Args:
             arch: the guest's architecture.
             read: (address, bytes) -> original text, fewer bytes where memory ends.

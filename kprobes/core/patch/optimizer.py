@@ -67,10 +67,14 @@ class Optimizer:
     def consider(self, point: Probepoint) -> None:
         """Queue a probepoint to become a jump, or to lose its jump, as its probes now want.
 
-        Called when its probes have changed. The work is done at the next safe point. A jump whose
-        probes are merely gone or disabled is queued to be taken out; if they come back before that,
-        it stays. A jump that may not stay (a post-handler, optimize=False, or handlers that the
-        machine cannot serve there) becomes a breakpoint at once.
+        Called when its probes have changed. The work is done at the next safe point. A jump is
+        wanted where jumps are allowed, a probe is active, none has a post-handler or
+        optimize=False, the machine can serve the probes at a call site, and there is no `refusal`.
+        A jump whose probes are merely gone or disabled is queued to be taken out; if they come back
+        before that, it stays. Where a queued breakpoint's probes no longer want a jump, it leaves
+        the queue. A jump that may not stay (a post-handler, optimize=False, or handlers that the
+        machine cannot serve there) becomes a breakpoint at once; so does a probepoint that is
+        served in place and has a handler now that is no program.
 
         Args:
             point: the probepoint.
@@ -177,7 +181,7 @@ class Optimizer:
         """Return the probepoints whose jump may cover an address, and those in the address's
         bundle.
 
-        No jump covers more bytes than a buffer has.
+        No jump covers more bytes than a buffer has. [] where the architecture has no jump.
         """
         arch = self._rooms.arch
         if arch.jump is None:
@@ -312,7 +316,8 @@ class Optimizer:
         self._again([*self._in_place.points])
 
     def _again(self, points: list[Probepoint]) -> None:
-        """Make jumps breakpoints, and queue their probepoints to become jumps again.
+        """Make jumps breakpoints, and queue their probepoints to become jumps again if their probes
+        want that.
 
         Args:
             points: probepoints that are jumps, or served in place.
@@ -460,7 +465,7 @@ class Optimizer:
     def _displace(self, point: Probepoint, region: Region, to: int) -> None:
         """Write a region's instructions to `to`, relocated, and a jump back behind them.
 
-        The region is noted in rooms.displaced.
+        The region is noted in rooms.displaced, and the machine is told that there is one.
 
         Args:
             point: the probepoint at the region's start.

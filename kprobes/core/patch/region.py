@@ -40,6 +40,9 @@ class Region:
 def region_of(first: Insn, rooms: Rooms) -> Region:
     """Return the instructions that a jump at an instruction would replace.
 
+    They go as far as the jump's bytes do (where instructions come in bundles, to the end of the
+    bundle), and on to the end of a block of instructions that must stay together.
+
     Args:
         first: the probed instruction.
         rooms: the parts of the Kprobes.

@@ -80,7 +80,8 @@ class SlotCache:
     """
 
     def __init__(self, machine: Machine, areas: Areas, size: int, pad: bytes) -> None:
-        """
+        """Begin without areas: the first slot taken maps one.
+
         Args:
             machine: its memory is used.
             areas: map that memory.
@@ -123,7 +124,8 @@ class SlotCache:
     def _take_new(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
         """Map a new area, and take its first slot.
 
-        The area has one unit where a larger one has no room, or is out of reach.
+        The area has a unit for every EACH units that are mapped, at most MOST; one unit where the
+        source has no larger areas, or a larger one has no room or is out of reach.
 
         Args:
             near: address that the slot is to be near to.

@@ -55,7 +55,8 @@ class Survey:
     def __init__(
         self, arch: Arch, text: Text, symbols: Symbols, executable: Callable[[int], bool]
     ) -> None:
-        """
+        """Begin without walks: a function is walked when it is first asked about.
+
         Args:
             arch: decodes instructions.
             text: original guest text.
@@ -251,7 +252,8 @@ class Survey:
     def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
         """Return True where an earlier instruction may make this one conditional (Thumb's IT).
 
-        A jump behind it would be conditional, too.
+        A jump behind it would be conditional, too. False also where the instruction is not
+        boostable.
 
         Args:
             insn: the instruction.

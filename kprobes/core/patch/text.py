@@ -519,7 +519,9 @@ class Text:
         return self._beneath(patch, self._machine.read(addr, len(patch.new))) != patch.old
 
     def _differs(self, addr: int) -> bool:
-        """Return True where others than the core have changed the page of an address."""
+        """Return True where others than the core have changed the page of an address; False where
+        it is no longer mapped.
+        """
         page = addr & -self._machine.page_size
         try:
             return self._machine.read(page, self._machine.page_size) != self._pages.get(page)

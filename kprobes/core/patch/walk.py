@@ -113,7 +113,8 @@ class Walk:
     )
 
     def __init__(self, source: WalkedText, start: int, end: int, mode: int) -> None:
-        """
+        """Begin at `start`; nothing is decoded yet (reach() does that).
+
         Args:
             source: the text.
             start: address of the first instruction.
@@ -265,7 +266,8 @@ class Walk:
     def reach(self, addr: int) -> None:
         """Walk on until an address is passed, or the walk cannot go on (`stopped`) or is at `end`.
 
-        Where data turns out to have been taken for code, the walk starts again from `start`.
+        Where data turns out to have been taken for code, the walk starts again from `start`; after
+        _ROUNDS rounds what the last one says stays.
 
         Args:
             addr: the address.
