@@ -85,7 +85,7 @@ def sort_of(annotation: str) -> Sort | None:
     """Return the kind of values that an annotation admits.
 
     Args:
-        annotation: as source text, `int | None`.
+        annotation: as source text, `int | None`. What stands in brackets is not looked at.
 
     Returns:
         A Sort of all its alternatives; None: one of these is not in SORTS, and nothing can be said.

@@ -29,7 +29,8 @@ def collector_paused() -> Iterator[None]:
     stay.
 
     The collector would walk over them again and again, for a third of the time that a large library
-    takes. Nothing is done where it is off already.
+    takes. At the end put_among_old() is called, and the collector is on again. Nothing is done
+    where it is off already.
     """
     if not gc.isenabled():
         yield

@@ -165,7 +165,8 @@ class Matrix:
         self._found: dict[str, TableReports] = {"": TableReports()}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count what a passed or failed test has declared.
+        """Count what a passed or failed test has declared to prove, and keep the reasons and notes
+        that a test has declared.
 
         A hook: pytest calls it for each test's phase.
         """

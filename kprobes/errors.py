@@ -37,11 +37,12 @@ class KprobeError(OSError):
         python: str = "",
         command: str = "",
     ) -> None:
-        """
+        """Make an error whose text is "symbol at address: reason; hint, python".
+
         Args:
             reason: what is wrong, as a clause.
-            address: of the guest, that it is about.
-            symbol: that it is about.
+            address: of the guest, that it is about; None: about none.
+            symbol: that it is about; None: about none.
             hint: what to do about it.
             python: what else to do in a Python program; the message has it, `plain` has not.
             command: what else to do on the command line; `plain` has it, the message has not.
@@ -231,7 +232,8 @@ class EventError(KprobeError):
     """
 
     def __init__(self, kind: str, message: str, event: str, position: int) -> None:
-        """
+        """Make an error about a place in an event's text.
+
         Args:
             kind: Linux's error name.
             message: what is wrong, and what to do.
@@ -305,7 +307,8 @@ class GuestFault(KprobeError):
         serve: str = "",
         command: str = "",
     ) -> None:
-        """
+        """Make an error whose text is "reason (pc ADDRESS SYMBOL); what to do".
+
         Args:
             reason: what the guest did, as a clause.
             address: the address accessed; None: not known.

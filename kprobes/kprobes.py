@@ -124,6 +124,7 @@ class Kprobes(Uncopied):
             TooBig: the probe asks for too much memory.
             Unsupported: the architecture or machine cannot do it.
             OutOfReach, NoMemory: there is no room for the code that it needs.
+            MachineBusy: another thread runs the machine.
         """
         if self._listener.closing:
             raise BadLocation(
@@ -189,7 +190,7 @@ class Kprobes(Uncopied):
             probes: the probes, in the order in which they are registered.
 
         Raises:
-            BadLocation: `probes` is empty.
+            BadLocation: `probes` is empty, or no batch of probes.
             Others: what register() has raised for the first that it has refused.
         """
         probes = _batch(probes)
@@ -214,6 +215,7 @@ class Kprobes(Uncopied):
 
         Raises:
             NotRegistered: one was not registered; the first such error, raised at the end.
+            BadLocation: `probes` is a single probe, or cannot be iterated; nothing was done.
         """
         first: Exception | None = None
         for probe in _batch(probes):

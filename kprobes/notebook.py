@@ -9,7 +9,8 @@ from .controls import CONTROLS
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table as HTML text. Cells are text, never markup.
+    """Return a table as HTML text. Cells are text, never markup; control characters in them are
+    replaced.
 
     Args:
         caption: text above the table.

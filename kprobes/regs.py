@@ -220,6 +220,9 @@ class Regs:
 
         Args:
             target: the address, mode bits included (ARM: bit 0 selects Thumb).
+
+        Raises:
+            BadArgument: `target` is no integer.
         """
         try:
             self.reported = target & self._strip
@@ -293,6 +296,11 @@ class Regs:
         """Return the n-th integer argument (from 0), a register or a word of the stack.
 
         It is right at a function's entry. Linux: regs_get_kernel_argument().
+
+        Raises:
+            BadArgument: `n` is no integer, negative, or far too large.
+            Unsupported: the architecture has no calling convention.
+            GuestFault: the argument lies on the stack, and the memory is not mapped.
         """
         try:
             read = self._args[n]
@@ -386,6 +394,10 @@ class Regs:
         """Return the n-th word (from 0) above the stack pointer.
 
         Where the stack grows upwards, the n-th word below it.
+
+        Raises:
+            GuestFault: the memory is not mapped.
+            BadArgument: `n` is no integer.
         """
         try:
             return self.word(self.sp + n * self._step)
@@ -401,6 +413,7 @@ class Regs:
 
         Raises:
             GuestFault: the memory is not mapped.
+            BadArgument: `addr` or `size` is no integer.
         """
         try:
             if not size and self._load_word is not None:
@@ -419,6 +432,7 @@ class Regs:
 
         Raises:
             GuestFault: the memory is not mapped.
+            BadArgument: an argument is no integer, or `size` is negative or far too large.
         """
         try:
             if not size and self._store_word is not None:

@@ -355,7 +355,11 @@ class Symbols:
         self.changes += 1
 
     def data_end(self, addr: int) -> int:
-        """Return the end of the data amid code that `addr` lies in; 0: it lies in none."""
+        """Return the end of the data amid code that `addr` lies in; 0: it lies in none.
+
+        Raises:
+            BadArgument: `addr` is no integer.
+        """
         try:
             at = bisect.bisect_right(self._data, (addr, math.inf, "")) - 1
         except TypeError as error:
@@ -429,6 +433,8 @@ class Symbols:
         """Return the symbols that a C++ or Rust name means, as people write it, found by
         demangling.
 
+        The result is remembered until symbols change.
+
         Args:
             name: with its parameters or without, of a template perhaps without its arguments;
                 without a module.
@@ -491,6 +497,9 @@ class Symbols:
         Of symbols that overlap it is the one that begins last. A symbol without a size reaches to
         the end of its image, where it covers what no symbol behind it covers. The search ends at a
         symbol that does not cover `addr` and begins more than 1 MiB before it.
+
+        Raises:
+            BadArgument: `addr` is no integer.
         """
         if not self._sorted:
             self._addresses = sorted(self._at)

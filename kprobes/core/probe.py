@@ -184,7 +184,9 @@ class Probe:
         )
 
     def place(self) -> str:
-        """Return the place in the user's words: symbol and offset, or address."""
+        """Return the place in the user's words: symbol and offset, or address; "(nowhere)" where
+        none is given.
+        """
         if self.symbol_name is not None:
             return self.symbol_name + (f"+{self.offset:#x}" if self.offset else "")
         return "(nowhere)" if self.addr is None else f"{self.addr + self.offset:#x}"
@@ -407,7 +409,7 @@ class Followers:
         core follows now.
 
         The order is that in which the probes run at the entry. An instance is taken from `_held`,
-        or else from the probe's pool.
+        or else from the probe's pool; then what a program has kept of the call becomes its `data`.
 
         Args:
             frame: stack pointer at the call's entry.

@@ -38,7 +38,8 @@ class Blacklist:
         ours: Callable[[int], bool],
         pages: Callable[[], list[tuple[int, int]]],
     ) -> None:
-        """
+        """Begin with the library's own pages alone.
+
         Args:
             symbols: the machine's.
             extent: (symbol) -> (start, end) of the function's code.

@@ -42,7 +42,9 @@ def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Re
 
     Raises:
         BadLocation: the mirror is neither callable nor guest code.
-        NotText, NotFunctionEntry: it is an address, but not a guest function's.
+        NotText, NotFunctionEntry: it is guest memory, but no function.
+        UnknownSymbol, AmbiguousSymbol: it is text that does not name one symbol.
+        Unsupported: it is a Python function, and an argument cannot be read as its annotation says.
     """
     entry = jp.entry
     if isinstance(entry, str):
@@ -227,7 +229,8 @@ def _converter(annotation: Any, arch: Arch) -> Convert | None:
     """Return the function that converts an argument word as an annotation asks for.
 
     Integers of ctypes are cut to their width, with their sign; strings are read where the word
-    points to.
+    points to; a bool is whether the word's lowest byte is not 0. Annotations of other kinds, and
+    c_void_p, leave the word as it is.
 
     Args:
         annotation: of the mirror's parameter.

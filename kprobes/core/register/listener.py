@@ -217,6 +217,12 @@ class Listener:
     def close(self) -> None:
         """Unregister all probes. Reports are served until the followed calls have returned, and end
         now where no call is followed and no CPU is in a hit.
+
+        Until then another Kprobes of the machine may take them over. At last there is a warning of
+        text that was overwritten.
+
+        Raises:
+            MachineBusy: another thread has the machine's lock.
         """
         self.registry.clear()
         self.closing = True

@@ -34,6 +34,9 @@ def _listed(addrs: list[int]) -> str:
 class Registry:
     """Registers and unregisters probes, and keeps memory as they want it.
 
+    Methods that the user's calls lead to take the machine's lock (alone.py): they raise
+    MachineBusy, and do nothing, while another thread has it.
+
     Attributes:
         points: address -> probepoint.
         optimizer: decides which of them are jumps.
@@ -67,6 +70,7 @@ class Registry:
             probe: a probe that is registered nowhere.
 
         Raises:
+            BadLocation: it is no Probe.
             AlreadyRegistered: it is registered.
             KprobeError: it may not be there.
         """
@@ -437,7 +441,8 @@ class Registry:
     def _lose(self, point: Probepoint) -> None:
         """Make a probepoint and its probes GONE, without writing memory: their text goes away.
 
-        Its patch, detour and slot are given up. The caller calls handlers.settle() afterwards.
+        Its patch, detour and slot are given up. The probes stay registered. The caller calls
+        handlers.serve_left_sites() afterwards.
 
         Args:
             point: the probepoint.

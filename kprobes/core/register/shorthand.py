@@ -21,7 +21,8 @@ class Shorthand(Generic[P]):
     """A probe about to be registered: decorate its handler, or enter it as a context manager."""
 
     def __init__(self, k: Registering, probe: P, role: str) -> None:
-        """
+        """Keep a probe; it is registered when a function is decorated or the context is entered.
+
         Args:
             k: registers the probe.
             probe: not registered yet.
