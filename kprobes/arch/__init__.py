@@ -148,7 +148,8 @@ def of_elf(
         flags: e_flags.
         profile: the CPU's profile that the file names ("M": a microcontroller), or "".
         name: of the architecture to choose, of those that run such a header; None: the flags and
-            the profile decide.
+            the profile decide. For the name of the usual one the flags may still choose a variant
+            of it.
 
     Raises:
         Unsupported: no architecture runs the file, or not the one that is named.

@@ -52,7 +52,8 @@ def following(use_of: Callable[[Insn], Use], bits: int,
     mask = (1 << bits) - 1
 
     def follow(insn: Insn, known: dict[int, int]) -> tuple[int, int] | None:
-        """Follow one instruction: update the addresses that registers hold.
+        """Follow one instruction: update the addresses that registers hold. A register that gets a
+        value which is not known is forgotten.
 
         Args:
             insn: the instruction.

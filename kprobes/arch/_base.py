@@ -49,7 +49,8 @@ class Registers:
     def unknown(self, name: str) -> UnknownRegister:
         """Make the error for a name that is no register of this machine; the caller raises it.
 
-        Its hint has similar names, then the list.
+        Where the architecture has the register, the error says that this machine does not show it.
+        Else the hint has similar names, then the list of all.
         """
         known = [*self.names, *self.aliases]
         if name in known:

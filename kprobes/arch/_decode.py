@@ -209,7 +209,9 @@ class DecodeTable:
                     )
 
     def find(self, word: int) -> Row | None:
-        """Return the most specific row that matches an encoding (a number); None: none does."""
+        """Return the most specific row that matches an encoding (a number) and whose condition
+        (`when`) holds; None: there is none.
+        """
         for mask, value, row in self._buckets[word >> self._top]:
             if word & mask == value and (row.when is None or row.when(**row.extract(word))):
                 return row
@@ -240,7 +242,9 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
     size = table.bits // 8
 
     def decode(code: bytes, addr: int) -> Insn:
-        """Return the instruction at the start of `code`, which lies at `addr`."""
+        """Return the instruction at the start of `code`, which lies at `addr`; one that is refused
+        where its bytes are not all there.
+        """
         raw = bytes(code[:size])
         if len(raw) < size:
             return Insn.truncated(addr, raw)

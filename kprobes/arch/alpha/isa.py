@@ -93,7 +93,10 @@ def unconditional(insn: Insn, a: int, i: int) -> Insn:
 
 
 def computed(returns: bool, insn: Insn, a: int, b: int) -> Insn:
-    """Return a jump through a register with its facts: it is a call where it links (`a` is not 31).
+    """Return a jump through a register with its facts.
+
+    It is a call, behind which the guest goes on, where it links (`a` is not 31). Else it is a
+    computed jump (`indirect`), or a return.
 
     Args:
         returns: its hint says that it is a return.
@@ -263,7 +266,8 @@ def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
     """Return the entry of a function; two entries where it begins with two instructions that set
     gp.
 
-    Calls from code with the same gp enter behind these. Code that cannot be read has one entry.
+    Calls from code with the same gp enter behind these, 8 bytes on. Code that cannot be read has
+    one entry.
 
     Args:
         addr: address of the function's first instruction.

@@ -116,7 +116,9 @@ def transfer_rules(
 ) -> Insn:
     """Return a load or store with its facts: its pc-relative operand; where it goes if it loads PC.
 
-    What is UNPREDICTABLE is refused.
+    A load of PC is a computed jump, or a return where the base is SP. With a register as the offset
+    from PC, the operand is taken for a table's address, and its size is not known. What is
+    UNPREDICTABLE is refused.
 
     Args:
         insn: LDR, STR, LDRB or STRB, or an unprivileged one.

@@ -23,7 +23,8 @@ def masked(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt as the CPU does: bank CPSR and the return address, change the mode.
+    """Take an interrupt as the CPU does: bank CPSR and the return address, change the mode, mask
+    interrupts (by an FIQ also FIQs).
 
     Args:
         cpu: the CPU between two instructions; its registers are changed.

@@ -214,6 +214,9 @@ class Nvic:
         Returns:
             Its handler's address, bit 0 set; None: its priority forbids it, which would be a
             HardFault.
+
+        Raises:
+            GuestFault: the vector cannot be read, or the frame cannot be written.
         """
         if self._group(SV_CALL) >= self.execution_priority():
             return None
@@ -231,6 +234,9 @@ class Nvic:
 
         Returns:
             The address of its handler, bit 0 set.
+
+        Raises:
+            GuestFault: the vector cannot be read, or the frame cannot be written.
         """
         cpu, regs = self._cpu, self._cpu.regs
         handler = int.from_bytes(cpu.read(self.vectors + 4 * number, 4), "little")
@@ -270,6 +276,9 @@ class Nvic:
         Returns:
             The address where the guest goes on, bit 0 set. None: the value is no EXC_RETURN, or the
             exception in xPSR is not active; nothing is changed.
+
+        Raises:
+            GuestFault: the frame cannot be read.
         """
         cpu, regs = self._cpu, self._cpu.regs
         number = regs["xpsr"] & 0x1FF

@@ -139,7 +139,9 @@ def bl(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def blx(regs: Regs, insn: Insn, **_: int) -> int:
-    """Simulate BLX to a label: set LR and go on in the other instruction set."""
+    """Simulate BLX to a label: set LR to the next address; return the target, in the other
+    instruction set.
+    """
     assert insn.target is not None
     regs["lr"] = after(insn)
     return insn.target | insn.mode ^ 1
@@ -151,7 +153,9 @@ def bx(regs: Regs, insn: Insn, m: int, **_: int) -> int:
 
 
 def blx_register(regs: Regs, insn: Insn, m: int, **_: int) -> int:
-    """Simulate BLX to register `m`: set LR, and return the register's old value."""
+    """Simulate BLX to register `m`: set LR to the next address, and return the register's old
+    value, which is a target.
+    """
     target = regs[R[m]]  # first: BLX LR goes to the old LR
     regs["lr"] = after(insn)
     return target

@@ -67,7 +67,7 @@ def blx_register(insn: Insn, to: int, m: int, **_: int) -> bytes:
 
 def mov(insn: Insn, to: int, d: int, m: int) -> bytes:
     """Return code that puts the original PC into register `d`, or MOV to PC as it is; OutOfReach
-    for SP.
+    where `d` is SP, or both registers are PC.
     """
     if d in (SP, m):
         raise stays(insn)
@@ -75,7 +75,7 @@ def mov(insn: Insn, to: int, d: int, m: int) -> bytes:
 
 
 def add(insn: Insn, to: int, d: int, m: int) -> bytes:
-    """Return code that adds the original PC to register `d`; OutOfReach for SP and PC."""
+    """Return code that adds the original PC to register `d`; OutOfReach where `d` is SP or PC."""
     if d in (SP, PC):
         raise stays(insn)
     return add_wide(d, here(insn))
