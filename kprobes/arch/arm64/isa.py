@@ -142,7 +142,7 @@ def br(regs: Regs, insn: Insn, n: int) -> int:
 
 
 def blr(regs: Regs, insn: Insn, n: int) -> int:
-    """Simulate BLR: set X30, and return the old value of register `n`."""
+    """Simulate BLR: set X30 to the next address, and return the old value of register `n`."""
     target = x(regs, n)  # first: BLR X30 goes to the old X30
     regs["x30"] = insn.next
     return target
@@ -327,7 +327,8 @@ ROWS = (
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
     """Return the entry of a function; two entries where it begins with BTI.
 
-    Behind a BTI (any of its four forms) PACIASP may stand, where it is then entered as well.
+    Behind a BTI (any of its four forms) PACIASP may stand, where it is then entered as well. Code
+    that cannot be read has one entry.
 
     Args:
         addr: address of the function's first instruction.

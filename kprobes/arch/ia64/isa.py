@@ -142,6 +142,9 @@ def _onward(rest: list[Insn], to: int) -> bytes:
     Returns:
         A bundle with these instructions in their own slots, and a jump to the bundle that follows
         theirs in the text.
+
+    Raises:
+        OutOfReach: a branch among them does not reach its target from there.
     """
     first = rest[0]
     copy = bundle.only(first.raw, [insn.addr % SIZE for insn in rest])

@@ -87,6 +87,9 @@ def _near(insn: Insn, to: int, places: Sequence[int]) -> bytes:
         insn: the instruction.
         to: the jump's target.
         places: addresses at which those behind it are executed.
+
+    Raises:
+        OutOfReach: a BR does not reach.
     """
     slot, start, (template, words) = insn.addr % SIZE, insn.addr & -SIZE, bundle.parts(insn.raw)
     words[slot] = bundle.near(BR | predicate(insn), start, to, BRANCH)
@@ -96,7 +99,11 @@ def _near(insn: Insn, to: int, places: Sequence[int]) -> bytes:
 
 
 def _far(insn: Insn, to: int) -> bytes:
-    """Return the bundle in which an instruction is a BRL to `to`; only slot 0 before it stays."""
+    """Return the bundle in which an instruction is a BRL to `to`; only slot 0 before it stays.
+
+    Raises:
+        OutOfReach: `to` is no bundle's start.
+    """
     template, words = bundle.parts(insn.raw)
     _, (nop, upper, word) = bundle.parts(bundle.far(BRL | predicate(insn), insn.addr, to))
     return bundle.join(

@@ -56,8 +56,8 @@ def br_call(regs: Regs, insn: Insn, a: int, q: int, **_: int) -> int:
 
 def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
     """Simulate br.call through branch register `b`: make the callee's frame, set branch register
-    `a` to the return address, and return the old value of `b`. Where predicate `q` is false, change
-    nothing and return the next address.
+    `a` to the return address, and return the bundle's address in the old value of `b`. Where
+    predicate `q` is false, change nothing and return the next address.
     """
     if not holds(regs, q):
         return insn.next
@@ -68,8 +68,8 @@ def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
 
 
 def br_ret(regs: Regs, insn: Insn, b: int, q: int) -> int:
-    """Simulate br.ret: restore the caller's frame, and return the value of branch register `b`.
-    Where predicate `q` is false, change nothing and return the next address.
+    """Simulate br.ret: restore the caller's frame, and return the bundle's address in branch
+    register `b`. Where predicate `q` is false, change nothing and return the next address.
     """
     if not holds(regs, q):
         return insn.next
@@ -95,8 +95,10 @@ def _p63(regs: Regs, value: int) -> None:
 def _drain(regs: Regs) -> bool:
     """Do what a loop's epilogue does to the registers: begin another stage, unless it was the last.
 
+    Predicate 63 becomes 0. Where AR.EC is not 0, it counts down and the registers rotate.
+
     Returns:
-        False: it was the last stage.
+        False: it was the last stage, AR.EC was 0 or 1.
     """
     stages = regs["ar_ec"]
     _p63(regs, 0)
@@ -108,6 +110,9 @@ def _drain(regs: Regs) -> bool:
 
 def _counted(regs: Regs) -> bool:
     """Do what br.ctop and br.cexit do to the registers: begin a counted loop's next iteration.
+
+    Where AR.LC is not 0, it counts down, predicate 63 becomes 1, and the registers rotate; else the
+    epilogue goes on (_drain).
 
     Returns:
         True: the loop goes on; False: the epilogue is over, too.
@@ -121,7 +126,10 @@ def _counted(regs: Regs) -> bool:
 
 
 def _while(regs: Regs, predicate: int) -> bool:
-    """Do what br.wtop and br.wexit do to the registers: rotate; or drain the epilogue.
+    """Do what br.wtop and br.wexit do to the registers: begin another iteration.
+
+    Where the predicate holds, predicate 63 becomes 0, and the registers rotate; else the epilogue
+    goes on (_drain).
 
     Args:
         regs: the guest's registers.

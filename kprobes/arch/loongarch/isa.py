@@ -213,7 +213,10 @@ def paired(insn: Insn, following: int) -> Insn:
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`)."""
+    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`).
+
+    PCADDU12I and PCALAU12I get the operand that the next instruction completes.
+    """
     insn = _decode(code, addr)
     pair = insn.name in ("PCADDU12I", "PCALAU12I") and len(code) >= 8
     return paired(insn, int.from_bytes(code[4:8], "little")) if pair else insn

@@ -104,7 +104,11 @@ class OperandShape:
     relative: bool = False
 
     def allows(self, e: int = 0, d: int = 0, z: int = -1, **_: int) -> bool:
-        """`when` of a row: the fields are ones that the instruction may have."""
+        """`when` of a row: the fields are ones that the instruction may have.
+
+        That is: the addressing mode is allowed, the size is none that is reserved (3), nor a byte
+        of an address register; the destination of MOVE may be written to.
+        """
         if self.ea is not None and (mode(e) not in self.ea or z == 3 or (z == 0 and e >> 3 == 1)):
             return False
         return not self.move or mode(destination(d)) in DATA_ALTERABLE
@@ -228,7 +232,8 @@ def destination(d: int) -> int:
 def floating_operand(command: int) -> tuple[int, int, frozenset[int] | None]:
     """Return what OperandShape.place() returns, for a floating-point instruction (section 5):
     (offset of the effective address's extension words in the instruction, bytes of an immediate
-    operand, the addressing modes allowed or None: there is no effective address).
+    operand, the addressing modes allowed or None: there is no effective address; none at all: the
+    command is reserved).
 
     Args:
         command: its second word, the coprocessor command.

@@ -109,6 +109,9 @@ def decoder(order: Order) -> Callable[[bytes, int], Insn]:
     def decode(code: bytes, addr: int) -> Insn:
         """Return the instruction at the start of `code`, of 4 bytes or with a prefix of 8, at
         `addr`.
+
+        It is refused where its bytes are not all there, or it has a prefix and crosses a boundary
+        of 64 bytes.
         """
         first = int.from_bytes(code[:4], order.value)
         if first >> 26 != 1 or len(code) < 4:
@@ -134,7 +137,10 @@ def relocator(order: Order) -> Callable[[Insn, int], bytes]:
     def relocate(insn: Insn, to: int) -> bytes:
         """Return a prefixed instruction for address `to` with its pc-relative operand where it was.
 
-        Any other is returned as it is. Raises OutOfReach.
+        The body of any other is returned as it is.
+
+        Raises:
+            OutOfReach: the operand is farther than 8 GiB from `to`.
         """
         if insn.operand is None:
             return insn.body
@@ -152,10 +158,11 @@ def relocator(order: Order) -> Callable[[Insn, int], bytes]:
 
 
 def descriptor(addr: int, read: Read) -> int | None:
-    """Return the code address in the ELFv1 descriptor at `addr`; None where there is code instead.
+    """Return the code address in the ELFv1 descriptor at `addr`; None where none is there.
 
-    A descriptor's first word is the high half of an address: no instruction (opcode 0), or in the
-    kernel's half the same as the descriptor's own.
+    A descriptor is aligned to 8 bytes. Its first word is the high half of an address: no
+    instruction (opcode 0), or in the kernel's half the same as the descriptor's own. At the address
+    that it has there is an instruction. None also where memory is not mapped.
 
     Args:
         addr: a function pointer.

@@ -92,7 +92,7 @@ def go(regs: Regs, insn: Insn, target: int, k: int) -> int:
     """Finish the simulation of a branch: set LR where `k` (LK) is 1, whether it is taken or not.
 
     Returns:
-        `target` as an address.
+        `target`, without its high half where the CPU is in 32-bit mode.
     """
     if k:
         regs["lr"] = insn.next
