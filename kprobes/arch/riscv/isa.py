@@ -275,6 +275,9 @@ def decoder(bits: int) -> Callable[[bytes, int], Insn]:
     def decode(code: bytes, addr: int) -> Insn:
         """Return the instruction at the start of `code`, of 2 or 4 bytes, at `addr`; longer ones
         are undefined.
+
+        It is refused where its bytes are not all there. AUIPC gets the operand that the next
+        instruction completes.
         """
         first = code[0] if code else 0
         if first & 0b11111 == 0b11111:

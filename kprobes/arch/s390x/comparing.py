@@ -62,7 +62,7 @@ def find(code: bytes, addr: int) -> OperandComparison | None:
         addr: its address.
 
     Returns:
-        None for other instructions.
+        None for other instructions, and for a CLC whose length is none of a number's.
     """
     one, two, three = _halves(code)
     opcode = one >> 8

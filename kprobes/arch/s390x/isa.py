@@ -157,7 +157,8 @@ def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
 def computed(insn: Insn, **fields: int) -> Insn:
     """Return a jump to a register's contents or an operand's address with its facts.
 
-    It may stay in the function, unless it goes through r14 (a return), or its mask is 0.
+    It may stay in the function, unless it goes through r14 (a return) or no register, or its mask
+    is 0.
     """
     back = fields.get("s") in (0, 14) or (
         fields.get("b") == 14 and not fields.get("x", 0) and not fields["d"]
@@ -499,7 +500,9 @@ TABLES = {2: DecodeTable(SHORT), 4: DecodeTable(MIDDLE), 6: DecodeTable(LONG)}
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`)."""
+    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`); one that
+    is refused where its bytes are not all there.
+    """
     size = length(code[0]) if code else 2
     raw = bytes(code[:size])
     if len(raw) < size:

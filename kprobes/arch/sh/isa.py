@@ -102,7 +102,9 @@ def calls(jump: Callable[..., int]) -> Callable[..., int]:
     """
 
     def simulate(regs: Regs, insn: Insn, n: int) -> int:
-        """Set PR, and return the target, for which register `n` is read first."""
+        """Set PR to the address behind the delay slot; return the target, for which register `n` is
+        read first.
+        """
         target = jump(regs, insn, n)
         regs["pr"] = insn.next & MASK
         return target

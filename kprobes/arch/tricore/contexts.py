@@ -36,6 +36,7 @@ def outermost(psw: int) -> bool:
 def save_upper(regs: Regs, function: int) -> None:
     """Do what a call does besides setting A11: save the upper context (`Abi.enter`).
 
+    The context goes into the first free area, which PCXI then names, and FCX the next free one.
     PSW.CDE is cleared, so the call is not counted, and neither is the return.
 
     Args:

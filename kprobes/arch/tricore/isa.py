@@ -299,7 +299,9 @@ TABLES = {2: DecodeTable(SHORT), 4: DecodeTable(FULL)}
 
 
 def decode(code: bytes, addr: int) -> Insn:
-    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`)."""
+    """Return the instruction at the start of `code`, which lies at `addr` (`Arch.decode`); one that
+    is refused where its bytes are not all there.
+    """
     size = 4 if code and code[0] & 1 else 2
     raw = bytes(code[:size])
     if len(raw) < size:

@@ -31,7 +31,7 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
         The handler's address, from the gate in the IDT.
 
     Raises:
-        GuestFault: the IDT has no such gate.
+        GuestFault: the IDT has no such gate, or memory of the IDT or the stack is not mapped.
         Unsupported: the gate changes the stack.
     """
     wide = cpu.bits == 64
@@ -77,6 +77,9 @@ def _push(cpu: ExceptionCpu, selector: int, wide: bool) -> None:
         cpu: its stack and registers change.
         selector: of the code segment that the gate names.
         wide: True in 64-bit mode.
+
+    Raises:
+        GuestFault: the stack is not mapped.
     """
     flags, code, back, sp = cpu.system("flags"), cpu.system("cs"), cpu.regs.pc, cpu.regs.sp
     if wide:

@@ -170,6 +170,9 @@ def _extended(code: bytes, at: int, wide: bool) -> tuple[int, int, int] | None:
 def _opcode(code: bytes, at: int, seen: int, wide: bool) -> tuple[int, int, int]:
     """Return (map, mandatory prefix, offset of the last opcode byte) of an instruction.
 
+    The prefix is 0 for none, 1 for 66, 2 for F3, 3 for F2; LOCKED with LOCK, and for a VEX, EVEX or
+    XOP instruction behind a prefix that makes it undefined.
+
     Args:
         code: its bytes and what follows.
         at: offset behind the legacy prefixes and REX.
