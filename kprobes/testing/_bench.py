@@ -289,7 +289,8 @@ class Bench:
         """Set up what the CPU needs in memory, in `data`: tables, or areas for contexts that it
         saves.
 
-        One context is saved, so that the instruction can return to it.
+        One context is saved, so that the instruction can return to it. Nothing is done for a CPU
+        that needs nothing there.
         """
         regs, guest, abi = self.machine.regs, self.machine.guest, self._arch.abi
         if guest.contexts.furnish is not None:

@@ -70,7 +70,8 @@ class Skip:
     def matches(self, code: bytes) -> bool:
         """Whether this applies to an instruction: its bytes under the mask are `value`.
 
-        They are looked for at its start, or, with `anywhere`, also inside of it.
+        They are looked for at its start, or, with `anywhere`, also inside of it. False where the
+        instruction is shorter than the mask.
         """
         last = len(code) - len(self.mask)
         return any(

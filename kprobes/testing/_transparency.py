@@ -108,7 +108,10 @@ class Comparison:
     @contextmanager
     def probed(self, probes: Sequence[Probe]) -> Iterator[Comparison]:
         """Register the probes for as long as the `with` lasts; call again() in it, once or several
-        times.
+        times. Gives this object.
+
+        Raises:
+            KprobeError: a probe is refused; none is registered then.
         """
         self.kprobes.register_all(probes)
         try:
@@ -141,6 +144,9 @@ class Comparison:
         Args:
             probes: not registered yet.
             where: names the run, for people.
+
+        Raises:
+            KprobeError: a probe is refused; nothing was run.
         """
         with self.probed(probes):
             out = self.again(where)
