@@ -57,7 +57,7 @@ def _parts(thing: Any) -> list[Any]:
     """Return the objects in an object's closure, arguments, items or fields, where a table may be.
 
     Args:
-        thing: any object: a function, a partial, a list ..
+        thing: any object: a function (also the globals that it names), a partial, a list and so on.
     """
     if isinstance(thing, FunctionType):
         cells = [cell.cell_contents for cell in thing.__closure__ or ()]

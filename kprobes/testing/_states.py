@@ -261,6 +261,9 @@ class States:
     def flag_states(self, rng: random.Random) -> list[dict[str, int]]:
         """Return every combination of the condition flags; a random choice where they are too many.
 
+        Args:
+            rng: source of the random choice.
+
         Returns:
             register -> value, at most MAX_FLAG_STATES times.
         """

@@ -176,7 +176,9 @@ class Comparison:
         }
 
     def _compare_memory(self, where: str) -> list[Difference]:
-        """Compare memory with what the run without probes left; list the differences."""
+        """Compare memory with what the run without probes left; list the differences. `where` names
+        the run.
+        """
         now = self._memory()
         out = (
             []

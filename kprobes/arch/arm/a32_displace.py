@@ -40,14 +40,16 @@ def blx(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def bx(insn: Insn, to: int, m: int, **_: int) -> bytes:
-    """Return BX as it is; OutOfReach for BX PC."""
+    """Return BX to register `m` as it is; OutOfReach where that is PC."""
     if m == PC:
         raise stays(insn)
     return insn.raw
 
 
 def blx_register(insn: Insn, to: int, c: int, m: int, **_: int) -> bytes:
-    """Return code that sets LR, then BX to register `m`, under condition `c`; OutOfReach for LR."""
+    """Return code that sets LR to the original return address, then BX to register `m`, both under
+    condition `c`; OutOfReach where `m` is LR.
+    """
     if m == LR:
         raise stays(insn)
     return move(LR, insn.next, c) + a32(c << 28 | 0x012FFF10 | m)

@@ -86,7 +86,10 @@ def adr(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
 
 
 def adrp(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
-    """Return code that puts ADRP's original page address into register `d`; b"" for XZR."""
+    """Return code that puts ADRP's original page address into register `d`; b"" for XZR.
+
+    The immediate is `i` and, below it, the two bits `j`.
+    """
     return (
         set_address(d, (insn.addr & ~0xFFF) + (signed(i << 2 | j, 21) << 12) & MASK)
         if d < 31

@@ -190,7 +190,8 @@ def ldr_sd(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
 
 
 def ldr_q(regs: Regs, insn: Insn, i: int, t: int) -> int:
-    """Simulate LDR of a literal of 16 bytes into vector register `t`.
+    """Simulate LDR of a literal of 16 bytes, `i` instructions from this one, into vector register
+    `t`; return the next address.
 
     The less significant half is read first, which shows at a fault.
     """

@@ -96,7 +96,9 @@ def address(shift: int, keep: int = MASK) -> Callable[..., Insn]:
 
 
 def pcadd(regs: Regs, insn: Insn, i: int, d: int) -> int:
-    """Simulate PCADDI and its kin: put the address, which is known, into register `d`."""
+    """Simulate PCADDI and its kin: put the address, which the decoder has worked out as
+    `insn.operand`, into register `d`; return the next address.
+    """
     assert insn.operand is not None
     set_x(regs, d, insn.operand)
     return insn.next

@@ -90,10 +90,11 @@ class MipsElsewhere:
         """
 
         def elsewhere(insn: Insn, to: int, s: int = 0, **_: int) -> bytes:
-            """Return code for `to`: the link, the opposite branch, the delay slot and the jump.
+            """Return code for `to`: the link, the opposite branch, the delay slot and the jump;
+            behind the jump the delay slot again, unless the branch annuls it.
 
             Raises:
-                OutOfReach: the branch tests the register that the link changes.
+                OutOfReach: the branch links, and tests register `s` that the link changes.
             """
             if insn.links and s == RA:
                 raise OutOfReach(

@@ -86,7 +86,9 @@ def j(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
 
 
 def jl(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
-    """Simulate JL, JLA and JLI: put the next address into A11; return the target, read before."""
+    """Simulate JL, JLA and JLI: put the next address into A11; return the target, read before:
+    address register `s`, or (None) the instruction's own.
+    """
     target = taken(regs, insn, s)
     regs["a11"] = insn.next & MASK
     return target
@@ -94,7 +96,7 @@ def jl(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
 
 def fcall(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
     """Simulate FCALL, FCALLA and FCALLI: push A11 on the stack (a10 moves), put the next address
-    into A11; return the target, read before.
+    into A11; return the target, read before: address register `s`, or (None) the instruction's own.
     """
     target, place = taken(regs, insn, s), regs["a10"] - 4 & MASK
     regs.set_word(place, regs["a11"])

@@ -137,8 +137,8 @@ class CallsUnderWay:
     def follow_no_more(self, call: int) -> None:
         """End the machine's following of calls from a call site; its calls under way join `own`.
 
-        The probes' nreturned is brought up to date. Nothing happens where the machine follows no
-        calls from there.
+        The probes' nreturned is brought up to date, and `following` loses the call site. Nothing
+        happens where the machine follows no calls from there.
 
         Args:
             call: address of the call site.
@@ -504,7 +504,9 @@ class CallsUnderWay:
 
         Called as a call begins for which no instance is free. A frame is gone below the stack
         pointer, and also at it: the call that begins has that frame now. The exception is a tail
-        call, whose caller shares the frame; there the return address is the trampoline's.
+        call, whose caller shares the frame; there the return address is the trampoline's. Where the
+        architecture lets calls share frames (Returning.shares_frames), a frame at the stack pointer
+        is not gone either.
 
         Args:
             calls: the calls of the task that runs; those that are set aside are moved to their
@@ -540,6 +542,8 @@ class CallsUnderWay:
 
         Its frame is then at the stack pointer, and yet not gone. The trampoline's address, or one
         very near to it, is in a register; where calls push the return address, on top of the stack.
+        Always True where the architecture lets calls share frames; False where the stack cannot be
+        read.
 
         Args:
             regs: registers of the CPU.

@@ -246,6 +246,9 @@ class Exits:
             cb: the CPU's control block; it is idle again afterwards if the handlers were run.
             instances: the frame's, the youngest first.
             regs: the CPU's registers.
+
+        Raises:
+            Exception: a handler has raised it, and the probe's fault_handler has not handled it.
         """
         if cb.state is not HitState.IDLE:
             self._calls.missed(instances)

@@ -441,6 +441,10 @@ class Handlers:
             cb: the control block of the CPU.
             point: the probepoint that the slot belongs to.
             regs: the registers at the trap.
+
+        Raises:
+            Exception: a post-handler has raised it, and the probe's fault_handler has not handled
+                it; the hit is over.
         """
         if cb.point is not point or cb.state not in (HIT_SS, REENTER):
             # the guest was in the slot when its end changed, or when the hit was given up

@@ -464,6 +464,7 @@ class Probepoint:
         becomes OPTIMIZED.
 
         Where the detour has a buffer, late hits of the breakpoint go on in that, not in the slot.
+        `counted` becomes what the machine has counted at the call site so far.
 
         Args:
             detour: where the jump leads; it is written already.

@@ -336,6 +336,11 @@ class Survey:
     def _flow_of(self, walk: Walk, end: int) -> FunctionFlow:
         """Work out where a function's branches lead, and why that may be incomplete.
 
+        Targets are those of direct branches and of jump tables, addresses that the text works out,
+        and targets of EXECUTEs. They may be incomplete where the walk has stopped before the end,
+        or a computed jump goes through no table that was found and is not known to leave the
+        function.
+
         Args:
             walk: a walk of the function, which has reached its end or cannot go on.
             end: address behind the function.

@@ -236,7 +236,7 @@ class Listener:
         reports.
 
         A call that has yet to return needs the memory, and so does a CPU in a hit or in the
-        library's code; then nothing is done.
+        library's code; then nothing is given back. Calls whose frames are gone are set aside first.
         """
         if not self.closing or self._closed or self._machine.in_turn or not self._driver.at_rest:
             return
