@@ -353,7 +353,7 @@ class Kprobes(Uncopied):
 
     @cached_property
     def _debug(self) -> DebugInfo:
-        """The guest's debug information, for source lines."""
+        """The guest's debug information, for source lines; made when it is first asked for."""
         from .debug.info import DebugInfo
 
         return DebugInfo(self.machine)
@@ -719,7 +719,8 @@ class Kprobes(Uncopied):
     def watchpoint(
         self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None
     ) -> Watchpoint:
-        """Call a handler at each access of the guest's to some bytes of memory.
+        """Call a handler at each access of the guest's to some bytes of memory, until the
+        watchpoint's remove() or this Kprobes' close().
 
         Args:
             where: address or symbol of the first byte.

@@ -46,7 +46,7 @@ _RUNTIMES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
 
 @cache
 def _library(name: str) -> Any:
-    """Import a module, and return it; None: it is not installed."""
+    """Import a module, and return it; None: it is not installed. The result is remembered."""
     try:
         return import_module(name)
     except ImportError:
@@ -55,7 +55,9 @@ def _library(name: str) -> Any:
 
 @cache
 def _runtime() -> tuple[Any, Any] | None:
-    """Return (__cxa_demangle, free) of this computer; None where there is no C++ library."""
+    """Return (__cxa_demangle, free) of this computer; None where there is no C++ library. The
+    result is remembered.
+    """
     for name in _RUNTIMES:
         try:
             demangler, free = ctypes.CDLL(name).__cxa_demangle, ctypes.CDLL(None).free

@@ -660,7 +660,8 @@ def override_function_with_return(regs: Regs) -> None:
     """Send the guest from a function's entry back to its caller; the function does not run.
 
     For a pre_handler, which also sets regs.return_value, as this does not, and then returns
-    DIVERTED (Linux: error injection). Return probes of the function still see the return.
+    DIVERTED (Linux: error injection). Return probes of the function still see the return. Where
+    calls push the return address, it is popped.
 
     Args:
         regs: the registers at the function's entry.

@@ -70,7 +70,8 @@ class Symbols:
         mode: int = 0,
         kind: str = "func",
     ) -> Symbol:
-        """Add a symbol, unless the same one is there, and return it.
+        """Add a symbol, unless the same one is there, and return it. `changes` grows by 1 if it is
+        new.
 
         Args:
             name: without a module.
@@ -284,7 +285,7 @@ class Symbols:
         """Note where an image lies.
 
         Its symbols without a size reach no farther than their part of it. A part that begins where
-        another of the same module ends is joined to that.
+        another of the same module ends is joined to that. `changes` grows by 1.
 
         Args:
             parts: (first address, the one behind the last) of each part.
@@ -367,7 +368,10 @@ class Symbols:
         return self._data[at][1] if at >= 0 and addr < self._data[at][1] else 0
 
     def remove_module(self, module: str) -> None:
-        """Forget every symbol of a module, and all that is known of its file."""
+        """Forget every symbol of a module, and all that is known of its file.
+
+        `changes` grows by 1.
+        """
         self._data = [data for data in self._data if data[2] != module]
         self._images = [part for part in self._images if part[2] != module]
         self.files = tuple(file for file in self.files if file.module != module)

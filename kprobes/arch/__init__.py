@@ -34,7 +34,7 @@ def _families() -> dict[str, ModuleType]:
 
 @cache
 def _members(family: str) -> dict[str, Arch]:
-    """Import a family's decode tables: name -> architecture."""
+    """Import a family's decode tables: name -> architecture. The result is remembered."""
     package = _families()[family]
     module = (
         importlib.import_module(f"{package.__name__}.isa") if hasattr(package, "NAMES") else package
@@ -53,6 +53,8 @@ def _family_of() -> dict[str, str]:
 def _installed() -> dict[str, EntryPoint]:
     """Return name -> entry point of each architecture that other distributions bring and this
     package does not have.
+
+    The result is remembered until refresh().
     """
     from importlib.metadata import entry_points  # it takes longer than all of this module
 
@@ -65,7 +67,9 @@ def _installed() -> dict[str, EntryPoint]:
 
 @cache
 def _load(name: str) -> Arch | None:
-    """Return the architecture of this name, imported if need be; None where there is none."""
+    """Return the architecture of this name, imported if need be; None where there is none. The
+    result is remembered until refresh().
+    """
     family = _family_of().get(name)
     if family is not None:
         return _members(family)[name]

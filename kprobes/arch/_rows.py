@@ -56,7 +56,7 @@ def row(arch: Arch, kind: type[T]) -> T | None:
 @cache
 def _rows(package: str, module: str) -> Mapping[str, Any]:
     """Import a module of rows and return its ROWS: name of an architecture -> row; {} where there
-    is no such module.
+    is no such module. The result is remembered.
 
     Args:
         package: the architecture's package, such as "kprobes.arch.arm".

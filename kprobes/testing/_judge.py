@@ -194,7 +194,7 @@ class Judge:
     def _noticed_late(self, plain: Shot) -> bool:
         """Whether the engine noticed a failed access some instructions later than it happened.
 
-        The post_handler may have run by then. So it is where the plain run failed at a read or
+        The post_handler may have run by then. That is so where the plain run failed at a read or
         write with pc elsewhere than at `home`.
         """
         fault = plain.end.fault

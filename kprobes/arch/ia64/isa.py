@@ -65,7 +65,7 @@ def decode(code: bytes, addr: int) -> Insn:
 def _decoded(raw: bytes, addr: int) -> Insn:
     """Return the instruction at an address, which is the bundle's plus 0, 1 or 2; `raw`: the
     bundle. One that is refused where the bundle is not whole, its template is reserved, or no
-    instruction begins at that address.
+    instruction begins at that address. The latest results are remembered.
     """
     slot = addr % SIZE
     if len(raw) < SIZE:

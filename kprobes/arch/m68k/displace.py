@@ -31,7 +31,8 @@ def jump(frm: int, to: int) -> bytes:
 def reaching(raw: bytes, at: int, home: int, to: int) -> bytes:
     """Return an instruction for address `to` whose pc-relative operand stays the same.
 
-    It gets the addressing mode PC with index in full format, which has 32 bits.
+    It gets the addressing mode PC with index in full format, which has 32 bits. An instruction that
+    leaves PC out of its address is returned as it is.
 
     Args:
         raw: its bytes.

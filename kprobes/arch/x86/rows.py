@@ -256,7 +256,7 @@ class Mode:
     @cached_property
     def defined(self) -> dict[int, int]:
         """Key of an opcode (map, mandatory prefix, opcode) -> bit set of the ModRM bytes that are
-        defined.
+        defined; made from DEFINED when it is first asked for.
         """
         defined: dict[int, int] = {}
         for key, modrms in _cells(DEFINED, self.bits == 64):
@@ -266,7 +266,7 @@ class Mode:
     @cached_property
     def rows(self) -> dict[int, list[tuple[int, OpcodeRow]]]:
         """Key of an opcode -> [(bit set of ModRM bytes, the row of the instructions that have
-        them)].
+        them)]; made from ROWS when it is first asked for.
         """
         rows: dict[int, list[tuple[int, OpcodeRow]]] = {}
         for row in ROWS:

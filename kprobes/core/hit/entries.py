@@ -91,7 +91,8 @@ class Entries:
         simulated = point.insn.simulate is not None and not point.native
 
         def serve(regs: Regs) -> None:
-            """Serve a hit: run the pre-handlers, then send the guest on.
+            """Serve a hit: run the pre-handlers, for which regs.pc is the probepoint, then send the
+            guest on.
 
             Where a handler has diverted, the guest goes to regs.pc, and the probepoint becomes a
             breakpoint for good. Else `regs.target` becomes None: the guest goes on in the detour.

@@ -357,11 +357,11 @@ class Handlers:
         """Execute the probed instruction, after its pre-handlers, and end the hit if that is all.
 
         What is simulated of the instruction is simulated here. If it has a body to be executed, the
-        guest is sent to the slot with it, and slot_end() ends the hit; a slot that leads back by
-        itself ends it now. A body that the simulation annuls is not executed. Otherwise the guest
-        goes past the instruction, and the post-handlers run (in a missed hit they do not), and the
-        hit ends. While an instruction with a hit is in its slot, the machine reports all hits to
-        the core.
+        guest is sent to the slot with it, and slot_end() ends the hit (the address to go to then is
+        kept in `cb.resume`); a slot that leads back by itself ends it now. A body that the
+        simulation annuls is not executed. Otherwise the guest goes past the instruction, and the
+        post-handlers run (in a missed hit they do not), and the hit ends. While an instruction with
+        a hit is in its slot, the machine reports all hits to the core.
 
         Where the simulation faults and a fault_handler sends the guest elsewhere, the hit ends
         there.

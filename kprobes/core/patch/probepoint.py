@@ -461,10 +461,11 @@ class Probepoint:
 
     def jump(self, detour: Detour) -> None:
         """Write the jump to a detour over the breakpoint, which is not reported any more; `state`
-        becomes OPTIMIZED.
+        becomes OPTIMIZED, `patch` the jump, and `detour` is set.
 
-        Where the detour has a buffer, late hits of the breakpoint go on in that, not in the slot.
-        `counted` becomes what the machine has counted at the call site so far.
+        Where the detour has a buffer, late hits of the breakpoint go on in that, not in the slot
+        (`slot_target`, `native`). `counted` becomes what the machine has counted at the call site
+        so far.
 
         Args:
             detour: where the jump leads; it is written already.
@@ -481,7 +482,7 @@ class Probepoint:
             self.native = True
 
     def restore(self) -> None:
-        """Write the breakpoint over the jump; `state` becomes ARMED.
+        """Write the breakpoint over the jump; `state` becomes ARMED, and `patch` the breakpoint.
 
         The machine reports the breakpoint again, and hits use the slot. The detour stays allocated;
         the caller gives it back.

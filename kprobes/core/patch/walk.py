@@ -463,7 +463,8 @@ class Walk:
         """Update what is known of the code behind an instruction: whether it is reached, or follows
         a call.
 
-        Addresses that were worked out are forgotten at a branch, a call and an end of the path.
+        Addresses that were worked out are forgotten at a branch, a call and an end of the path;
+        what registers hold, at a call and an end.
 
         Args:
             insn: the instruction that the walk has just taken.

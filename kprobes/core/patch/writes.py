@@ -66,7 +66,8 @@ class Writes:
     def drop(self, addr: int) -> None:
         """Stop watching the text of the patch at an address.
 
-        Nothing happens where there is none.
+        A watch ends with the last patch on its line; after the last watch, lines are as short as at
+        first. Nothing happens where there is no patch.
         """
         end = self._kept.pop(addr, None)
         for line in () if end is None else self._lines_of(addr, end):

@@ -215,8 +215,8 @@ class Listener:
 
     @alone
     def close(self) -> None:
-        """Unregister all probes. Reports are served until the followed calls have returned, and end
-        now where no call is followed and no CPU is in a hit.
+        """Unregister all probes, and set `closing`. Reports are served until the followed calls
+        have returned, and end now where no call is followed and no CPU is in a hit.
 
         Until then another Kprobes of the machine may take them over. At last there is a warning of
         text that was overwritten.

@@ -405,7 +405,8 @@ class Registry:
     def safe_point(self) -> None:
         """Put back patches that others have replaced by the original, and take out unneeded jumps.
 
-        Called before a run, while no guest code runs. Jumps stay while a CPU is in a hit.
+        Called before a run, while no guest code runs. Patches put back are counted in `rearmed`.
+        Jumps stay while a CPU is in a hit.
         """
         self.rearmed += self._rooms.text.check()
         if self.optimizer.has_taken_out and self.driver.idle:
