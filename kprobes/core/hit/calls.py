@@ -427,8 +427,8 @@ class CallsUnderWay:
         """Return the index in `calls` of the youngest instance of the frame that returns.
 
         The frame is `sp` or, where a callee may pop its own arguments (x86 `ret n`), below that by
-        their size. A call that longjmp has left may have the same frame. Chosen is the first of
-        these that exists:
+        their size. A call that longjmp has left may have the same frame. (Where calls do not push
+        the return address, it counts as being in memory.) Chosen is the first of these that exists:
 
         1. the youngest call with such a frame where the trampoline's address, which the return has
            popped, still lies in memory;

@@ -189,8 +189,10 @@ class _StackWalk:
         """Walk the stack and return what was found.
 
         Where call frame information covers pc the walk goes by that, then by the followed calls.
-        Else it goes by the followed calls, then by frame pointers. The result is cut to the limit,
-        and marked as incomplete where callers are missing.
+        Else, at a function's entry, the return address comes first; where call frame information
+        covers that, the walk goes on by it. Otherwise it goes by the followed calls, then by frame
+        pointers. The result is cut to the limit, and marked as incomplete where callers are
+        missing.
 
         Args:
             at_entry: True where pc is at the first instruction of a function: the return address is

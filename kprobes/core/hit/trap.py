@@ -140,6 +140,10 @@ class TrapDriver:
 
         Raises:
             Exception: a handler has raised it, and the probe's fault_handler has not handled it.
+            BadLocation: a pre-handler has diverted, but regs.pc is still the probepoint.
+            GuestFault: a simulated instruction has faulted, and no fault_handler has handled that.
+            ReentryError: it is the third hit within others, or a return that belongs to no followed
+                call.
         """
         site = self._sites.get(regs.pc)
         if site is None:
@@ -359,6 +363,7 @@ class TrapDriver:
             BadLocation: a pre-handler has diverted, but regs.pc is still the probepoint.
             GuestFault: the simulated instruction has faulted, and no fault_handler has handled
                 that.
+            ReentryError: two hits are under way already.
         """
         if cb.state is not IDLE:
             if cb.state is HIT_SS and cb.point is point:
