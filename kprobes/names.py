@@ -92,7 +92,9 @@ def _cpp(name: str) -> str | None:
 def _is_bounded(name: str) -> bool:
     """Return True for a name that does not become too long when it is demangled.
 
-    A guest's name may be made to be longer than memory.
+    A guest's name may be made to be longer than memory: it refers to its own parts again and again.
+    With up to _FEW references it is short, with more than _MANY too long. In between it is parsed
+    and measured; it counts as too long where that fails, or itanium_demangler is not installed.
 
     Args:
         name: the mangled name, from `_Z` on.
@@ -139,8 +141,8 @@ def _rust(name: str) -> str | None:
 def demangle(name: str) -> str:
     """Return a mangled C++ or Rust name as source has it.
 
-    `_ZN5Table6insertEPKci` -> `Table::insert(char const*, int)`. What is no mangled name, or cannot
-    be read, is returned as it is.
+    `_ZN5Table6insertEPKci` -> `Table::insert(char const*, int)`. What is no mangled name, cannot be
+    read, or is longer than LONGEST is returned as it is.
     """
     if len(name) > LONGEST:
         return name
@@ -234,7 +236,7 @@ def spellings(name: str) -> tuple[str, ...]:
     """Return the ways in which people write a mangled C++ or Rust name; () of other names.
 
     They are: with its parameters and without, and of both without the type of the result, which
-    templates have in front.
+    templates have in front. What marks a copy of a function (`[clone`) is left out.
     """
     if not is_mangled(name):
         return ()

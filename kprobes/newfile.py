@@ -75,7 +75,7 @@ class NewFile:
         """Open the file to be written, and return its descriptor.
 
         It is a new one beside `path`, or `path` itself where that is no regular file or its folder
-        cannot be written.
+        cannot be written. A new one gets the permissions of the file that it will replace.
 
         Raises:
             OSError: it cannot be opened.

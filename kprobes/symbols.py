@@ -421,7 +421,8 @@ class Symbols:
         return Symbol(name, address, mode=number & self.mode_bits) if here is None else here
 
     def _elsewhere(self, name: str) -> list[Symbol]:
-        """Return the symbols that a name means which no symbol has exactly.
+        """Return the symbols that a name means which no symbol has exactly; [] for an address as
+        text.
 
         Args:
             name: `module:name`, or a C++ or Rust name as people write it.

@@ -214,7 +214,7 @@ def _jump_in(arch: Arch, jump: Jump, mode: int, step: int) -> Iterator[str]:
 
 
 def _reach(arch: Arch, jump: Jump, frm: int, step: int) -> int:
-    """Return how many steps a jump from `frm` reaches at most.
+    """Return how many steps a jump from `frm` reaches at most; at least 1, which is not tried.
 
     Args:
         arch: the architecture; it says how far a search needs to go.

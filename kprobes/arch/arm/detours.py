@@ -18,7 +18,7 @@ def _a32_lock(at: int) -> tuple[bytes, bytes]:
     """Return (code that takes the lock in the word at `at`, code that gives it back).
 
     MOV r0, at; MOV r1, #1; LDREX r2, [r0]; CMP r2, #0; BNE -8; STREX r3, r1, [r0]; CMP r3, #0; BNE
-    -20; DMB ISH, and MOV r1, #0; DMB ISH; STR r1, [r0]
+    -20; DMB ISH, and MOV r0, at; MOV r1, #0; DMB ISH; STR r1, [r0]
     """
     word = _a32_constant(0, at)
     return (

@@ -25,8 +25,8 @@ def _a64_begin(environment: int) -> bytes:
 def _a64_lock(at: int) -> tuple[bytes, bytes]:
     """Return (code that takes the lock in the word at `at`, code that gives it back).
 
-    MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, -4; STXR w3, w1, [x0]; CBNZ w3, -12, and STLR
-    wzr, [x0]
+    MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, -4; STXR w3, w1, [x0]; CBNZ w3, -12, and MOV
+    x0, at; STLR wzr, [x0]
     """
     word = _a64_constant(0, at)
     return (words("little", *word, 0x52800021, 0x885FFC02, 0x35FFFFE2, 0x88037C01, 0x35FFFFA3),

@@ -43,8 +43,8 @@ def _mips(order: str, bits: int, release6: bool) -> Saving:
     def lock(at: int) -> tuple[bytes, bytes]:
         """Return (code that takes the lock in the word at `at`, code that gives it back).
 
-        LL t1, (t0); BNEZ t1, -4; ORI t1, zero, 1; SC t1, (t0); BEQZ t1, -16; NOP; SYNC, and SYNC;
-        SW zero, (t0)
+        Both begin by putting `at` into t0: LL t1, (t0); BNEZ t1, -4; ORI t1, zero, 1; SC t1, (t0);
+        BEQZ t1, -16; NOP; SYNC, and SYNC; SW zero, (t0)
         """
         word = _mips_constant(8, at, bits)
         return (

@@ -62,7 +62,7 @@ def table(order: Order, insn: Insn, before: Sequence[Insn]) -> Table | None:
 
 def _value(order: Order, size: int, before: Sequence[Insn]) -> Table | None:
     """Return the value that a load through R0 reads, at MOVA's address and what loads have added
-    since.
+    since. An FSCHG in between doubles the loads' size.
 
     Args:
         order: byte order of code.

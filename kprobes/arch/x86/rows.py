@@ -353,6 +353,10 @@ class Mode:
     def _doubt(self, shape: EncodingShape) -> str:
         """Return why a near branch cannot be simulated faithfully; "": it can.
 
+        It cannot with an operand size of 16 bits in 64-bit mode, where CPUs differ; with a segment
+        override that engine and CPU understand differently; and through FS or GS where the
+        segment's address is not known.
+
         Args:
             shape: where the instruction's parts are.
         """

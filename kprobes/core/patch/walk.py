@@ -627,6 +627,8 @@ class Walk:
         """Add an instruction to those that precede the next one (`_preceding`).
 
         A call and a jump that is always taken end the list: another path may lead behind them.
+        Nothing is noted where the architecture looks for neither tables nor jumps that leave a
+        function.
 
         Args:
             insn: the instruction that the walk has just taken.
