@@ -215,7 +215,8 @@ class Comparison:
     def text_changed(self, where: str = "unregistered") -> list[Difference]:
         """List how executable memory differs from the start, breakpoints included.
 
-        Objects that symbols name there are left out.
+        Of each mapping the first run of bytes that differs is listed; a mapping that is gone is a
+        difference, too. Objects that symbols name there are left out.
 
         Args:
             where: names the moment, for people.

@@ -159,7 +159,8 @@ class CallsUnderWay:
     def catch_up(self) -> None:
         """Move the calls that the machine follows to the end of `own`: they are the youngest.
 
-        Instances are taken for them. Afterwards the machine follows none of these calls.
+        An instance is taken for each call and each of the function's return probes. Afterwards the
+        machine follows none of these calls.
         """
         if self.programs is None or not self.following or self.idle[0][0] == self.idle[1]:
             return

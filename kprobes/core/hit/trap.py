@@ -348,9 +348,10 @@ class TrapDriver:
     def _hit(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Serve the breakpoint of a probepoint: run the pre-handlers, execute the instruction.
 
-        A hit within a hit is counted as missed, and its instruction is executed without handlers.
-        Where a handler has diverted, the guest goes to regs.pc instead. After the first usual hit
-        of a lone probe, the machine may serve the next ones.
+        A hit within a hit is counted as missed, and its instruction is executed without handlers. A
+        hit whose instruction was in its slot is forgotten where the guest comes to the same
+        probepoint anew. Where a handler has diverted, the guest goes to regs.pc instead. After the
+        first usual hit of a lone probe, the machine may serve the next ones.
 
         Args:
             cb: the control block of the CPU.

@@ -299,7 +299,9 @@ class Probepoint:
     def barred(self) -> str:
         """Why the instruction allows no jump to programs that run in the guest; "": it allows one.
 
-        "" also for a machine whose programs do not run in the guest.
+        It allows none where pages may be guarded and the instruction must stay where it is
+        (Insn.lands, Insn.sends), where its code has another mode than 0, and where it is simulated
+        and cannot be displaced. "" also for a machine whose programs do not run in the guest.
         """
         insn = self.insn
         view = self._rooms.machine.guest_view

@@ -269,7 +269,7 @@ class Listener:
         return.
 
         Raises:
-            AlreadyRegistered: a hit is under way.
+            AlreadyRegistered: a hit is under way, or a CPU is in the library's code.
         """
         if not self._driver.at_rest:
             raise AlreadyRegistered(

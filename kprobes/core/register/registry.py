@@ -427,7 +427,8 @@ class Registry:
     def unload(self, start: int, end: int) -> None:
         """Make the probes in a range of guest memory GONE that is about to be unmapped.
 
-        They stay listed, as GONE, until they are unregistered.
+        They stay listed, as GONE, until they are unregistered. Afterwards unneeded jumps and slots
+        are freed, where no CPU is in a hit.
 
         Args:
             start: address of the first byte.
