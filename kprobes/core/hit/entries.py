@@ -270,7 +270,9 @@ class Entries:
 
             Where the entry handler has returned a false value, the call is followed here, by the
             core. Else it is not followed, and `ri` goes back to its pool. In both cases the other
-            probes' pre-handlers run afterwards.
+            probes' pre-handlers run afterwards, and the guest goes on in the detour; or, if the
+            jump was taken out and a probe now stands inside what it covered, the hit goes on as a
+            breakpoint's.
 
             The exception of an entry handler goes to its probe's fault_handler. Where that sends
             the guest elsewhere, the guest goes there, and the other probes' count of the hit is

@@ -185,9 +185,12 @@ class TrapDriver:
             fault: what has failed.
 
         Returns:
-            True where a handler has handled it: the guest goes on at regs.pc. False: not handled;
-                regs.pc is the original address where it was in a displaced instruction, else
-                unchanged.
+            True where a handler has handled it: the guest goes on at regs.pc, and jumps that cover
+            a place where the handler has sent it are taken out. False: not handled; regs.pc is the
+            original address where it was in a displaced instruction, else unchanged.
+
+        Raises:
+            Exception: a fault_handler has raised it; regs.pc is the original address.
         """
         cb = self.blocks[regs.cpu]
         displaced = self._displaced.at(regs.pc)
