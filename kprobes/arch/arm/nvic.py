@@ -161,6 +161,9 @@ class Nvic:
     def execution_priority(self) -> int:
         """Return the priority of what runs now; an exception is taken if its own number is
         lower.
+
+        It is the lowest of the active exceptions' priorities, BASEPRI (0: it does not count), 0
+        with PRIMASK and -1 with FAULTMASK; LOWEST without any of them.
         """
         out = min((self._group(number) for number in self.active), default=LOWEST)
         if basepri := self._cpu.system("basepri"):

@@ -354,7 +354,8 @@ def vfp_rules(doubles: int) -> Callable[..., Insn]:
     """
 
     def extra(insn: Insn, p: int, u: int, h: int, d: int, z: int, i: int, **_: int) -> Insn:
-        """Return a VFP load or store with its pc-relative operand; refuse what is UNPREDICTABLE.
+        """Return a VFP load or store with its pc-relative operand; refuse what is UNPREDICTABLE: no
+        register, more than 32 words, or registers that there are not.
 
         The fields are those of vfp_literal().
         """

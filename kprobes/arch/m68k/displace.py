@@ -106,7 +106,9 @@ def bsr(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def jmp(insn: Insn, to: int, e: int) -> bytes:
-    """Return JMP for `to`, with its original pc-relative operand (`e`) if it has one."""
+    """Return JMP for `to`, with its original pc-relative operand (`e`) if it has one; else the
+    instruction as it is.
+    """
     return (
         reaching(insn.raw, 2, insn.addr, to) if mode(e) in (PC_DISPLACED, PC_INDEXED) else insn.raw
     )

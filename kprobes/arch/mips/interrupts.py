@@ -27,7 +27,7 @@ def wakes(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt as the CPU does: set EXL and EPC.
+    """Take an interrupt as the CPU does: set EXL, and EPC to pc.
 
     Args:
         cpu: the CPU between two instructions; its registers are changed.
@@ -46,7 +46,8 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
 
 
 def show(cpu: ExceptionCpu, lines: frozenset[int]) -> None:
-    """Set IP2 to IP7 of Cause by the pending lines; the guest writes IP0 and IP1 itself.
+    """Set IP2 to IP7 of Cause by the pending lines; the guest writes IP0 and IP1 itself. The
+    exception's code and BD become 0.
 
     Args:
         cpu: the CPU.

@@ -327,7 +327,7 @@ def reserved(order: Order, insn: Insn, before: bytes) -> str:
         before: original bytes before it.
 
     Returns:
-        "" for any other instruction.
+        "" for any other instruction, and where fewer than 4 bytes are before it.
     """
     jumps = (
         insn.delay_slot

@@ -32,7 +32,8 @@ def wakes(cpu: ExceptionCpu, line: int) -> bool:
 
 
 def enter(cpu: ExceptionCpu, line: int) -> int:
-    """Take an interrupt to machine mode as the CPU does: save privilege and pc, set mcause.
+    """Take an interrupt to machine mode as the CPU does: save privilege and pc, set mcause, and
+    mask interrupts (MIE).
 
     Args:
         cpu: the CPU between two instructions; its registers are changed.
