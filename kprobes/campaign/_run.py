@@ -329,7 +329,9 @@ class _Run:
             elif not self.killed_in_time and not batch.alone:
                 self.suspects += batch.items
             else:
-                yield Outcome(batch.items[0], None, _said(error, self.timeout), self.timeout or 0.0)
+                yield Outcome(
+                    batch.items[0], None, _outcome_error(error, self.timeout), self.timeout or 0.0
+                )
             return
         spent = sum(seconds for _, _, seconds in fates)
         in_second = len(fates) / max(spent, 1e-9)
@@ -425,7 +427,7 @@ def _portable(error: Exception) -> Exception:
     return error
 
 
-def _said(error: BaseException, timeout: float | None) -> BaseException:
+def _outcome_error(error: BaseException, timeout: float | None) -> BaseException:
     """Return the error that an outcome reports in place of a future's exception.
 
     Timeouts become a TimeoutError, dead workers and processes a ChildProcessError, each with a

@@ -449,10 +449,10 @@ def _run_one(
         click.echo(json_of([kept], words) if as_json else text_of(kept), nl=False)
     elif as_json:
         click.echo(json_of([], words), nl=False)
+    elif fate.timeout:
+        click.echo(f"{path}: hangs: {_error_text(fate.error)}")
     else:
-        click.echo(
-            f"{path}: {f'hangs: {_said(fate.error)}' if fate.timeout else 'nothing went wrong'}"
-        )
+        click.echo(f"{path}: nothing went wrong")
     if fate.signal:
         click.get_current_context().exit(GUEST_FAILED)
 
@@ -492,7 +492,7 @@ def _apart(as_json: bool) -> Iterator[None]:
         os.close(kept)
 
 
-def _said(error: BaseException | None) -> str:
+def _error_text(error: BaseException | None) -> str:
     """Return an error's text as the command line shows it."""
     return str(getattr(error, "plain", error))
 
@@ -743,7 +743,7 @@ def _cover(job: Any, items: Sequence[str]) -> None:
     for outcome in run(job, [tuple(items)], jobs=1):
         if outcome.error is not None:
             raise BadArgument(
-                f"{job.path} is not written: {_said(outcome.error)}",
+                f"{job.path} is not written: {_error_text(outcome.error)}",
                 hint="run the inputs of the corpus one by one to find which it is",
             )
         click.echo(f"{job.path}: {outcome.result} blocks", err=True)

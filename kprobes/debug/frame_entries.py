@@ -51,9 +51,9 @@ class FrameSection:
         self._word = info.config.default_address_size
         self._common: dict[int, tuple[Struct, bool]] = {}
         self._read: dict[int, Any] = {}
-        self.functions = self._found()
+        self.functions = self._function_ranges()
 
-    def _found(self) -> list[tuple[int, int, int]]:
+    def _function_ranges(self) -> list[tuple[int, int, int]]:
         """Walk over the headers of all entries; return (start, end, offset in the section) of
         functions'. Functions without bytes are left out.
 

@@ -227,13 +227,13 @@ class _Entry:
             n: the parameter's number, from 0.
         """
         try:
-            return self._told(n)
+            return self._by_debug_info(n)
         except UnknownValue:
             return refused(NOT_KEPT)
         except DAMAGE:
             return refused("its debug information is damaged")
 
-    def _told(self, n: int) -> Arrival:
+    def _by_debug_info(self, n: int) -> Arrival:
         """Return where a parameter is at the entry, by debug information if that can tell.
 
         Where that gives only a place in the frame, which is not set up yet, or no place for the
@@ -264,9 +264,9 @@ class _Entry:
             "DW_FORM_block1",
             "DW_FORM_block",
         )
-        return self._of(n, ops, always)
+        return self._by_location(n, ops, always)
 
-    def _of(self, n: int, ops: Sequence[Any], always: bool) -> Arrival:
+    def _by_location(self, n: int, ops: Sequence[Any], always: bool) -> Arrival:
         """Return where a parameter is, from the operations of its location.
 
         A location that holds for the whole function may be in the frame, which is not set up at the

@@ -188,10 +188,10 @@ class HeapCheck:
         self._seen: dict[tuple[Any, ...], int] = {}
         self._told = 0
         self._does = {
-            "allocate": self._allocating,
-            "resize": self._resizing,
-            "free": self._freeing,
-            "size": self._asking,
+            "allocate": self._allocate,
+            "resize": self._resize,
+            "free": self._free,
+            "size": self._give_size,
         }
         self._damaged: set[int] = set()  # numbers of blocks whose damage has been told of
         self.why_not_watching = self._why_not(memory, accesses)
@@ -325,7 +325,7 @@ class HeapCheck:
         override_function_with_return(regs)
         return DIVERTED
 
-    def _allocating(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+    def _allocate(self, allocator: Allocator, function: str, regs: Regs) -> bool:
         """Do the work of malloc(), calloc(), memalign() and the like: allocate a block and set the
         result. The result is the block's address, or 0 where there is none; of posix_memalign() 0
         or an error number, and the address goes to guest memory, where an argument says.
@@ -402,7 +402,7 @@ class HeapCheck:
             self._memory.written(block.address, size)
         return block.address
 
-    def _resizing(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+    def _resize(self, allocator: Allocator, function: str, regs: Regs) -> bool:
         """Do the work of realloc(): copy the block to a new one, free the old one, set the result.
 
         A size of 0 frees the block, as glibc does; a null pointer allocates. A wrong pointer is a
@@ -450,7 +450,7 @@ class HeapCheck:
         regs.return_value = new
         return True
 
-    def _freeing(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+    def _free(self, allocator: Allocator, function: str, regs: Regs) -> bool:
         """Do the work of free() and delete: free the block, or report why it cannot be freed.
 
         A null pointer is ignored.
@@ -476,7 +476,7 @@ class HeapCheck:
             self._release(address, allocator, function, regs, sized)
         return True
 
-    def _asking(self, allocator: Allocator, function: str, regs: Regs) -> bool:
+    def _give_size(self, allocator: Allocator, function: str, regs: Regs) -> bool:
         """Do the work of malloc_usable_size(): the result is the block's size; 0 for NULL.
 
         Args:
@@ -549,18 +549,18 @@ class HeapCheck:
         if block is None:
             freed = memory.freed.get(address)
             if freed is not None:
-                self._tell(
+                self._report(
                     "double-free", address, stack, block=freed.block, note=f"by {shown(function)}"
                 )
             else:
                 inside = memory.containing(address)
-                self._tell(
+                self._report(
                     "invalid-free", address, stack, block=inside, note=f"by {shown(function)}"
                 )
             return
         self._compare(block, stack)
         if block.family != allocator.family:
-            self._tell(
+            self._report(
                 "mismatched-free",
                 address,
                 stack,
@@ -568,7 +568,7 @@ class HeapCheck:
                 note=f"{shown(block.function)}, then {shown(function)}",
             )
         elif sized is not None and sized != block.size:
-            self._tell(
+            self._report(
                 "mismatched-free",
                 address,
                 stack,
@@ -596,7 +596,7 @@ class HeapCheck:
         if damage is not None:
             self._damaged.add(block.number)
             address, behind = damage
-            self._tell(
+            self._report(
                 "overflow" if behind else "underflow",
                 address,
                 stack,
@@ -623,7 +623,7 @@ class HeapCheck:
         address = self._memory.changed(block)
         if address is not None:
             self._damaged.add(block.number)
-            self._tell(
+            self._report(
                 "use-after-free", address, stack, size=1, access="w", block=block, noticed=True
             )
 
@@ -704,7 +704,7 @@ class HeapCheck:
         kind, block = self._kind(mark, at)
         if block is not None and data is not None:
             self._damaged.add(block.number)
-        finding = self._tell(
+        finding = self._report(
             kind, at, self._stack(regs)[: self._depth], size=size, access=access, block=block
         )
         self._by_place.setdefault(key, finding)
@@ -832,7 +832,7 @@ class HeapCheck:
 
     # --- findings
 
-    def _tell(
+    def _report(
         self,
         kind: str,
         address: int,
@@ -935,7 +935,7 @@ class HeapCheck:
             The findings that are new.
         """
         alive = self.blocks
-        lost = alive if reachable else _lost(alive, self._words)
+        lost = alive if reachable else _lost(alive, self._words_to_scan)
         groups: dict[Kept, list[HeapBlock]] = {}
         for block in lost:
             groups.setdefault(block.stack, []).append(block)
@@ -946,7 +946,7 @@ class HeapCheck:
                 continue
             self._seen.update({("leak", block.number): 1 for block in new})
             size = sum(block.size for block in new)
-            finding = self._tell(
+            finding = self._report(
                 "leak",
                 new[0].address,
                 (),
@@ -957,7 +957,7 @@ class HeapCheck:
             found.append(finding)
         return found
 
-    def _words(self, block: HeapBlock | None) -> Iterator[int]:
+    def _words_to_scan(self, block: HeapBlock | None) -> Iterator[int]:
         """Yield words of the guest that may be pointers to blocks, as unsigned numbers. What cannot
         be read is left out.
 
@@ -967,7 +967,7 @@ class HeapCheck:
         """
         machine = self._machine
         if block is not None:
-            yield from self._words_of(block.address, block.size)
+            yield from self._words_in(block.address, block.size)
             return
         regs = machine.regs
         for name in regs.names:
@@ -982,9 +982,9 @@ class HeapCheck:
                 regs.sp if on_stack else start
             )  # below lies what is left of calls that have ended
             with suppress(KprobeError):
-                yield from self._words_of(first, end - first)
+                yield from self._words_in(first, end - first)
 
-    def _words_of(self, start: int, size: int) -> Iterator[int]:
+    def _words_in(self, start: int, size: int) -> Iterator[int]:
         """Yield the aligned words in a range of guest memory, as unsigned numbers.
 
         Args:

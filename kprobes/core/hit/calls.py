@@ -235,7 +235,7 @@ class CallsUnderWay:
                     ri.link = begins.ret_addr
                     return
 
-    def true(self, calls: Instances, link: int, sp: int) -> int:
+    def true_link(self, calls: Instances, link: int, sp: int) -> int:
         """Return the true return address of a call that begins.
 
         Args:
@@ -530,7 +530,7 @@ class CallsUnderWay:
         for regs in self._machine.cpu_regs:
             calls = self.of(regs.task)
             if calls:
-                sp, shown = regs.sp, self._shown(regs)
+                sp, shown = regs.sp, self._may_be_at_entry(regs)
                 self._set_aside(
                     calls,
                     lambda i, ri, sp=sp, shown=shown: (  # type: ignore[misc]
@@ -538,7 +538,7 @@ class CallsUnderWay:
                     ),
                 )
 
-    def _shown(self, regs: Regs) -> bool:
+    def _may_be_at_entry(self, regs: Regs) -> bool:
         """Return True if a followed function may be running that has used no stack yet.
 
         Its frame is then at the stack pointer, and yet not gone. The trampoline's address, or one

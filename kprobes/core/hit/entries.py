@@ -134,7 +134,7 @@ class Entries:
                 self._divert(point, regs)
                 return
             regs.target = None  # only DIVERTED moves the guest
-            if detour.left and self._taken_apart(cb, point, regs, detour):
+            if detour.left and self._go_on_as_breakpoint(cb, point, regs, detour):
                 return
             if simulated:
                 self._simulate(cb, point, regs)
@@ -184,7 +184,7 @@ class Entries:
             else:
                 regs.target = None  # only DIVERTED moves the guest
                 if detour.left:
-                    self._taken_apart(cb, point, regs, detour)
+                    self._go_on_as_breakpoint(cb, point, regs, detour)
 
         return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
 
@@ -237,7 +237,7 @@ class Entries:
             else:
                 regs.target = None  # only DIVERTED moves the guest
                 if detour.left:
-                    self._taken_apart(cb, point, regs, detour)
+                    self._go_on_as_breakpoint(cb, point, regs, detour)
 
         return UsualHit(address=point.address, probe=probes[0], handler=handler, rest=rest)
 
@@ -317,7 +317,7 @@ class Entries:
             if others:
                 self._handlers.pre_counted(cb, others, regs)
             if detour.left:
-                self._taken_apart(cb, point, regs, detour)
+                self._go_on_as_breakpoint(cb, point, regs, detour)
 
         return UsualEntry(
             address=point.address,
@@ -338,7 +338,9 @@ class Entries:
         for p in probes:
             p._nhit -= 1
 
-    def _taken_apart(self, cb: ControlBlock, point: Probepoint, regs: Regs, detour: Detour) -> bool:
+    def _go_on_as_breakpoint(
+        self, cb: ControlBlock, point: Probepoint, regs: Regs, detour: Detour
+    ) -> bool:
         """Execute the instruction as after a breakpoint, where a handler has put a probe inside the
         jump.
 

@@ -31,7 +31,7 @@ class ExecutedBreakpoints:
         self._handlers = handlers
         self._displaced = displaced
 
-    def lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
+    def disable_executed(self, cb: ControlBlock, regs: Regs) -> bool:
         """Disable the probes whose breakpoint an EXECUTE at regs.pc has executed, and warn.
 
         The guest then executes the instruction at regs.pc again. Called for a trap at an address

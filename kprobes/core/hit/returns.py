@@ -290,7 +290,9 @@ class Returns:
             if handler is not None:
                 shown = get() if load is None else load(frame)
                 ri.link = shown if skip is None or shown == trampoline else skip(shown)
-                ri.ret_addr = ri.link if shown != trampoline else followed.true(calls, shown, frame)
+                ri.ret_addr = (
+                    ri.link if shown != trampoline else followed.true_link(calls, shown, frame)
+                )
                 declined = True
                 try:
                     declined = handler(ri, regs)
@@ -307,7 +309,9 @@ class Returns:
                 found = swap(frame, trampoline)
             if found != shown:
                 ri.link = found if skip is None or found == trampoline else skip(found)
-                ri.ret_addr = ri.link if found != trampoline else followed.true(calls, found, frame)
+                ri.ret_addr = (
+                    ri.link if found != trampoline else followed.true_link(calls, found, frame)
+                )
                 if shown == trampoline:
                     followed.send(calls, ri)
             calls.append(ri)

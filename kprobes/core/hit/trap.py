@@ -148,7 +148,7 @@ class TrapDriver:
         site = self._sites.get(regs.pc)
         if site is None:
             again = self._rooms.text.take_out_stray(self._rooms.arch.place_of(regs.pc))
-            return again or self._executed.lay_bare(self.blocks[regs.cpu], regs)
+            return again or self._executed.disable_executed(self.blocks[regs.cpu], regs)
         cb = self.blocks[regs.cpu]
         kind = site.kind
         if kind is AT_PROBEPOINT:
@@ -156,7 +156,7 @@ class TrapDriver:
             if (
                 self._doubtful
                 and point.address in self._doubtful
-                and self._other_behind(point.address)
+                and self._report_changed_instruction(point.address)
             ):
                 return True
             if point.state is not ARMED:
@@ -170,7 +170,7 @@ class TrapDriver:
         elif kind is AT_TRAMPOLINE:
             self._exits.by_trap(cb, regs)
         else:
-            return self._executed.lay_bare(cb, regs)
+            return self._executed.disable_executed(cb, regs)
         return True
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
@@ -316,9 +316,9 @@ class TrapDriver:
             home = point.address | point.insn.mode
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
-    def _other_behind(self, addr: int) -> bool:
+    def _report_changed_instruction(self, addr: int) -> bool:
         """Report to `on_overwritten` that the guest has changed an instruction behind its
-        breakpoint, if it has.
+        breakpoint; nothing is reported where it has not.
 
         Called at a trap there; the probepoint becomes GONE.
 

@@ -313,9 +313,9 @@ class Optimizer:
 
         Called when another call site is made, or permissions of guest memory have changed.
         """
-        self._again([*self._in_place.points])
+        self._requeue([*self._in_place.points])
 
-    def _again(self, points: list[Probepoint]) -> None:
+    def _requeue(self, points: list[Probepoint]) -> None:
         """Make jumps breakpoints, and queue their probepoints to become jumps again if their probes
         want that.
 
@@ -339,7 +339,7 @@ class Optimizer:
         """
         self._exact += 1 if on else -1
         if on:
-            self._again(
+            self._requeue(
                 [*self._in_place.points, *(point for point, _ in self._rooms.displaced.values())]
             )
 

@@ -213,7 +213,7 @@ class Probepoint:
             at = bisect_left(self.active, probe._late, key=_late)
             self.active = (*self.active[:at], probe, *self.active[at:])
             self._wanting.add(probe)
-            self._retail()
+            self._rewrite_tail()
 
     def remove(self, probe: Probe) -> None:
         """Remove a probe from `probes` and `active`.
@@ -225,7 +225,7 @@ class Probepoint:
         self.probes = _without(self.probes, probe)
         self.active = _without(self.active, probe)
         self._wanting.discard(probe)
-        self._retail()
+        self._rewrite_tail()
 
     def refresh(self) -> None:
         """Work out anew which probes are active and what a hit does, after probes have changed.
@@ -242,11 +242,11 @@ class Probepoint:
                 p._post = p.post_handler
         self.active = tuple(sorted((p for p in self.probes if p._active), key=_late))
         self._wanting = Wanting(self.active)
-        self._retail()
+        self._rewrite_tail()
 
-    def _retail(self) -> None:
-        """Have hits reported to the core again, and write the slot's end anew, as handlers have
-        changed. `has_post` is set.
+    def _rewrite_tail(self) -> None:
+        """Write the slot's end anew, as handlers have changed, and have hits reported to the core
+        again. `has_post` is set.
         """
         self.serve_no_more()
         self.has_post = bool(self._wanting.post)

@@ -244,7 +244,7 @@ class Text:
         self._keep(patch)
         return patch
 
-    def _lay(self, patch: Patch, now: bytes, bits: bytes) -> None:
+    def _write_masked(self, patch: Patch, now: bytes, bits: bytes) -> None:
         """Write a patch, or the original text under it, over what is in memory.
 
         Args:
@@ -277,7 +277,7 @@ class Text:
         """
         if not patch.stands_in(self._machine.read(patch.addr, len(patch.new))):
             return patch
-        if self._was_overwritten(patch):
+        if self._tail_changed(patch):
             self._outdated.append(patch.addr)
             self.warns = True
         # [lo, hi) is written, [addr, end) with the new patch
@@ -312,20 +312,20 @@ class Text:
         self._drop(patch)
         now = self._machine.read(patch.addr, len(patch.new))
         if now == patch.new or (patch.mask and patch.stands_in(now)):
-            self._lay(patch, now, patch.old)
-            if self._was_overwritten(patch):
+            self._write_masked(patch, now, patch.old)
+            if self._tail_changed(patch):
                 self._outdated.append(patch.addr)
                 self.warns = True
         elif (
             only(now, patch.mask) != patch.old
             or patch.old == patch.new
-            or self._was_overwritten(patch)
+            or self._tail_changed(patch)
         ):
             self._overwritten.append(patch.addr)
             self.warns = True
         self._was_here(patch)
 
-    def _was_overwritten(self, patch: Patch) -> bool:
+    def _tail_changed(self, patch: Patch) -> bool:
         """Return True if the guest has changed the patched instruction behind the patch's bytes.
 
         Args:
@@ -509,7 +509,7 @@ class Text:
             GuestFault: memory is not mapped.
         """
         patch = self._patches.get(addr)
-        if patch is None or self._was_overwritten(patch):
+        if patch is None or self._tail_changed(patch):
             return patch is not None
         if any(
             former.stands_in(self._machine.read(addr, len(former.new)))
@@ -555,10 +555,10 @@ class Text:
         if (
             patch.stands_in(now)
             or self._beneath(patch, now) != patch.old
-            or self._was_overwritten(patch)
+            or self._tail_changed(patch)
         ):
             return False
-        self._lay(patch, now, patch.new)
+        self._write_masked(patch, now, patch.new)
         return True
 
     def take_out_stray(self, addr: int) -> bool:
@@ -579,11 +579,11 @@ class Text:
         for former in self._former.get(addr, {}).values():
             now = self._machine.read(addr, len(former.new))
             if former.new != former.old and former.stands_in(now):
-                self._lay(former, now, former.old)
+                self._write_masked(former, now, former.old)
                 return True
         return False
 
-    def lay_bare(self, addr: int) -> None:
+    def restore_unwritten(self, addr: int) -> None:
         """Replace what still stands of a patch by the original text; what was written since stays.
 
         Called where the guest is about to overwrite the patch, or has overwritten a part of it. The
@@ -596,7 +596,7 @@ class Text:
         now = self._machine.read(addr, len(patch.new))
         bare = self._beneath(patch, now)
         if bare != only(now, patch.mask):
-            self._lay(patch, now, bare)
+            self._write_masked(patch, now, bare)
 
     def _beneath(self, patch: Patch, now: bytes) -> bytes:
         """Return the guest's text in the place of a patch: the original, or what was written since.
@@ -655,12 +655,12 @@ class Text:
         """
         patches, self._patches = self._patches, {}
         for patch in patches.values():
-            self._lay(patch, self._machine.read(patch.addr, len(patch.old)), patch.old)
+            self._write_masked(patch, self._machine.read(patch.addr, len(patch.old)), patch.old)
         try:
             yield
         finally:
             for patch in patches.values():
-                self._lay(patch, self._machine.read(patch.addr, len(patch.new)), patch.new)
+                self._write_masked(patch, self._machine.read(patch.addr, len(patch.new)), patch.new)
             self._patches = patches
 
     def renew(self) -> None:

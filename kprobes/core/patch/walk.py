@@ -425,7 +425,7 @@ class Walk:
         if insn.indirect:
             self._note_computed_jump(insn)
         self._note_preceding(insn)
-        self._note_end(insn)
+        self._note_reach(insn)
 
     def _note_worked_out(self, insn: Insn) -> None:
         """Note an address that several instructions work out together, where `insn` completes it.
@@ -459,7 +459,7 @@ class Walk:
             self._earlier_targets.add(target)
             self._again = True
 
-    def _note_end(self, insn: Insn) -> None:
+    def _note_reach(self, insn: Insn) -> None:
         """Update what is known of the code behind an instruction: whether it is reached, or follows
         a call.
 

@@ -138,9 +138,9 @@ class Writes:
         if not self._watchable:
             self._lines.clear()
         while len(self._ends) > MOST:
-            self._cut(self._line * 4)
+            self._lengthen_lines(self._line * 4)
 
-    def _cut(self, line: int) -> None:
+    def _lengthen_lines(self, line: int) -> None:
         """Replace all watches by watches of longer lines.
 
         Args:

@@ -470,7 +470,7 @@ class Registry:
             addrs: addresses of the patches.
             pc: address of the instruction that writes.
         """
-        self._lay_bare(addrs)
+        self._make_gone(addrs)
         warnings.warn(
             f"the guest's instruction at {pc:#x} overwrites text at {_listed(addrs)}, which is "
             "probed: the probes there are gone",
@@ -478,14 +478,14 @@ class Registry:
             stacklevel=2,
         )
 
-    def _lay_bare(self, addrs: list[int]) -> None:
+    def _make_gone(self, addrs: list[int]) -> None:
         """Take patches out of memory where the guest has overwritten text, or is about to; their
         probepoints become GONE.
 
         What is still a patch's becomes the original text; what the guest has written stays
-        (Text.lay_bare). A probepoint that is GONE has given up its patch, slot and detour; its
-        probes stay registered, but are hit no more. Code that the engine has translated before may
-        hit the probepoint once more (TrapDriver.overwritten).
+        (Text.restore_unwritten). A probepoint that is GONE has given up its patch, slot and detour;
+        its probes stay registered, but are hit no more. Code that the engine has translated before
+        may hit the probepoint once more (TrapDriver.overwritten).
 
         Args:
             addrs: addresses of the patches; where no patch is in memory nothing is done.
@@ -496,7 +496,7 @@ class Registry:
             sharing = self._rooms.sites.between(arch.text_of(addr), arch.last_of(addr) + 1)
             for point in [p for p in sharing if p.patch is not None and p.patch.addr == addr]:
                 self.driver.overwritten(point)
-                self._rooms.text.lay_bare(addr)
+                self._rooms.text.restore_unwritten(addr)
                 self._lose(point)
         self.driver.handlers.serve_left_sites()
 
@@ -517,7 +517,7 @@ class Registry:
         Args:
             addrs: addresses of their patches.
         """
-        self._lay_bare(addrs)
+        self._make_gone(addrs)
         warnings.warn(
             f"text at {_listed(addrs)} was overwritten while probed, by stores that nobody "
             "reports: the probes there are gone, and may have executed what was there before",

@@ -148,11 +148,11 @@ class RemoteMemory:
             return
         block = self._shown.setdefault(addr & -BLOCK, {})
         if addr in self._jumps:
-            self._lay(addr, self._jumps.pop(addr))
+            self._write_text(addr, self._jumps.pop(addr))
         if self._leads(addr, code):
             block.pop(addr, None)
             self._jumps[addr] = self._reaching(addr, lambda: self._target.read(addr, len(code)))
-            self._lay(addr, code)
+            self._write_text(addr, code)
             return
         there = block[addr][1] if addr in block else b""
         if len(there) < len(code):
@@ -167,7 +167,7 @@ class RemoteMemory:
         target = self._arch.decode(code.ljust(2 * self._arch.max_insn, b"\0"), addr).target
         return target is not None and self.ours(target)
 
-    def _lay(self, addr: int, code: bytes) -> None:
+    def _write_text(self, addr: int, code: bytes) -> None:
         """Write code into a whole machine's text, where most patches are only shown.
 
         Args:

@@ -432,7 +432,8 @@ class RunControl:
 
         Args:
             stop: the stub's reply.
-            sure: True: the guest ran freely, and no interrupt was on its way (TrapsInText.told).
+            sure: True: the guest ran freely, and no interrupt was on its way
+                (TrapsInText.as_breakpoint_stop).
 
         Returns:
             The stop; one at a trap of the core's own in the form of a stop at a breakpoint, with
@@ -441,7 +442,7 @@ class RunControl:
         if stop.kind == "signal":
             self._threads.stopped(stop.thread or self._threads.name)
             self._lock.stopped(self._threads.name, stop.call)
-            return self._traps.told(stop, sure)
+            return self._traps.as_breakpoint_stop(stop, sure)
         self.exit_status = stop.code if stop.kind == "exited" else -stop.code
         self._threads.forget()
         return stop

@@ -39,7 +39,7 @@ class TrapsInText:
         # without such traps: what the stub says at its own breakpoints
         self._signal, self._behind = target.traps or (SIGTRAP, 0)
 
-    def told(self, stop: StopReply, sure: bool) -> StopReply:
+    def as_breakpoint_stop(self, stop: StopReply, sure: bool) -> StopReply:
         """Return a stop as it would be at a breakpoint of the stub's, if it is at a trap of the
         core's; else return it as it is.
 

@@ -87,7 +87,7 @@ class HookedStops:
             and self._line < LONGEST
             and not self._serving
         ):
-            self._cut(self._line * 4)
+            self._set_line(self._line * 4)
 
     def remove(self, addr: int) -> None:
         """Stop reporting the guest's arrival at `addr`; nothing is done if it is not reported.
@@ -105,7 +105,7 @@ class HookedStops:
         if not self._serving:
             self._tidy()
             if self._line > self._shortest and len(self._stops) <= self._most // 2:
-                self._cut(self._shortest)
+                self._set_line(self._shortest)
 
     def _place(self, addr: int) -> None:
         """Mark the instruction at `addr` as a stop, and add a hook on its line if there is none."""
@@ -143,7 +143,7 @@ class HookedStops:
         for place in range(start, start + self._line, m.memory.page_size):
             m.engine.drop_translations(place, place + min(self._line, m.memory.page_size))
 
-    def _cut(self, line: int) -> None:
+    def _set_line(self, line: int) -> None:
         """Change the length of lines, and hook all stops anew.
 
         Args:
