@@ -131,7 +131,7 @@ DEEDS = {
 def state_of(scene: Scene) -> dict[str, object]:
     """What a run leaves behind, as far as it is no object of its own."""
     state = scene.m.parts.state
-    names = ("depth", "end", "why_stopped", "parked", "raised", "interrupt", "mended", "disturbed", "skip", "hooked",
+    names = ("depth", "end", "why_stopped", "parked", "raised", "interrupt", "mended", "hits_to_python", "skip", "hooked",
              "unfinished", "failed", "runs_in", "translated_end")
     return {name: getattr(state, name) for name in names} | {
         "stopped": scene.m.parts.memory.engine.stopped, "pc": scene.m.regs.pc, "sp": scene.m.regs.sp,
@@ -196,7 +196,7 @@ class Run:
         self.call("fib", 4)
 
 
-LEFT = ("depth", "end", "why_stopped", "parked", "raised", "interrupt", "mended", "disturbed", "skip", "hooked",
+LEFT = ("depth", "end", "why_stopped", "parked", "raised", "interrupt", "mended", "hits_to_python", "skip", "hooked",
         "unfinished", "failed", "runs_in", "translated_end")
 
 

@@ -240,7 +240,7 @@ class RemoteInterrupts:
                 return
             if self._pc in lock.stops and stop.code in TRAPS:
                 self.late += asked
-                lock.again()
+                lock.move_back()
                 return
             self._keep(stop)
             if not self._detours.inside(self._pc):

@@ -161,7 +161,7 @@ class RunControl:
                 hint="a handler's guest call leads back to that handler",
             )
         if start is not None:
-            self._threads.start(self._lock.way(start))
+            self._threads.start(self._lock.address_to_move_to(start))
         if self.sink is not None:
             first = self._regs.pc if start is None else start
             if self.depth:
@@ -568,7 +568,7 @@ class RunControl:
         finally:
             self._threads.current = cpu
             if regs.target is not None:
-                self._threads.move(self._lock.way(regs.target))
+                self._threads.move(self._lock.address_to_move_to(regs.target))
             regs.at(None)
 
     def _fault(self, stop: StopReply) -> None:

@@ -462,7 +462,7 @@ class CallSites:
         code = view.detour(
             [(program.environment, program.entry, program.text) for program in programs], reads
         )
-        place = self.take(addr, len(code) + jump.size)
+        place = self.take_memory(addr, len(code) + jump.size)
         try:
             self._patch(place, code + jump.encode(place + len(code), onward))
             leading = jump.encode(addr, place)
@@ -551,7 +551,7 @@ class CallSites:
             target = arch.decode(plain.ljust(2 * arch.max_insn, b"\0"), addr).target
             assert target is not None
             return target, 0
-        copy = self.take(addr, len(returns))
+        copy = self.take_memory(addr, len(returns))
         self._patch(copy, returns)
         return copy, linkage.mode
 
@@ -572,7 +572,7 @@ class CallSites:
             for start, end in (*self._code, *(self._given.code if self._given else ()))
         )
 
-    def take(self, near: int, size: int) -> int:
+    def take_memory(self, near: int, size: int) -> int:
         """Take executable memory that is never given back, and return its address. A page is mapped
         where no room is left; inside() is True for all of it from then on.
 

@@ -182,7 +182,7 @@ class ThreadLock:
         self._there = there
         self._ending = ending
         self._second_thread = SecondThread(guest, target, threads)
-        self.trampolines = LockTrampolines(guest.arch, sites.take, guest.patch)
+        self.trampolines = LockTrampolines(guest.arch, sites.take_memory, guest.patch)
         self.state = LockState.ALONE
         self.starts: frozenset[int] = frozenset()
         self.exits: set[int] = set()
@@ -467,7 +467,7 @@ class ThreadLock:
         """
         if self.stops.get(pc) != end:
             return pc == end
-        self.again()
+        self.move_back()
         return True
 
     def _jump_in_text(self, addr: int) -> bytes:
@@ -554,7 +554,7 @@ class ThreadLock:
             self.exits.discard(at)
             if at not in self._breakpoints:  # else it is a probe's as well
                 self._remove(at)
-                threads.move(self.way(at))
+                threads.move(self.address_to_move_to(at))
                 return
         regs.at(at)
         try:
@@ -567,18 +567,20 @@ class ThreadLock:
             threads.current = cpu
             target = onward if regs.target is None else regs.target
             regs.at(None)
-            threads.move(self.way(target))
+            threads.move(self.address_to_move_to(target))
 
-    def again(self) -> None:
+    def move_back(self) -> None:
         """Move the current thread, which has stopped with the lock, to the address that it had come
         to, without a report: where a thread still stops there, it stops again.
         """
         self._change(LockEvent.ARRIVE)
-        self._threads.move(self.way(self.stops[self._threads.regs[self._threads.current].pc]))
+        self._threads.move(
+            self.address_to_move_to(self.stops[self._threads.regs[self._threads.current].pc])
+        )
 
     # --- going on
 
-    def way(self, target: int) -> int:
+    def address_to_move_to(self, target: int) -> int:
         """Return the address to move the current thread to, so that it comes to `target`. The
         thread is not moved here.
 

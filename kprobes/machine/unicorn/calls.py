@@ -103,14 +103,14 @@ class FunctionCalls:
             passing = Passing(self._cpu.memory, args)
             numbers = ()
         runner = self._runner
-        if not runner.begin():
+        if not runner.take_cpu():
             return self._call(function, passing, numbers, timeout, max_insns)
         try:
             if self._host is None or passing is not self._nothing:
                 return self._call(function, passing, numbers, timeout, max_insns)
             return self._call_by_host(self._host, function, numbers, timeout, max_insns)
         finally:
-            runner.finish()
+            runner.give_cpu_back()
 
     def _target(self, pointer: int) -> int:
         """Prepare a call of a function, and return the address where the function starts, mode bits
@@ -321,12 +321,12 @@ class FunctionCalls:
             ReentryError: too many runs are nested.
         """
         check_bounds(timeout, max_insns)
-        outermost = self._runner.begin()
+        outermost = self._runner.take_cpu()
         try:
             self._run_from(start, until, timeout, max_insns)
         finally:
             if outermost:
-                self._runner.finish()
+                self._runner.give_cpu_back()
 
     def _run_from(
         self,
@@ -391,12 +391,12 @@ class FunctionCalls:
             GuestFault, GuestTimeout: as of any run.
             MachineBusy: another thread has the CPU, or a device's function calls.
         """
-        outermost = self._runner.begin()
+        outermost = self._runner.take_cpu()
         try:
             self._invoke(target)
         finally:
             if outermost:
-                self._runner.finish()
+                self._runner.give_cpu_back()
 
     def _invoke(self, target: int) -> None:
         """Run a function with the registers as they are, then put all registers back. What

@@ -136,7 +136,7 @@ class DelaySlots:
         link = m.arch.linkage.register
         before, m.regs[link] = m.regs[link], target
         try:
-            self._starts.aside(self._edge - len(jump), self._edge)
+            self._starts.start_outside_of_run(self._edge - len(jump), self._edge)
         finally:
             m.regs[link] = before
 
@@ -154,7 +154,7 @@ class DelaySlots:
         # a target that cannot be fetched is no fault: the guest does not go there
         state.trial = True
         try:
-            self._starts.aside(place, 0)
+            self._starts.start_outside_of_run(place, 0)
         finally:
             state.trial = False
             m.engine.unhook(hook)

@@ -187,7 +187,7 @@ class FaultReports:
         if undo:
             with self._bounds.paused():
                 m.memory.patch(state.exit, undo)
-                self._starts.aside(state.exit, home)
+                self._starts.start_outside_of_run(state.exit, home)
                 m.memory.fill(state.exit, len(undo))
         m.write_pc(home)
         # the engine notices some failed accesses only instructions later
@@ -329,7 +329,7 @@ class FaultReports:
         text = f"interrupt {number} (no operating system)"
         return Fault(access="interrupt", trapnr=5, number=number, text=text)
 
-    def where(self, error: int) -> int:
+    def settle_at_failed_instruction(self, error: int) -> int:
         """Return the address of the instruction whose error has ended the run, and set pc to it.
 
         If the instruction is in a delay slot, the branch before it is pending again afterwards. If
@@ -515,7 +515,7 @@ class FaultReports:
         try:
             insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
             with self._bounds.paused(), self._state.executing():  # it has been counted already
-                self._starts.aside(m.arch.pointers.same_mode(m.regs, pc), insn.next)
+                self._starts.start_outside_of_run(m.arch.pointers.same_mode(m.regs, pc), insn.next)
         finally:
             # where the failure is noticed late, this executed an innocent instruction
             self._state.interrupt = None

@@ -106,7 +106,7 @@ class PausedCpu:
         if value is not None:
             regs[register] = value
         with self._bounds.paused():
-            error = self._starts.aside(self._page, self._page + len(code))
+            error = self._starts.start_outside_of_run(self._page, self._page + len(code))
         result = regs[register]
         regs[register] = before
         cpu.write_pc(cpu.arch.pointers.same_mode(regs, pc))

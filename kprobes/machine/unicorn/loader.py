@@ -452,7 +452,7 @@ class _Imports:
             return None
         if name not in self._known:
             if wanted is not None and wanted.kind == "object":
-                self._known[name] = self._take(self._data, -(-(wanted.size or 8) // 16) * 16)
+                self._known[name] = self._take_room(self._data, -(-(wanted.size or 8) // 16) * 16)
             else:
                 self._known[name] = self._function(name)
         return self._known[name]
@@ -478,7 +478,7 @@ class _Imports:
         )
         if not self._image.descriptors:
             return stub | (self._memory.arch.linkage.mode if self._memory.arch.linkage else 0)
-        descriptor = self._take(self._data, DESCRIPTOR)
+        descriptor = self._take_room(self._data, DESCRIPTOR)
         # code, TOC: PLT code takes a TOC of 0 for a function that is not bound yet
         words = stub, descriptor
         self._memory.write(
@@ -506,9 +506,9 @@ class _Imports:
 
     def _stub(self) -> int:
         """Take room for a new stub, and return its address."""
-        return self._take(self._stubs, STUB)
+        return self._take_room(self._stubs, STUB)
 
-    def _take(self, area: list[int], size: int) -> int:
+    def _take_room(self, area: list[int], size: int) -> int:
         """Take bytes from an area; return the address of the first.
 
         Args:

@@ -47,7 +47,7 @@ class DeviceRun(Protocol):
     parked: BaseException | None
     regs: Regs
 
-    def park_midway(self, error: BaseException) -> None:
+    def keep_for_end_of_instruction(self, error: BaseException) -> None:
         """Keep what a device's function has raised, for the run to raise, and stop the run behind
         the instruction.
         """
@@ -326,7 +326,7 @@ class MmioDevices:
             except BaseException as error:
                 if not guests:
                     raise
-                run.park_midway(error)
+                run.keep_for_end_of_instruction(error)
                 return 0
 
     def _make(self, run: DeviceRun, place: int, size: int, read: Read, write: Write) -> MmioDevice:
@@ -360,7 +360,7 @@ class MmioDevices:
                     try:
                         value = _value(read(offset, part), part)
                     except BaseException as error:
-                        run.park_midway(error)
+                        run.keep_for_end_of_instruction(error)
             run.accessed()
             return _swap(value, part) if swapped else value
 
@@ -382,7 +382,7 @@ class MmioDevices:
                     try:
                         write(offset, part, _swap(value, part) if swapped else value)
                     except BaseException as error:
-                        run.park_midway(error)
+                        run.keep_for_end_of_instruction(error)
             run.accessed()
 
         return MmioDevice(place, size, read, write, run, (_READ(on_read), _WRITE(on_write)))

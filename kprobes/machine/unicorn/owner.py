@@ -80,7 +80,7 @@ class EngineOwner:
                 MachineBusy: another thread uses the machine.
                 BaseException: a handler, or a device's function, has raised it.
             """
-            outermost = self._runner.begin()
+            outermost = self._runner.take_cpu()
             outer = m.regs.reported, m.regs.target
             try:
                 m.regs.at(None)
@@ -92,7 +92,7 @@ class EngineOwner:
                 self._runner.signals.hasty = True
                 m.regs.reported, m.regs.target = outer
                 if outermost:
-                    self._runner.finish()
+                    self._runner.give_cpu_back()
 
         m.engine.uc.__dict__["emu_start"] = emu_start
         hear(m.engine, m.guest, m.arch)

@@ -114,13 +114,13 @@ class Runner:
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
         self.usual: UsualRuns | None = usual_runs(self, cpu, state, starts)
 
-    def begin(self) -> bool:
-        """Take the CPU for the calling thread, until finish(), and hold back signal handlers. A
-        stop that was asked for before is forgotten.
+    def take_cpu(self) -> bool:
+        """Take the CPU for the calling thread, until give_cpu_back(), and hold back signal
+        handlers. A stop that was asked for before is forgotten.
 
         Returns:
             True. False within a run of this thread, which has the CPU already: nothing is done, and
-            finish() must not be called.
+            give_cpu_back() must not be called.
 
         Raises:
             MachineBusy: another thread has the machine's lock; or a device's function is called
@@ -176,8 +176,8 @@ class Runner:
         """Give the lock back that hold() has taken."""
         self.busy.release()
 
-    def finish(self) -> None:
-        """Give the CPU back after begin(), and call handlers of signals that came meanwhile.
+    def give_cpu_back(self) -> None:
+        """Give the CPU back after take_cpu(), and call handlers of signals that came meanwhile.
 
         Raises:
             BaseException: a handler of a signal has raised it.
@@ -212,7 +212,8 @@ class Runner:
             if target & ~cpu.arch.pointers.mode_bits != state.skip:
                 state.skip = -1  # the guest was sent elsewhere, and does not execute it again
             else:
-                state.disturb(True)  # host code would serve the call site a second time
+                # host code would serve the call site a second time
+                state.leave_hits_to_python(True)
             if self.signals.waiting:
                 state.note_stop("signal")
             if state.sink is not None:
@@ -228,12 +229,13 @@ class Runner:
 
         Where the innermost run was to stop, the engine is stopped for the run around it, too. After
         a nested run, Python serves the hits of the outer one, which then looks for a stop
-        (RunState.disturb). After an outermost run the counting hook is removed, unless it may stay.
+        (RunState.leave_hits_to_python). After an outermost run the counting hook is removed, unless
+        it may stay.
         """
         cpu, state = self._cpu, self._state
         state.nest(-1)
-        if state.disturbed or state.depth:
-            state.disturb(state.depth > 0)
+        if state.hits_to_python or state.depth:
+            state.leave_hits_to_python(state.depth > 0)
         if state.depth:
             if state.why_stopped or cpu.engine.stopped:
                 # the outer run is to stop, too; the engine has forgotten that at this run's start
@@ -245,8 +247,8 @@ class Runner:
             state.sink.ended()
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
-        """Run the guest to an address, or until stop(). Called between begin() and finish(), also
-        inside a run.
+        """Run the guest to an address, or until stop(). Called between take_cpu() and
+        give_cpu_back(), also inside a run.
 
         Args:
             target: address where it starts, mode bits included.
@@ -271,7 +273,7 @@ class Runner:
                 if ended is not None:
                     return ended
             self.enter(target)
-            return self._begun(target, until)
+            return self._run_entered(target, until)
         if state.resting:
             with self._by_itself():
                 return self.run(target, until, timeout, max_insns)
@@ -290,7 +292,7 @@ class Runner:
             if state.depth:
                 self._resume(failed, end)
 
-    def _begun(self, target: int, until: int) -> bool:
+    def _run_entered(self, target: int, until: int) -> bool:
         """Run the guest in an outermost run without bounds that has been entered, then leave() it.
         What run() raises is raised.
 
@@ -320,7 +322,7 @@ class Runner:
             True where stop() has ended it; False at `until`.
         """
         self._state.nest(1)
-        return self._begun(target, until)
+        return self._run_entered(target, until)
 
     def started_usual(self, error: int, until: int) -> bool:
         """Run the guest further after `usual` has started the engine, and it has stopped for
@@ -530,7 +532,7 @@ class Runner:
                 return self.faults.report(pc, self.faults.interrupt(number, pc))
         if not error:
             return None
-        pc = self.faults.where(error)
+        pc = self.faults.settle_at_failed_instruction(error)
         return self.faults.report(pc, self.faults.error(error, pc))
 
     def displaced_or_raise(self) -> int:
@@ -691,7 +693,9 @@ class Runner:
                 if state.unfinished == pc:
                     return True
                 with self.bounds.none_but_ours():
-                    error = self._starts.aside(cpu.arch.pointers.same_mode(cpu.regs, pc), 0)
+                    error = self._starts.start_outside_of_run(
+                        cpu.arch.pointers.same_mode(cpu.regs, pc), 0
+                    )
                 # a stop() that came meanwhile counts, and so does what was raised
                 if (reason := state.take_stop()) in ("stop", "raised"):
                     state.note_stop(reason)

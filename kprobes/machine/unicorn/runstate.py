@@ -24,7 +24,8 @@ about a run here.
 | TAKE | begin() | `Runner`, on the thread that will run the guest and holds the machine's lock |
 | GIVE | finish() | `Runner`, on the same thread |
 | ENTER, LEAVE | nest() | `Runner`, on the same thread |
-| STOP | stop_for(), note_stop(), park_midway() | hooks, bounds, devices, signals, other threads |
+| STOP | stop_for(), note_stop() | hooks, bounds, devices, signals, other threads |
+| STOP | keep_for_end_of_instruction() | devices and watchpoints, in the middle of an instruction |
 | TAKE_STOP | take_stop() | `Runner` and `Bounds`, on the run's thread, when the engine is at rest |
 | PARK | park() | hooks, on the run's thread, inside the engine: nothing can be raised through it |
 | UNPARK | take_parked() | `Runner`, when the engine is at rest |
@@ -167,7 +168,8 @@ class RunState:
         resting: depth of the run that is COMPLETING; 0: none is.
         unfinished: address of a displaced instruction that has raised an interrupt when the run was
             over: it is to be executed once more if the guest goes on. -1: there is none.
-        disturbed: the run was stopped, or another one was nested in it, since the last service.
+        hits_to_python: Python serves all hits: the run was stopped, or another one was nested in
+            it, since the last service.
         skip: call site that was served, and will be executed once more; -1: there is none.
         in_place: instruction that is its own call site -> its hook.
     """
@@ -212,7 +214,7 @@ class RunState:
         self.resting = 0
         self.unfinished = -1
         # call sites that are served, and executed once more
-        self.disturbed = False
+        self.hits_to_python = False
         self.skip = -1
         self.in_place: dict[int, int] = {}
         self._told = False  # the engine was told to stop at once
@@ -289,11 +291,12 @@ class RunState:
     def stop_for(self, reason: str) -> None:
         """Stop the innermost run. A hook or another thread may call this.
 
-        The reason is noted at once, and Python serves all hits from now on (disturb()). The engine
-        is told so that it stops where no instruction is half done: in front of the next one, or of
-        the next block. Where instructions are counted, the counting hook does that. Another thread
-        asks the engine to stop itself (host/outside.py); where it cannot, it waits until the run
-        has left the call site that it serves, and stops the engine then.
+        The reason is noted at once, and Python serves all hits from now on
+        (leave_hits_to_python()). The engine is told so that it stops where no instruction is half
+        done: in front of the next one, or of the next block. Where instructions are counted, the
+        counting hook does that. Another thread asks the engine to stop itself (host/outside.py);
+        where it cannot, it waits until the run has left the call site that it serves, and stops the
+        engine then.
 
         Args:
             reason: one of REASONS.
@@ -305,7 +308,7 @@ class RunState:
             if mine:
                 self._waits = False
             self.note_stop(reason)
-            self.disturb(True)
+            self.leave_hits_to_python(True)
             # the engine would leave the instruction half done, whose access is made
             within = not mine or self.regs.midway
             if self.left and within:
@@ -420,16 +423,16 @@ class RunState:
             ):
                 break
 
-    def disturb(self, on: bool) -> None:
-        """Set `disturbed`: True sends all hits to Python, whose services then look for a stop at
-        their end.
+    def leave_hits_to_python(self, on: bool) -> None:
+        """Send all hits to Python, whose services then look for a stop at their end; or have host
+        code serve hits again. Set `hits_to_python`.
 
         Args:
             on: True once the run was asked to stop, or another run was nested in it. False: host
                 code serves hits again.
         """
         self._followed.close(DISTURBED, on)
-        self.disturbed = on  # last: a service that still sees False has nothing to undo
+        self.hits_to_python = on  # last: a service that still sees False has nothing to undo
 
     def note_store(self, pc: int, address: int) -> None:
         """Note a store that has failed, and the registers there (`failed`, `failed_registers`).
@@ -445,15 +448,15 @@ class RunState:
         if self.failed_registers is not None:
             self._engine.discard(self.failed_registers)
         self.failed_registers = self._engine.save()
-        self.disturb(True)
+        self.leave_hits_to_python(True)
         self._followed.close(RESTING)  # traps do not look at the other reason
 
     def forget_store(self) -> None:
         """Forget the registers that note_store() has kept: set `failed_registers` to None.
 
         The run is over, or another hook has served the store. Host code may serve traps again,
-        unless the run is `resting`; `failed` and `disturbed` stay as they are. Called only where
-        `failed_registers` is not None.
+        unless the run is `resting`; `failed` and `hits_to_python` stay as they are. Called only
+        where `failed_registers` is not None.
         """
         self._engine.discard(self.failed_registers)
         self.failed_registers = None
@@ -510,7 +513,7 @@ class RunState:
             self.parked = error
         self._engine.stop()
 
-    def park_midway(self, error: BaseException) -> None:
+    def keep_for_end_of_instruction(self, error: BaseException) -> None:
         """Keep an exception that was raised in the middle of an instruction for the run to raise,
         and stop the run behind the instruction.
 

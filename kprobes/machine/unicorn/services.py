@@ -46,8 +46,8 @@ class Services:
     def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
         """Make the callback that serves one call site quickly.
 
-        The callback leaves the hit to serve() where RunState.disturbed is set, or another sink is
-        there by now.
+        The callback leaves the hit to serve() where RunState.hits_to_python is set, or another sink
+        is there by now.
 
         Args:
             address: the call site.
@@ -62,7 +62,7 @@ class Services:
             """Call the service of the call site, and send the guest where it says. It never
             raises.
             """
-            if state.disturbed or services is not state.services:
+            if state.hits_to_python or services is not state.services:
                 self.serve(address)
                 return
             try:
@@ -76,7 +76,7 @@ class Services:
                 if regs.target is not None:
                     send(regs.target)
                     regs.target = None
-                elif state.disturbed:
+                elif state.hits_to_python:
                     self._note_served(address)
             except BaseException as error:
                 self._failed(error)
@@ -125,7 +125,7 @@ class Services:
                 if regs.target is not None:
                     send(regs.target)
                     regs.target = None
-                elif state.disturbed:
+                elif state.hits_to_python:
                     self._note_served(address)
             except BaseException as raised:
                 self._failed(raised)
@@ -134,27 +134,27 @@ class Services:
 
     def serve(self, address: int) -> None:
         """Serve a call site in every case: also where the run was stopped, or others were nested.
-        RunState.disturbed is cleared.
+        RunState.hits_to_python is cleared.
 
-        Called by the hook on a whole area, and where RunState.disturbed is set. Nothing is done
-        where the address is no call site's, or where the call site was served already and is only
-        executed again (RunState.skip). Where the run is to stop, the engine is stopped in front of
-        the call site instead, and `disturbed` stays set. It never raises: what the service raises
-        is kept, and the run raises it.
+        Called by the hook on a whole area, and where RunState.hits_to_python is set. Nothing is
+        done where the address is no call site's, or where the call site was served already and is
+        only executed again (RunState.skip). Where the run is to stop, the engine is stopped in
+        front of the call site instead, and `hits_to_python` stays set. It never raises: what the
+        service raises is kept, and the run raises it.
 
         Args:
             address: of the instruction that is about to be executed.
         """
         state = self._state
         try:
-            state.disturb(False)
+            state.leave_hits_to_python(False)
             # another thread stops the run: it stops here, as the call site is executed again
             if state.why_stopped and state.depth:
-                state.disturb(True)
+                state.leave_hits_to_python(True)
                 self._engine.stop()
                 return
             if state.failed_registers is not None and state.stop_behind_store():
-                state.disturb(True)
+                state.leave_hits_to_python(True)
                 return
             # it was served already, when its own service stopped the run; the run goes on now
             if state.skip == address:
@@ -168,7 +168,7 @@ class Services:
             if self._regs.target is not None:
                 self._send(self._regs.target)
                 self._regs.target = None
-            elif state.disturbed:
+            elif state.hits_to_python:
                 self._note_served(address)
         except BaseException as error:
             self._failed(error)

@@ -355,7 +355,7 @@ class Snapshots:
         cpu.regs.reported, cpu.regs.target = guest.sent
         patched = 0 if sink is None else sink.patched
         if patched != guest.patched:
-            self._dress(guest, patched)
+            self._exchange_patches(guest, patched)
         if guest.known_books is not self._books:
             nothing = None, None
             guest.book_rows = _rows(
@@ -452,7 +452,7 @@ class Snapshots:
 
     # --- probes
 
-    def _dress(self, guest: KeptGuest, patched: int) -> None:
+    def _exchange_patches(self, guest: KeptGuest, patched: int) -> None:
         """Replace the patches in the restored text by those of the present probes.
 
         The snapshot keeps its text with the present ones from now on; `guest.way` is made anew at

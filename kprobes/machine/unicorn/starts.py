@@ -48,7 +48,7 @@ class Starts:
         self._start = cpu.engine.start if cpu.pair is None else self._begin
         self._under = b""  # the guest's bytes beneath the trap at RunState.end; b"": there is none
 
-    def aside(self, begin: int, until: int) -> int:
+    def start_outside_of_run(self, begin: int, until: int) -> int:
         """Run the engine for something that is no part of the guest's run, as start() does.
         Requests of other threads to stop the run wait meanwhile.
 

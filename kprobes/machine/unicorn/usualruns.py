@@ -90,7 +90,7 @@ def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
         if (
             state.depth
             or state.why_stopped
-            or state.disturbed
+            or state.hits_to_python
             or state.hooked
             or state.skip != -1
             or state.translated_end != end
@@ -129,7 +129,7 @@ def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
                 error
                 or state.mended
                 or state.why_stopped
-                or state.disturbed
+                or state.hits_to_python
                 or state.hooked
                 or engine.stopped
                 or state.interrupt is not None

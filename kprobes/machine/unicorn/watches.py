@@ -94,7 +94,7 @@ class Watches:
         """
         if access == "x":
             return self._executed_at(start, size, report)
-        number = self._begin(start, report, self._state.park_midway)
+        number = self._begin(start, report, self._state.keep_for_end_of_instruction)
         return self._hooked(number, start, size, access, self._callback, number)
 
     def _executed_at(self, start: int, size: int, report: Watched) -> Callable[[], None]:
