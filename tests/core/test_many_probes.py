@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from arches import programs_of
 
-from kprobes import Kprobe, Kprobes, Kretprobe, Probe, UnicornMachine
+from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, Probe, UnicornMachine
 from kprobes.testing import functions, instructions
 
 pytestmark = pytest.mark.quick
@@ -167,3 +167,22 @@ def test_what_the_owner_writes_is_noticed(pages: int, shared: bool) -> None:
                 m.call("f0", 1)
             assert k.rearmed == before + 1, n
             m.call(f"f{n}", 1)
+
+
+@pytest.mark.parametrize("code", ["488b042500000000", "0f0b"], ids=["load from 0", "ud2"])
+def test_a_fault_costs_the_same_among_many(code: str) -> None:
+    """Whether the guest has copied a patch is asked at a fault: not of each probe."""
+    costs = []
+    for count in (2, 200):
+        nops = bytes.fromhex("90") * 2 * count
+        with UnicornMachine.from_code(nops + bytes.fromhex(code), arch="x86_64", base=0x10000,
+                                      symbols={"f": (0x10000, len(nops) + 8)}) as m, Kprobes(m) as k:
+            k.register_kprobes([Kprobe(addr=0x10000 + 2 * n, pre_handler=lambda p, regs: None) for n in range(count)])
+
+            def fail(m: UnicornMachine = m, at: int = 0x10000 + len(nops)) -> None:
+                with pytest.raises(GuestFault):
+                    m.run(at)
+
+            fail()
+            costs.append(calls_of(fail))
+    assert costs[1] <= costs[0] + 10

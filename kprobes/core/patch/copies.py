@@ -33,9 +33,15 @@ def copied_patch(rooms: Rooms, pc: int) -> str:
     """
     if pc in rooms.sites:  # our own breakpoint, not a copy, even if the text around looks alike
         return ""
-    points: list[Probepoint] = [
-        site.owner for site in list(rooms.sites.values()) if site.kind is SiteKind.PROBEPOINT
-    ]
+    # a fault must not cost the more the more probes there are
+    trapped = any(_read(rooms, pc + offset, len(trap)) == trap for offset, trap in rooms.traps)
+    points: list[Probepoint]
+    if trapped:
+        points = [
+            site.owner for site in list(rooms.sites.values()) if site.kind is SiteKind.PROBEPOINT
+        ]
+    else:
+        points = list(rooms.called.values())
     found = [
         (alike, point.where, what)
         for point in points
@@ -102,12 +108,44 @@ def _alike(rooms: Rooms, start: int, copy: int, size: int) -> float:
         equal the byte in memory or the original one beneath a patch.
     """
     same = compared = 0
-    for offset in (*range(-AROUND, 0), *range(size, size + AROUND)):
-        there, here = _read(rooms, copy + offset, 1), _read(rooms, start + offset, 1)
-        if there and here:
-            compared += 1
-            same += there == here or there == rooms.text.original(start + offset, here)
+    for offset in (-AROUND, size):
+        here = _bytes(rooms, start + offset, AROUND)
+        there = _bytes(rooms, copy + offset, AROUND)
+        beneath = _originals(rooms, start + offset, here)
+        for one, original, other in zip(here, beneath, there, strict=True):
+            if one is not None and other is not None:
+                compared += 1
+                same += other in (one, original)
     return same / compared if compared >= AROUND // 2 else 0.0
+
+
+def _bytes(rooms: Rooms, addr: int, size: int) -> list[int | None]:
+    """Return the bytes of guest memory as it is, patches included; None for each that is not
+    mapped.
+
+    Args:
+        rooms: the parts of the Kprobes.
+        addr: address of the first one.
+        size: how many.
+    """
+    whole = _read(rooms, addr, size)
+    if whole:
+        return list(whole)
+    single = [_read(rooms, addr + n, 1) for n in range(size)]
+    return [one[0] if one else None for one in single]
+
+
+def _originals(rooms: Rooms, addr: int, data: list[int | None]) -> list[int | None]:
+    """Return what bytes would be without the library's patches.
+
+    Args:
+        rooms: the parts of the Kprobes.
+        addr: address of the first one.
+        data: the bytes as they are; None where there is none, which stays so.
+    """
+    known = bytes(one or 0 for one in data)
+    whole = rooms.text.original(addr, known)
+    return [None if one is None else byte for one, byte in zip(data, whole, strict=True)]
 
 
 def _read(rooms: Rooms, addr: int, size: int) -> bytes:

@@ -233,7 +233,9 @@ class FaultReports:
                 serve=serve,
                 command="--preload LIBRARY brings a library that has it",
             )
-        copied = state.sink.copied(pc) if state.sink is not None else ""
+        # a copied patch is an instruction that traps, or leads to where there is none
+        accessed = fault.access in ("read", "write", "arithmetic")
+        copied = "" if accessed or state.sink is None else state.sink.copied(pc)
         if copied:
             raise GuestFault(
                 f"{fault.text or fault.access}: {copied}",
