@@ -4,6 +4,7 @@ everything works afterwards."""
 from __future__ import annotations
 
 import _thread
+import ctypes
 import gc
 import os
 import random
@@ -20,6 +21,7 @@ from scenes import Scene, unicorn_machine
 from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.core.hit.ctlblk import HitState
 from kprobes.machine.unicorn import signals
+from kprobes.machine.unicorn.host import signaltable
 
 NAMES = ("x86_64", "arm64", "x86_64 jumps", "arm64 jumps")
 
@@ -452,9 +454,21 @@ def test_simulated(scene: Scene) -> None:
         scene.m.call("spin", timeout=60)
 
 
-def exchange(host: bool) -> Any:
-    """What holds signals, and lets them go: host code's, or Python's."""
-    return signals.HostExchange() if host else signals.PlainExchange()
+def exchange(kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What holds signals, and lets them go: host code's, which knows the interpreter's variables or calls functions, or
+    Python's."""
+    if kind == "functions":
+        monkeypatch.setattr(signals, "_signal_table", lambda: None)
+    made = signals.PlainExchange() if kind == "plain" else signals.HostExchange()
+    made.quicken()
+    return made
+
+
+def holds(one: Any, *numbers: int) -> bool:
+    """Whether it holds the signals with these numbers, as nothing has changed."""
+    found = one.hold(numbers, [], raising, -1)
+    assert found in (None, -1)
+    return found is not None
 
 
 def there() -> tuple[Any, ...]:
@@ -481,32 +495,32 @@ def test_a_handler_that_raises_while_handlers_are_looked_at(scene: Scene, monkey
             scene.m.call("spin", timeout=20)
 
 
-HOSTS = pytest.mark.parametrize("host", [pytest.param(True, marks=pytest.mark.host_code), False], ids=["host", "plain"])
+HOSTS = pytest.mark.parametrize("host", [*(pytest.param(kind, marks=pytest.mark.host_code)
+                                           for kind in ("variables", "functions")), "plain"])
 
 
 @HOSTS
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGALRM, signal.SIGRTMAX])
-def test_each_change_of_handlers_is_noticed(number: int, host: bool) -> None:
-    held: list[int] = []
-    one = exchange(host)
-    assert not one.hold((), held, raising), "before the first look nothing was seen"
+def test_each_change_of_handlers_is_noticed(number: int, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = exchange(host, monkeypatch)
+    assert not holds(one), "before the first look nothing was seen"
     one.note(there())
-    assert one.hold((), held, raising)
+    assert holds(one)
     one.forget()
-    assert not one.hold((), held, raising)
+    assert not holds(one)
     one.note(there())
     with handling(lambda number, frame: None, number):
-        assert not one.hold((int(signal.SIGUSR1),), held, raising)
-        assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL and not held
+        assert not holds(one, int(signal.SIGUSR1))
+        assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
         one.note(there())
-        assert one.hold((), held, raising)
-    assert not one.hold((), held, raising)
+        assert holds(one)
+    assert not holds(one)
 
 
 @HOSTS
-def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
+def test_handlers_are_exchanged_and_put_back(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All but one that the program has set meanwhile; and where a handler raises on the way, the rest are known."""
-    one = exchange(host)
+    one = exchange(host, monkeypatch)
     hold, let_go = one.hold, one.let_go
     calls: list[int] = []
 
@@ -521,34 +535,111 @@ def test_handlers_are_exchanged_and_put_back(host: bool) -> None:
     usual = dict.fromkeys(numbers, mine)
     with handling(mine, numbers[0]), handling(mine, numbers[1]), handling(mine, numbers[2]):
         one.note(there())
-        assert hold(numbers, held, handler) and held == [*numbers]
+        assert hold(numbers, held, handler, -1) == -1 and held == [*numbers]
         assert [signal.getsignal(number) for number in numbers] == [handler] * 3
         signal.raise_signal(numbers[1])
         signal.signal(numbers[2], raising)
-        assert let_go(held, handler, usual) is None and not held
+        assert let_go(held, handler, usual, None) is None and not held
         assert [signal.getsignal(number) for number in numbers] == [mine, mine, raising]
         signal.signal(numbers[2], mine)
         assert calls == [numbers[1]]
         one.note(there())
-        assert hold(numbers, held, handler)
+        assert hold(numbers, held, handler, -1) == -1
         del usual[numbers[1]]
         with pytest.raises(KeyError):
-            let_go(held, handler, usual)
+            let_go(held, handler, usual, None)
         assert held == [*numbers[:2]]
         usual[numbers[1]] = mine
-        let_go(held, handler, usual)
+        let_go(held, handler, usual, None)
         assert [signal.getsignal(number) for number in numbers] == [mine] * 3
 
 
+@HOSTS
+def test_the_wakeup_descriptor_is_set_with_the_handlers(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And only with some; the one of before is told."""
+    one, held = exchange(host, monkeypatch), list[int]()
+    number = int(signal.SIGUSR1)
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    before = signal.set_wakeup_fd(-1)
+    try:
+        with handling(raising, number):
+            one.note(there())
+            assert one.hold((), held, raising, write) == -1
+            assert one.hold((number,), held, raising, write) == -1
+            assert one.hold((number,), held, raising, write) == write
+            one.let_go(held, raising, {number: raising}, None)
+            assert signal.set_wakeup_fd(write) == write
+            one.let_go(held, raising, {}, -1)
+            assert signal.set_wakeup_fd(-1) == -1
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(read)
+        os.close(write)
+
+
 @pytest.mark.host_code
-def test_host_code_is_told_what_it_cannot_use() -> None:
-    one = exchange(True)
+def test_host_code_is_told_what_it_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = exchange("variables", monkeypatch)
     before = there()
     one.note(before)
-    for wrong in ((), ((), []), ([2], [], raising), ((2,), (), raising)):
+    for wrong in ((), ((), []), ([2], [], raising, -1), ((2,), (), raising, -1)):
         with pytest.raises((TypeError, SystemError)):
             one.hold(*wrong)
-    for wrong in ((), ((), raising, {})):
+    for wrong in ((), ((), raising, {}), ((), raising, {}, None)):
         with pytest.raises((TypeError, SystemError)):
             one.let_go(*wrong)
     assert there() == before
+
+
+@pytest.mark.host_code
+def test_the_interpreters_variables_are_found() -> None:
+    """On every CPython that host code is for."""
+    table = signals._signal_table()
+    assert table is not None
+    number = int(signal.SIGUSR1)
+    place = ctypes.c_void_p.from_address(table.handlers + number * signaltable.ROW)
+    with handling(raising, number):
+        assert place.value == id(raising)
+    assert place.value == id(signals._getsignal(number))
+
+
+class Elsewhere:
+    """A module whose functions keep handlers or the descriptor where nobody finds them."""
+
+    SIG_DFL = signal.SIG_DFL
+
+    def __init__(self, what: str) -> None:
+        self.kept: dict[int, Any] = {}
+        for name in ("getsignal", "signal", "set_wakeup_fd"):
+            setattr(self, name, getattr(self if name == what else signals._plain, f"_{name}" if name == what else name))
+
+    def _getsignal(self, number: int) -> Any:
+        return signal.SIG_DFL
+
+    def _signal(self, number: int, handler: Any) -> Any:
+        return signal.SIG_DFL
+
+    def _set_wakeup_fd(self, fd: int, warn_on_full_buffer: bool = True) -> int:
+        return -1
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize("what", ["getsignal", "signal", "set_wakeup_fd"])
+def test_variables_that_functions_do_not_use_are_not_taken(what: str) -> None:
+    before = there()
+    watcher = signals._watcher or signals._watch()
+    assert signaltable.find(Elsewhere(what), signals.NUMBERS, watcher.write) is None
+    assert there() == before
+
+
+@pytest.mark.host_code
+def test_an_alarm_comes_where_the_variables_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "_signal_table", lambda: None)
+    m = unicorn_machine("x86_64")
+    with handling(raising):
+        for _ in range(3):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            with pytest.raises(Alarm):
+                m.call("spin", timeout=60)
+    assert m.call("deep", 4) == 6
