@@ -47,7 +47,7 @@ def save_upper(regs: Regs, function: int) -> None:
     psw = regs["psw"]
     place = area(free)
     link = regs.word(place)
-    regs.write(place, pack("<16I", regs["pcxi"], psw, *(regs[name] for name in UPPER)))
+    regs.write(place, pack("<16I", regs["pcxi"], psw, *map(regs.__getitem__, UPPER)))
     regs["pcxi"] = UL | free & LINK
     regs["fcx"] = free & ~LINK | link & LINK
     regs["psw"] = psw & ~CDE

@@ -17,6 +17,7 @@ from ....arch._base import Traps
 from ....errors import NoMemory
 from ....regs import Regs
 from ..engine import Engine
+from ..registers.cells import find_cells
 from ..registers.conditions import Access
 from .guest import (
     HOOK,
@@ -172,26 +173,35 @@ def psw(engine: Engine) -> Access:
     Returns:
         (() -> the PSW, (value) writes it).
     """
-    read_rest = engine.reader(const.UC_TRICORE_REG_PSW, 32)
-    write_rest = engine.writer(const.UC_TRICORE_REG_PSW, 32)
-    numbers = [
+    numbers = [const.UC_TRICORE_REG_PSW] + [
         getattr(const, f"UC_TRICORE_REG_PSW_USB_{name}") for name in ("C", "V", "SV", "AV", "SAV")
     ]
-    carry, *others = [engine.reader(number, 32) for number in numbers]
-    writers = [engine.writer(number, 32) for number in numbers]
+    cells = find_cells(engine, "tricore, psw", {str(number): number for number in numbers}, 32)
+    words = [
+        (engine.reader(number, 32), engine.writer(number, 32))
+        if cell is None
+        else (cell.reader(), cell.writer())
+        for number in numbers
+        for cell in [cells.get(str(number))]
+    ]
+    (read_rest, write_rest), (read_carry, _), *others = words
+    overflows = [(access[0], 30 - n) for n, access in enumerate(others)]
+    writers = [(access[1], 31 - n) for n, access in enumerate(words[1:])]
 
     def read() -> int:
         """Return PSW, with the status bits that the engine keeps in words of their own."""
-        status = bool(carry()) << 31 | sum(
-            get() >> 31 << bit for bit, get in zip((30, 29, 28, 27), others, strict=True)
-        )
-        return read_rest() & (1 << 27) - 1 | status
+        value = read_rest() & (1 << 27) - 1
+        if read_carry():
+            value |= 1 << 31
+        for read_word, bit in overflows:
+            value |= read_word() >> 31 << bit
+        return value
 
     def write(value: int) -> None:
         """Write the PSW, and its status bits to the words in which the engine keeps them."""
         write_rest(value)
-        for bit, put in zip((31, 30, 29, 28, 27), writers, strict=True):
-            put((value >> bit & 1) << 31)
+        for write_word, bit in writers:
+            write_word((value >> bit & 1) << 31)
 
     return read, write
 
