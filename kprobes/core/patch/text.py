@@ -78,6 +78,8 @@ class Text:
         writes: reports the guest's own writes to patched text, before they happen.
         doubtful: addresses of patches with a `tail` that the guest may write without a report.
         version: a number that changes whenever a patch comes or goes.
+        touched: page -> addresses of patches that begin or end in it, or did. While it is empty,
+            check() has nothing to do.
         warns: warn() has something to warn of.
         suspects: patches that the guest may write: address -> the bytes there.
         suspected: Writes.changes when `suspects` were looked for. While it is still that, and there
@@ -101,8 +103,7 @@ class Text:
         # addresses to warn of: overwritten patches; patches whose tail the guest has changed
         self._overwritten: list[int] = []
         self._outdated: list[int] = []
-        # page -> addresses of patches that begin or end in it, or did
-        self._on: dict[int, set[int]] = {}
+        self.touched: dict[int, set[int]] = {}
         self._pages: dict[int, bytes] = {}  # page -> its bytes as the core has left them
         # page -> (its bytes, patches included, when generation() last looked; a number that grows
         # when somebody else has changed them)
@@ -112,12 +113,12 @@ class Text:
         self._suspect_pages: Pages = Pages(machine.page_size)
         self.suspected = 0
         self.warns = False
-        self._all: list[int] = []  # the pages of _on
+        self._all: list[int] = []  # the pages of `touched`
         self._writable: list[int] = []  # those that the guest may write
-        # (pages in _on, Writes.changes) when they were looked for
+        # (pages in `touched`, Writes.changes) when they were looked for
         self._judged = (-1, 0)
         for addr in self._former:
-            self._on.setdefault(addr & -machine.page_size, set()).add(addr)
+            self.touched.setdefault(addr & -machine.page_size, set()).add(addr)
 
     def read(self, addr: int, size: int) -> bytes:
         """Return guest text as it would be without the library's patches.
@@ -385,7 +386,7 @@ class Text:
         """
         size = self._machine.page_size
         for page in {patch.addr & -size, patch.addr + len(patch.new) - 1 & -size}:
-            self._on.setdefault(page, set()).add(patch.addr)
+            self.touched.setdefault(page, set()).add(patch.addr)
             was = self._pages.get(page)
             if was is not None:
                 lo, hi = max(patch.addr, page), min(patch.addr + len(patch.new), page + size)
@@ -405,14 +406,14 @@ class Text:
         Returns:
             How many patches were put back.
         """
-        if not self._on:
+        if not self.touched:
             return 0
         watching = self._machine.watching
         written = None if watching is None else watching.rewritten()
         if written is None:
             others = self._other(self._kept_pages())
         else:
-            if self._judged != (len(self._on), self.writes.changes):
+            if self._judged != (len(self.touched), self.writes.changes):
                 self._judge()
             if not (written or self._writable):
                 return 0
@@ -420,23 +421,23 @@ class Text:
             others += [
                 page
                 for page in written
-                if page in self._on and page not in others and self._differs(page)
+                if page in self.touched and page not in others and self._differs(page)
             ]
         return sum(self._repair(page) for page in others) if others else 0
 
     def _kept_pages(self) -> list[int]:
         """Return the addresses of the pages that have patches, or had."""
-        if len(self._all) != len(self._on):
-            self._all = list(self._on)
+        if len(self._all) != len(self.touched):
+            self._all = list(self.touched)
         return self._all
 
     def _judge(self) -> None:
         """Find out which of the pages with patches the guest may write, and keep them in
         `_writable`.
         """
-        self._judged = (len(self._on), self.writes.changes)
+        self._judged = (len(self.touched), self.writes.changes)
         may_write = self.writes.may_write
-        self._writable = [page for page in self._on if may_write(page, page + 1)]
+        self._writable = [page for page in self.touched if may_write(page, page + 1)]
 
     def _suspect(self, patch: Patch) -> None:
         """Add a patch to those that lost() looks at, if the guest may write its text."""
@@ -471,7 +472,7 @@ class Text:
         return [
             addr
             for page in self._other(self._suspect_pages.listed())
-            for addr in self._on[page]
+            for addr in self.touched[page]
             if self.was_overwritten(addr)
         ]
 
@@ -538,7 +539,7 @@ class Text:
         Returns:
             How many patches were put back.
         """
-        back = sum(self._put_back(addr) for addr in self._on[page])
+        back = sum(self._put_back(addr) for addr in self.touched[page])
         self._pages[page] = self._machine.read(page, self._machine.page_size)
         return back
 

@@ -56,6 +56,7 @@ class Listener:
         self._machine = machine
         self.busy = machine.busy
         self.rooms: Rooms = Rooms(machine) if before is None else before.rooms
+        self._text = self.rooms.text
         self.returns: Returns = Returns(self.rooms) if before is None else before.returns
         self.registry = Registry(self.rooms, self.returns)
         self._driver = driver = self.registry.driver
@@ -94,14 +95,16 @@ class Listener:
             if block.state is not _IDLE:
                 self._driver.give_up(target)
                 break
-        self.registry.safe_point()
+        registry = self.registry
+        text = self._text
+        if text.touched or registry.optimizer.has_taken_out:
+            registry.safe_point()
         if self.closing:
             self.finish()
-        rooms = self.rooms
-        if rooms.displaced:
+        if self.rooms.displaced:
             self.sent(target)
-        if rooms.text.warns:
-            rooms.text.warn()
+        if text.warns:
+            text.warn()
 
     def sent(self, target: int) -> None:
         """Take out a jump that has `target` in its middle, as the guest was sent there.
@@ -118,7 +121,7 @@ class Listener:
 
         A Kprobes that is being closed is finished where that is possible now.
         """
-        text = self.rooms.text
+        text = self._text
         if text.suspects or text.suspected != text.writes.changes:
             self.registry.give_up_overwritten()
         if self.closing:
@@ -176,7 +179,7 @@ class Listener:
     @property
     def patched(self) -> int:
         """A number other than 0 that changes whenever patches() does."""
-        return self.rooms.text.version
+        return self._text.version
 
     def patches(self) -> Mapping[int, Patched]:
         """Return the patches that stand in memory, by address."""

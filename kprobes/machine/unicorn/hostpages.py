@@ -325,7 +325,7 @@ _SMALL = 64 * PAGE  # a block that is looked through at each return
 _MOST_WINDOWS = 32  # of a larger block
 _MOST_COPIED = 512  # written pages that are noted
 # returns, after which pages that were copied once are dropped, and may be free again
-_ALL_DROPPED = 256
+_ALL_DROPPED = 1024
 
 
 class WayBack:

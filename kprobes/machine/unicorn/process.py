@@ -123,7 +123,8 @@ class LinuxProcess:
     def books(self, then: tuple[Any, ...]) -> None:
         """Set the state of the set-up to what a snapshot has kept; guest memory is not touched."""
         self._main, blocks, self._end, self.pointer, self._room, self.path = then
-        self._blocks = blocks.copy()
+        if self._blocks != blocks:
+            self._blocks = blocks.copy()
 
     # --- images
 
