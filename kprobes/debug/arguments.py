@@ -80,7 +80,7 @@ def keep_arguments(ri: Any, regs: Regs) -> int:
 
 
 class Info(Protocol):
-    """The debug information of a guest, as far as Passed asks it."""
+    """The debug information of a guest, as far as EntryArguments asks it."""
 
     @property
     def files(self) -> tuple[Any, ...]: ...
@@ -88,7 +88,7 @@ class Info(Protocol):
     def typed(self, type: CType, raw: int) -> Any: ...
 
 
-class Passed:
+class EntryArguments:
     """Reads parameters at functions' entries; looks up once for each function where they are.
 
     Args:

@@ -23,7 +23,7 @@ from ..btf import byte_order
 from ..errors import ImageError
 from ..image import LoadedFile, SectionedElf, build_id, find_separate, linked
 from .abbreviations import AbbreviationTable
-from .kept import UnpackedSection, identity_of, unpacked_section
+from .cache import UnpackedSection, identity_of, unpacked_section
 
 DAMAGE = (
     ImageError,

@@ -15,7 +15,7 @@ from ..errors import GuestFault, UnknownSymbol, Unsupported
 from ..image import LoadedFile, has_dwarf, is_of_same_build
 from ..regs import Regs
 from ..symbols import Symbols
-from .arguments import Passed
+from .arguments import EntryArguments
 from .convention import ParameterPart
 from .expression import UnknownValue
 from .file import DAMAGE, flags_of
@@ -25,7 +25,7 @@ from .numbers import number
 from .passing import Arrival, arrivals, result_arrival, result_of
 from .places import SourceFrame, frames, told
 from .registers import register
-from .scopes import Variable, Whereabouts, enclosing, entries, hosts_of, variables_of
+from .scopes import FrameVariables, Variable, enclosing, entries, hosts_of, variables_of
 from .signatures import type_entry
 from .sources import SourcePlace, copies, first_line, has_lines, labels, line_places, lines_near
 from .types import CType, Derived
@@ -493,11 +493,11 @@ class DebugInfo:
         )
 
     @cached_property
-    def passed(self) -> Passed:
+    def passed(self) -> EntryArguments:
         """Reads parameters at functions' entries; remembers where they are, for callers that ask
         often.
         """
-        return Passed(self, self._arrived_at)
+        return EntryArguments(self, self._arrived_at)
 
     def _values(self, regs: Regs) -> Iterator[tuple[Variable, Any]]:
         """Yield (variable, value) of each parameter and variable in scope at a hit.
@@ -514,7 +514,7 @@ class DebugInfo:
         if found is None:
             return
         file, function = found
-        there = self._whereabouts(file, function, regs)
+        there = self._variables_at(file, function, regs)
         entered = self._entered(file, function, regs.pc)
         ways = {v.name: way for v, way in self.arrivals(regs.pc)} if entered else {}
         seen = set()
@@ -533,7 +533,7 @@ class DebugInfo:
             yield from self._of_hosts(there, seen, entered)
 
     def _of_hosts(
-        self, there: Whereabouts, seen: set[str], entered: bool
+        self, there: FrameVariables, seen: set[str], entered: bool
     ) -> Iterator[tuple[Variable, Any]]:
         """Yield (variable, value) of the functions in which a nested function stands.
 
@@ -563,7 +563,7 @@ class DebugInfo:
                     yield variable, None
 
     def _inlined_at_entry(
-        self, function: Function, address: int, seen: set[str], there: Whereabouts
+        self, function: Function, address: int, seen: set[str], there: FrameVariables
     ) -> Iterator[tuple[Variable, Any]]:
         """Yield (variable, value) of functions whose inlined code begins at another function's
         entry.
@@ -581,9 +581,9 @@ class DebugInfo:
                 except (UnknownValue, GuestFault, Unsupported, *DAMAGE):
                     yield variable, None
 
-    def _whereabouts(self, file: LoadedFile, function: Function, regs: Regs) -> Whereabouts:
+    def _variables_at(self, file: LoadedFile, function: Function, regs: Regs) -> FrameVariables:
         """Return the object that finds and reads the variables of a function at this hit."""
-        return Whereabouts(self.arch, self._machine.symbols, self.function, file, function, regs)
+        return FrameVariables(self.arch, self._machine.symbols, self.function, file, function, regs)
 
     def _arrived_at(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
         """Read a parameter's value at its function's entry, which regs.pc is.
@@ -602,9 +602,11 @@ class DebugInfo:
         found = self.function(regs.pc)
         if found is None:
             raise UnknownValue
-        return self._arrived(variable, arrival, self._whereabouts(*found, regs), regs)
+        return self._arrived(variable, arrival, self._variables_at(*found, regs), regs)
 
-    def _arrived(self, variable: Variable, arrival: Arrival, there: Whereabouts, regs: Regs) -> Any:
+    def _arrived(
+        self, variable: Variable, arrival: Arrival, there: FrameVariables, regs: Regs
+    ) -> Any:
         """Read a parameter's value at its function's entry, from where the caller has put it.
 
         Args:
@@ -673,7 +675,7 @@ class DebugInfo:
             else self.typed(type, int.from_bytes(data, order))
         )
 
-    def _value(self, variable: Variable, there: Whereabouts) -> Any:
+    def _value(self, variable: Variable, there: FrameVariables) -> Any:
         """Read a variable where its debug information says that it is: a constant, memory,
         registers, or the symbol of an extern declaration.
 

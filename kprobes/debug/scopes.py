@@ -232,7 +232,7 @@ def _register_of(op: Any) -> int | None:
     return int(name[3:]) if re.fullmatch(r"reg\d+", name) else None
 
 
-class Whereabouts:
+class FrameVariables:
     """Finds and reads a function's variables, at a hit in it or in a caller above the hit.
 
     Args:
@@ -434,7 +434,7 @@ class Whereabouts:
         return evaluate_number(ops, self._around(self._frame_base))
 
     @cached_property
-    def _call(self) -> tuple[Whereabouts, Any]:
+    def _call(self) -> tuple[FrameVariables, Any]:
         """(the caller's frame, entry of its call site). UnknownValue: it may have called another
         function.
         """
@@ -444,7 +444,7 @@ class Whereabouts:
             raise UnknownValue
         return caller, site
 
-    def _caller(self) -> Whereabouts:
+    def _caller(self) -> FrameVariables:
         """Return the caller's frame. A return address that a return probe has replaced counts as
         the original one.
 
@@ -464,7 +464,7 @@ class Whereabouts:
         if found is None:
             raise UnknownValue
         file, function = found
-        return Whereabouts(
+        return FrameVariables(
             self._arch,
             self._symbols,
             self._find,
@@ -475,7 +475,7 @@ class Whereabouts:
             self._depth + 1,
         )
 
-    def host(self, entered: bool) -> Whereabouts | None:
+    def host(self, entered: bool) -> FrameVariables | None:
         """Return the frame of the call to the enclosing function that a nested function belongs to.
 
         GCC passes a nested function the address of that frame: DW_AT_static_link says where it is.
@@ -508,7 +508,7 @@ class Whereabouts:
         """Yield the entries of parameters and variables of the function, without its blocks'."""
         return variables_of(self._function.die)
 
-    def _calls(self, site: Any, callee: Whereabouts) -> bool:
+    def _calls(self, site: Any, callee: FrameVariables) -> bool:
         """Whether a call site surely called the function itself, not one that jumped to it (a tail
         call).
 

@@ -16,6 +16,15 @@ from ..btf import FUNC
 from ..image import LoadedFile, build_id
 from ..symbols import Symbols
 from .btf_units import btf_of, entries_of_btf, identity_of_btf, info_of_entries
+from .cache import (
+    SMALL,
+    NameIndex,
+    UnpackedSection,
+    identity_of,
+    kept_entries,
+    kept_names,
+    packed_names,
+)
 from .expression import UnknownValue
 from .file import (
     DAMAGE,
@@ -26,15 +35,6 @@ from .file import (
     contents_as_read,
     dwarf_of_source,
     executable_ranges,
-)
-from .kept import (
-    SMALL,
-    NameIndex,
-    UnpackedSection,
-    identity_of,
-    kept_entries,
-    kept_names,
-    made,
 )
 from .lines import FileNameSearch, Line, LineTable, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
@@ -555,7 +555,7 @@ class Units:
         of its scopes: ".Table").
         """
         if len(self._sections.info) + len(self._sections.types) < SMALL:
-            return NameIndex(made(self._all_names()))
+            return NameIndex(packed_names(self._all_names()))
         build = build_id(self._data) if self._data else ""
         if build:
             return kept_names(identity_of(self._data, build), self._all_names)

@@ -391,7 +391,7 @@ class TraceEvent:
         place.compiled = False
         place.why = ""
         try:
-            place.look(self._owner, wanted)
+            place.set_semaphore(self._owner, wanted)
             if wanted and not self._why and place.attach(self._owner, self._program(definition)):
                 return
             if self.kind == "w":
@@ -403,7 +403,7 @@ class TraceEvent:
                 self._owner.register(probe)
                 place.probe = probe
         except KprobeError as error:
-            place.unlook(self._owner)
+            place.lower_semaphore(self._owner)
             if isinstance(error, MachineBusy):  # nothing is wrong with the event
                 raise
             raise definition.refused(error) from error
@@ -422,7 +422,7 @@ class TraceEvent:
             probe.remove()
         place.probe = None
         place.hits, place.missed = counts
-        place.unlook(self._owner)
+        place.lower_semaphore(self._owner)
 
     def _rearm(self) -> None:
         """Unregister the probes of all places, and arm these again with new programs or handlers.
@@ -477,7 +477,7 @@ class TraceEvent:
         for place in self.places:
             probe = place.probe
             if isinstance(probe, Probe) and probe.registered and probe.enabled != wanted:
-                place.look(self._owner, wanted)
+                place.set_semaphore(self._owner, wanted)
                 (self._owner.enable if wanted else self._owner.disable)(probe)
 
     def _check(self) -> None:

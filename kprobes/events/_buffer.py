@@ -99,19 +99,19 @@ class Buffer:
     @property
     def on(self) -> bool:
         """Whether records are taken: ftrace's file tracing_on."""
-        self.state.settle()
+        self.state.fetch_from_guests()
         return bool(self.words[ON])
 
     @on.setter
     def on(self, value: bool) -> None:
         """Take records from now on, or drop all hits, of programs and of Python."""
-        self.state.settle()
+        self.state.fetch_from_guests()
         self.words[ON] = bool(value)
 
     @property
     def lost(self) -> int:
         """The number of records for which there was no room."""
-        self.ring.settle()
+        self.ring.fetch_from_guests()
         return self.dropped + self.ring.lost
 
     def pull(self) -> deque[Row]:
@@ -122,7 +122,7 @@ class Buffer:
             All rows, in the order of their numbers: the buffer's own list, which changes.
         """
         rows = self.rows
-        self.ring.settle()
+        self.ring.fetch_from_guests()
         new: list[Row] = [(*_HEAD.unpack_from(data), data) for data in self.taken(self._whose)]
         if new:
             if rows and rows[-1][0] > new[0][0]:
@@ -166,13 +166,13 @@ class Buffer:
         if self.ring.query(0):  # nothing is under way where nothing runs
             self.ring.drop()
 
-    def settle(self) -> None:
+    def fetch_from_guests(self) -> None:
         """Copy what programs in a guest have recorded and counted into this process.
 
         Called before Python records a hit.
         """
-        self.ring.settle()
-        self.state.settle()
+        self.ring.fetch_from_guests()
+        self.state.fetch_from_guests()
 
     def __iter__(self) -> Iterator[Record]:
         for row in list(self.pull()):

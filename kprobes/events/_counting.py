@@ -68,7 +68,7 @@ class Counts:
 
     def record(self, on: bool) -> None:
         """Switch the records: whether programs make a record of each hit, besides counting it."""
-        self._switch.settle()
+        self._switch.fetch_from_guests()
         self._switch[0] = int(on)
 
     def parts(self, event: Event, first: int) -> list[Part]:

@@ -60,7 +60,7 @@ class Counted:
     def table(self) -> CountTable | None:
         """The table in which programs count, brought up to date; None: Python alone counts."""
         if self._table is not None:
-            self._table.settle()
+            self._table.fetch_from_guests()
         return self._table
 
     @table.setter
@@ -121,13 +121,13 @@ class CountTable:
             )
         )
 
-    def settle(self) -> None:
+    def fetch_from_guests(self) -> None:
         """Copy what programs in a guest have counted into this process.
 
         Entries that the guest has written over are dropped, and counted as such.
         """
-        self.state.settle()
-        self.entries.settle()
+        self.state.fetch_from_guests()
+        self.entries.fetch_from_guests()
         if lost := self.entries.lost:
             self.words[DROPPED] = self.words[DROPPED] + lost & U64
             self.entries.lost = 0

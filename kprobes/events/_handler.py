@@ -51,7 +51,7 @@ class Store(Protocol):
 
     words: Any
 
-    def settle(self) -> None:
+    def fetch_from_guests(self) -> None:
         """Copy the records that programs in a guest have written into this process.
 
         Called before Python records a hit, where the guest may have such programs.
@@ -142,7 +142,7 @@ def handler(
             "if not switch.enabled: return",
         ]
     if machine.guest_view is not None:
-        lines, names["settle"] = [*lines, "settle()"], store.settle
+        lines, names["fetch_from_guests"] = [*lines, "fetch_from_guests()"], store.fetch_from_guests
     lines += [f"if not words[{ON}]: return"]
     if filter is not None:
         names |= filter.constants

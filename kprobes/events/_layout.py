@@ -25,7 +25,7 @@ class RecordLayout:
 
     Attributes:
         time: offset of the time; 0: there is none.
-        returns: offset of the return address; 0: there is none.
+        caller_offset: offset of the return address; 0: there is none.
         faults: offset of the fault bits.
         words: number of u64 that have the fault bits.
         places: for each argument (number of its first fault bit, offset of its first byte).
@@ -42,7 +42,7 @@ class RecordLayout:
         """
         returns = event.kind == "r"
         self.time = HEAD * timed
-        self.returns = (HEAD + 8 * timed) * returns
+        self.caller_offset = (HEAD + 8 * timed) * returns
         self.faults = HEAD + 8 * timed + 8 * returns
         bits = sum(1 + arg.type.count for arg in event.args)
         self.words = (bits + 63) // 64

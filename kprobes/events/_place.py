@@ -119,7 +119,7 @@ class EventPlace:
         definition: the event, at this place.
         cookie: the place's number in the buffer.
         probe: what is registered; None: nothing now.
-        looks: True while this place has added 1 to the semaphore of its marker.
+        raised: True while this place has added 1 to the semaphore of its marker.
         compiled: it runs a program.
         reader: decodes records that a program or the machine has made of its hits.
         why: why a guest under a debugger would stop at each hit, which a program is to avoid; "":
@@ -135,7 +135,7 @@ class EventPlace:
         self.definition, self.cookie = definition, buffer.admit(self)
         self.probe: Probe | Watchpoint | None = None
         self.reader: RecordReader | None = None
-        self.compiled = self.looks = False
+        self.compiled = self.raised = False
         self.hits = self.missed = 0
         self.why = ""
 
@@ -167,7 +167,7 @@ class EventPlace:
             self.probe = probe_at(made)
         return self.compiled
 
-    def look(self, owner: EventOwner, on: bool) -> None:
+    def set_semaphore(self, owner: EventOwner, on: bool) -> None:
         """Add 1 to the semaphore of the place's marker, or take this 1 off: so the guest sees that
         the marker is traced. `looks` says which was done last.
 
@@ -180,17 +180,17 @@ class EventPlace:
         Raises:
             GuestFault: the semaphore is not mapped.
         """
-        if self.looks is not on:
-            look(owner, self.definition, on)
-            self.looks = on
+        if self.raised is not on:
+            add_to_semaphore(owner, self.definition, 1 if on else -1)
+            self.raised = on
 
-    def unlook(self, owner: EventOwner) -> None:
-        """Take 1 off the semaphore of the place's marker if look() has added it. Nothing is
-        raised.
+    def lower_semaphore(self, owner: EventOwner) -> None:
+        """Take 1 off the semaphore of the place's marker if set_semaphore() has added it. Nothing
+        is raised.
         """
-        if self.looks:
-            self.looks = False
-            unlook(owner, self.definition)
+        if self.raised:
+            self.raised = False
+            lower_semaphore(owner, self.definition)
 
     def counts(self) -> tuple[int, int]:
         """Return (hits, hits that were not served), of all probes that it has had."""
@@ -231,8 +231,8 @@ class EventPlace:
         )
 
 
-def look(owner: EventOwner, event: Event, on: bool) -> None:
-    """Add 1 to the semaphore of an event's marker in guest memory, or subtract 1.
+def add_to_semaphore(owner: EventOwner, event: Event, by: int) -> None:
+    """Add a number to the semaphore of an event's marker in guest memory.
 
     The guest reads the semaphore to see whether the marker is traced. Nothing is done for an event
     without a semaphore.
@@ -240,7 +240,7 @@ def look(owner: EventOwner, event: Event, on: bool) -> None:
     Args:
         owner: has the machine.
         event: the event.
-        on: True: add; False: subtract.
+        by: the number: 1, or -1.
 
     Raises:
         GuestFault: the semaphore is not mapped.
@@ -248,11 +248,11 @@ def look(owner: EventOwner, event: Event, on: bool) -> None:
     if event.semaphore:
         machine = owner.machine
         order: Any = machine.arch.order.value
-        count = int.from_bytes(machine.read(event.semaphore, 2), order) + (1 if on else -1)
+        count = int.from_bytes(machine.read(event.semaphore, 2), order) + by
         machine.write(event.semaphore, (count & 0xFFFF).to_bytes(2, order))
 
 
-def unlook(owner: EventOwner, event: Event) -> None:
+def lower_semaphore(owner: EventOwner, event: Event) -> None:
     """Subtract 1 from the semaphore of an event's marker, if it still can be written.
 
     Nothing is done, and nothing raised, if the guest has unmapped it or the machine is closed.
@@ -262,7 +262,7 @@ def unlook(owner: EventOwner, event: Event) -> None:
         event: the event.
     """
     with suppress(GuestFault, MachineClosed):
-        look(owner, event, False)
+        add_to_semaphore(owner, event, -1)
 
 
 def probe_of(event: Event, machine: Machine, hit: Handler, disabled: bool = False) -> Probe:

@@ -146,8 +146,8 @@ class RecordReader:
         places = zip(self.event.args, layout.places, strict=True)
         values = [self._value(arg, record, faults >> bit, at) for arg, (bit, at) in places]
         caller = 0
-        if layout.returns:
-            (caller,) = struct.unpack_from("=Q", record, layout.returns)
+        if layout.caller_offset:
+            (caller,) = struct.unpack_from("=Q", record, layout.caller_offset)
         return tuple(values), caller
 
     @property
@@ -170,8 +170,8 @@ class RecordReader:
             for arg in args
         ):
             return self.decode
-        returns = bool(layout.returns)
-        first = bool(layout.returns) + layout.words
+        returns = bool(layout.caller_offset)
+        first = bool(layout.caller_offset) + layout.words
         words = "Q" * (layout.words + len(args))
         unpack = struct.Struct(
             f"={HEAD}x{'8x' * bool(layout.time)}{'Q' * returns}{words}"

@@ -75,7 +75,7 @@ def recorder(
         size=layout.size,
         cookie=cookie,
         time=layout.time // 8,
-        returns=layout.returns // 8,
+        returns=layout.caller_offset // 8,
         faults=layout.faults // 8,
         data=layout.faults // 8 + layout.words,
         clock=clock,

@@ -275,7 +275,7 @@ class Events(Mapping[str, TraceEvent]):
         """
         for event in self._events.values():
             for place in event.places:
-                place.unlook(self._owner)
+                place.lower_semaphore(self._owner)
 
     @cached_property
     def files(self) -> EventFiles:

@@ -232,9 +232,9 @@ class Writer:
         op(isa.MOV | isa.X | isa.ALU64, 1, 6)
         op(isa.CALL | isa.JMP, imm=_COOKIE)
         op(isa.MEM | isa.DW | isa.STX, 7, 0, 8)
-        if layout.returns:
+        if layout.caller_offset:
             self.context(3, PC)
-            op(isa.MEM | isa.DW | isa.STX, 7, 3, layout.returns)
+            op(isa.MEM | isa.DW | isa.STX, 7, 3, layout.caller_offset)
         if layout.time:
             op(isa.CALL | isa.JMP, imm=_TIME)
             op(isa.MEM | isa.DW | isa.STX, 7, 0, layout.time)

@@ -165,7 +165,7 @@ class Attachment:
         """
         for probe in self.probes.values():
             if isinstance(probe._host, InGuest):
-                probe._host.look()
+                probe._host.fetch_maps()
         return self.program.maps
 
     @property
@@ -782,13 +782,13 @@ class _Site:
             DIVERTED or 0, as of _hit().
         """
         assert self._guest is not None
-        self._guest.look()
+        self._guest.fetch_maps()
         return self._hit(probe, regs)
 
-    def _settle(self) -> None:
+    def _fetch_maps(self) -> None:
         """Copy what programs in guests have written to this program's maps into Python's maps."""
         for m in self._maps:
-            m.settle()
+            m.fetch_from_guests()
 
     def _hit(self, probe: Probe, regs: Regs) -> int:
         """Run the program in its engine at a hit (a pre_handler), on maps that are brought up to
@@ -802,7 +802,7 @@ class _Site:
             DIVERTED where the program has overridden the function's result (bpf_override_return),
             else 0.
         """
-        self._settle()
+        self._fetch_maps()
         place = self._place
         place.regs = regs
         place.overridden = False
@@ -817,7 +817,7 @@ class _Site:
             instance: the followed call, which is not used.
             regs: the guest's registers at the return.
         """
-        self._settle()
+        self._fetch_maps()
         self._place.regs = regs
         self._engine.run(self._contexts.of(regs), self._place, self._print)
 
@@ -834,7 +834,7 @@ class _Site:
         Returns:
             1 where the session's program does not want to run at the return; else 0.
         """
-        self._settle()
+        self._fetch_maps()
         place = self._place
         place.regs = regs
         place.returns = False
@@ -852,7 +852,7 @@ class _Site:
             instance: the followed call; its data have what _entered() has put there.
             regs: the guest's registers at the return.
         """
-        self._settle()
+        self._fetch_maps()
         place = self._place
         place.regs = regs
         place.returns = True

@@ -1,8 +1,8 @@
 """Copies of maps in a guest's memory: which side has changed, and what is copied over.
 
 While the guest runs, its copies are valid. Between runs Python's maps are, but for hash tables:
-these, and at a stop all maps, are valid once Map.settle() was called. A guest can write over its
-copies: what comes of a ring or a hash table is checked before it is believed.
+these, and at a stop all maps, are valid once Map.fetch_from_guests() was called. A guest can write
+over its copies: what comes of a ring or a hash table is checked before it is believed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CopiedMemory(Protocol):
         """True while the guest still exists."""
 
 
-class Whole:
+class WholeMapCopy:
     """A map's copy in a guest whose whole memory is compared and copied: for all maps but rings."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Map) -> None:
@@ -85,7 +85,7 @@ class Whole:
             m.drop()
 
 
-class HashCopy(Whole):
+class HashCopy(WholeMapCopy):
     """A copy of a hash table: entries that were never used are not copied."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Hash) -> None:
@@ -107,7 +107,7 @@ class HashCopy(Whole):
         return table.entries + table.entry_size * min(int.from_bytes(raw, order), table.max_entries)
 
 
-class Records:
+class RingCopy:
     """A ring's copy in a guest, of which only the header and new records are copied."""
 
     def __init__(self, memory: CopiedMemory, at: int, m: Ring) -> None:
@@ -209,13 +209,13 @@ class MapCopy:
         """
         self._memory = memory
         self.at = memory.fresh(m.block.size)
-        self._copy: Records | Whole
+        self._copy: RingCopy | WholeMapCopy
         if isinstance(m, Ring):
-            self._copy = Records(memory, self.at, m)
+            self._copy = RingCopy(memory, self.at, m)
         elif isinstance(m, Hash):
             self._copy = HashCopy(memory, self.at, m)
         else:
-            self._copy = Whole(memory, self.at, m)
+            self._copy = WholeMapCopy(memory, self.at, m)
         self.large = isinstance(m, Hash)
         self.theirs = False
         m.copies.append(self.pull)

@@ -360,11 +360,11 @@ def end_if_failed(w: IrWriter) -> None:
     flag = w.emit(f"load i64, ptr {word}")
     raised = w.emit(f"icmp ne i64 {flag}, 0")
     w.append(f"br i1 {raised}, label %{failed}, label %{onward}")
-    w.begin(failed)
+    w.start_block(failed)
     if not w.entry:  # the next run begins well
         w.append(f"store i64 0, ptr {word}")
     w.append("ret i64 0")
-    w.begin(onward)
+    w.start_block(onward)
 
 
 # --- memory

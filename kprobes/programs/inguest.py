@@ -153,9 +153,10 @@ class GuestMaps:
     def stopped(self) -> None:
         """Copy the guest's copies into Python's maps; called when the guest has stopped.
 
-        Hash tables are large: theirs are copied when Python looks at them (Map.settle). Also reads
-        how often each program has run, and counts `idle` of programs whose probe was unregistered.
-        Nothing happens where push() was not called before, or the guest exists no more.
+        Hash tables are large: theirs are copied when Python looks at them (Map.fetch_from_guests).
+        Also reads how often each program has run, and counts `idle` of programs whose probe was
+        unregistered. Nothing happens where push() was not called before, or the guest exists no
+        more.
         """
         running = self.running
         self.running = False
@@ -166,7 +167,7 @@ class GuestMaps:
                 copy.pull()
         for one in self.environments:
             if one.used:
-                one.settle()
+                one.read_count()
             one.idle = 0 if one.placed else one.idle + 1
 
     def pull(self) -> None:
@@ -321,10 +322,10 @@ class InGuest:
     @property
     def runs(self) -> int:
         """How often the program has run in the guest; read from guest memory at each access."""
-        self.settle()
+        self.read_count()
         return self._runs
 
-    def settle(self) -> None:
+    def read_count(self) -> None:
         """Read from guest memory how often the program has run, for `runs`.
 
         Nothing is read, and the count stays, where the guest exists no more.
@@ -336,18 +337,18 @@ class InGuest:
     def _woken(self) -> None:
         """Call Python, as the program has asked for.
 
-        Hash tables are large: Python calls settle() of those that it looks at. All other maps are
-        copied before.
+        Hash tables are large: Python calls fetch_from_guests() of those that it looks at. All other
+        maps are copied before.
         """
         for m in self._maps:
             if not isinstance(m, Hash):
-                m.settle()
+                m.fetch_from_guests()
         self._printed("")
 
-    def look(self) -> None:
+    def fetch_maps(self) -> None:
         """Copy what programs in the guest have written to this program's maps into Python's maps.
 
         Python's maps are valid then until the guest goes on.
         """
         for m in self._maps:
-            m.settle()
+            m.fetch_from_guests()

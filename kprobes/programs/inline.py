@@ -263,7 +263,7 @@ def _lookup(w: IrWriter, pc: int, m: Map) -> str | None:
     out = Result(w)
     entry = table.find()
     with_entry = out.unless(w.emit(f"icmp eq i64 {entry}, 0"), 0)
-    w.begin(with_entry)
+    w.start_block(with_entry)
     table.seen(entry)
     return out.end(table.value(entry))
 
@@ -302,7 +302,7 @@ def _delete(w: IrWriter, pc: int, m: Map) -> str | None:
     table = KeyedTable(w, pc, m)
     out = Result(w)
     entry = table.find()
-    w.begin(out.unless(w.emit(f"icmp eq i64 {entry}, 0"), ENOENT))
+    w.start_block(out.unless(w.emit(f"icmp eq i64 {entry}, 0"), ENOENT))
     table.remove()
     return out.end("0")
 
@@ -350,9 +350,9 @@ def _update_array(w: IrWriter, pc: int, m: Map) -> str:
     out = Result(w)
     flags = w.get(4)
     index, inside = _index(w, pc, m)
-    w.begin(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
-    w.begin(out.unless(w.emit(f"xor i1 {inside}, true"), E2BIG))
-    w.begin(out.unless(w.emit(f"icmp eq i64 {flags}, {NOEXIST}"), EEXIST))
+    w.start_block(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
+    w.start_block(out.unless(w.emit(f"xor i1 {inside}, true"), E2BIG))
+    w.start_block(out.unless(w.emit(f"icmp eq i64 {flags}, {NOEXIST}"), EEXIST))
     copy(w, w.pointer(_value(w, m, index)), w.address(pc, 3), m.value_size)
     return out.end("0")
 
@@ -372,22 +372,22 @@ def _update_hash(w: IrWriter, pc: int, m: Hash) -> str:
     out = Result(w)
     flags = w.get(4)
     found = w.allocate(8)
-    w.begin(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
+    w.start_block(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
     table = KeyedTable(w, pc, m)
     entry = table.find()
     w.append(f"store i64 {entry}, ptr {found}")
     there, new, full, store = (w.label() for _ in range(4))
     w.append(f"br i1 {w.emit(f'icmp eq i64 {entry}, 0')}, label %{new}, label %{there}")
-    w.begin(there)
+    w.start_block(there)
     out.unless(w.emit(f"icmp eq i64 {flags}, {NOEXIST}"), EEXIST, store)
-    w.begin(new)
-    w.begin(out.unless(w.emit(f"icmp eq i64 {flags}, {EXIST}"), ENOENT))
+    w.start_block(new)
+    w.start_block(out.unless(w.emit(f"icmp eq i64 {flags}, {EXIST}"), ENOENT))
     made = table.insert()
     w.append(f"store i64 {made}, ptr {found}")
     w.append(f"br i1 {w.emit(f'icmp eq i64 {made}, 0')}, label %{full}, label %{store}")
-    w.begin(full)
+    w.start_block(full)
     out.leave(call_helper(w, 2) if m.lru else str(E2BIG))  # which evicts an entry
-    w.begin(store)
+    w.start_block(store)
     copy(
         w, w.pointer(table.value(w.emit(f"load i64, ptr {found}"))), w.address(pc, 3), m.value_size
     )
@@ -421,7 +421,7 @@ class Result:
         onward = onward or self._w.label()
         leave = self._w.label()
         self._w.append(f"br i1 {condition}, label %{leave}, label %{onward}")
-        self._w.begin(leave)
+        self._w.start_block(leave)
         self.leave(str(value))
         return onward
 
@@ -444,7 +444,7 @@ class Result:
             IR name of the result of whichever path is taken, an i64.
         """
         self.leave(value)
-        self._w.begin(self._done)
+        self._w.start_block(self._done)
         return self._w.emit(f"load i64, ptr {self._room}")
 
 
@@ -466,7 +466,7 @@ def _reserve(w: IrWriter, pc: int, m: Map) -> str | None:
     if not isinstance(m, Ring):
         return None
     out = Result(w)
-    w.begin(out.unless(w.emit(f"icmp ne i64 {w.get(3)}, 0"), 0))
+    w.start_block(out.unless(w.emit(f"icmp ne i64 {w.get(3)}, 0"), 0))
     return out.end(_reserved(w, m, w.get(2)))
 
 
@@ -512,9 +512,9 @@ def _output(w: IrWriter, pc: int, m: Map) -> str | None:
     support.need(w.module, "commit")
     out = Result(w)
     size = w.get(3)
-    w.begin(out.unless(w.emit(f"icmp ugt i64 {w.get(4)}, 3"), EINVAL))
+    w.start_block(out.unless(w.emit(f"icmp ugt i64 {w.get(4)}, 3"), EINVAL))
     record = _reserved(w, m, size)
-    w.begin(out.unless(w.emit(f"icmp eq i64 {record}, 0"), EAGAIN))
+    w.start_block(out.unless(w.emit(f"icmp eq i64 {record}, 0"), EAGAIN))
     w.append(f"call void @copy(ptr {w.pointer(record)}, ptr {w.address(pc, 2)}, i64 {size})")
     w.append(f"call void @commit(i64 {record}, i32 0)")
     return out.end("0")

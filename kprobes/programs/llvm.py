@@ -165,7 +165,7 @@ def _function(w: IrWriter, cleared: int) -> str:
     _prologue(w, cleared)
     for n, pc in enumerate(slots):
         if pc in leaders:
-            w.begin(f"i{pc}")
+            w.start_block(f"i{pc}")
         emit.instruction(w, pc, code[pc])
         follow = places.successors(code, pc)
         if (

@@ -200,7 +200,7 @@ class IrWriter:
         self._names += 1
         return f"b{self._names}"
 
-    def begin(self, label: str) -> None:
+    def start_block(self, label: str) -> None:
         """Append a label: the instructions that follow are the block that branches to it enter."""
         self.lines.append(f"{label}:")
 

@@ -66,7 +66,7 @@ class BlockWriter(ABC):
         definitions: Definitions,
         source: ScriptSource,
         ticks: bool = False,
-        wary: bool = False,
+        warns_missing: bool = False,
     ) -> None:
         """Begin a program without instructions.
 
@@ -80,8 +80,8 @@ class BlockWriter(ABC):
             source: the script's text, whose lines go into the program.
             ticks: True where a word of the variables says when Python wants to be called: at once,
                 or from a time on.
-            wary: True where Python gets warnings of keys that are not there and of guest memory
-                that cannot be read.
+            warns_missing: True where Python gets warnings of keys that are not there and of guest
+                memory that cannot be read.
         """
         self.storage = storage
         self.typing = typing
@@ -91,7 +91,7 @@ class BlockWriter(ABC):
         self.definitions = definitions
         self._source = source
         self._ticks = ticks
-        self._wary = wary
+        self._warns_missing = warns_missing
         self.reading = NOWHERE
         self.asm = Assembler()
         self.end = self.asm.label()
@@ -466,8 +466,8 @@ class BlockWriter(ABC):
         action = Action("helper_error", span, ((8, IntegerType(64, True)),), {"helper": helper})
         self.send(area, 16, action)
 
-    def told_if_missing(self, node: tree.MapName | tree.MapAccess) -> None:
-        """Where `wary` (option -k): write code that warns Python that a map has no such key.
+    def warn_if_missing(self, node: tree.MapName | tree.MapAccess) -> None:
+        """With option -k: write code that warns Python that a map has no such key.
 
         Without -k, nothing is written. The code warns always: it must be reached only where the key
         is missing. r0 is overwritten.
@@ -475,13 +475,13 @@ class BlockWriter(ABC):
         Args:
             node: the access to the map.
         """
-        if self._wary:
+        if self._warns_missing:
             self.asm.set(0, 0)
             with self.released():
                 self.failed("map_lookup_elem", node.span)
 
-    def told_if_failed(self, helper: str, at: Span | None = None) -> None:
-        """Where `wary` (option -k): write code that warns Python if r0 is negative, as a helper's
+    def warn_if_failed(self, helper: str, at: Span | None = None) -> None:
+        """With option -k: write code that warns Python if r0 is negative, as a helper's
         error.
 
         Without -k, nothing is written.
@@ -490,7 +490,7 @@ class BlockWriter(ABC):
             helper: name of the helper that has read guest memory.
             at: the part of the script that reads; None: that in `reading`.
         """
-        if not self._wary:
+        if not self._warns_missing:
             return
         fine = self.asm.label()
         self.asm.jump_if_number("s>=", 0, 0, fine)
@@ -802,10 +802,10 @@ class BlockWriter(ABC):
         else:
             with self.released():
                 self.lookup(facts, self.key(facts, node.key))
-            if self._wary:
+            if self._warns_missing:
                 there = asm.label()
                 asm.jump_if_number("!=", 0, 0, there)
-                self.told_if_missing(node)
+                self.warn_if_missing(node)
                 asm.set(0, 0)
                 asm.jump(missing)
                 asm.place(there)
@@ -1154,7 +1154,7 @@ class BlockWriter(ABC):
         asm.compute_with("+", 1, place)
         asm.set(2, size)
         asm.call("probe_read_user")
-        self.told_if_failed("probe_read_user")
+        self.warn_if_failed("probe_read_user")
         asm.load(0, _FRAME, place, size)
         self._depth -= 8
         self.as_guest(kind, size, bit, bits)
@@ -1225,7 +1225,7 @@ class BlockWriter(ABC):
                 self.asm.compute_with("+", 0, field.offset)
         else:
             assert isinstance(node, tree.Index)
-            size = max(1, layout.held(self.type(node), word))
+            size = max(1, layout.size_in_guest(self.type(node), word))
             self._base(node.of, outside)
             place = self.push()
             self._subscript(node, outside)
@@ -1363,7 +1363,7 @@ class BlockWriter(ABC):
         asm.set(2, size)
         helper = "probe_read_user_str" if text else "probe_read_user"
         asm.call(helper)
-        self.told_if_failed(helper)
+        self.warn_if_failed(helper)
 
     def _field(self, node: tree.FieldAccess) -> None:
         """Load a member that is a number into r0: of `args`, of guest memory, or of the script's
@@ -1538,7 +1538,7 @@ class BlockWriter(ABC):
                 hint="write the index as a number, or index down to a number",
             )
         return self.place(node.of).at(
-            node.index.value * layout.held(of.element, self.world.bits // 8)
+            node.index.value * layout.size_in_guest(of.element, self.world.bits // 8)
         )
 
     @staticmethod
@@ -1701,7 +1701,7 @@ class BlockWriter(ABC):
         self.copy_from(_POINTER, own, room)
         asm.jump(done)
         asm.place(missing)
-        self.told_if_missing(node)
+        self.warn_if_missing(node)
         self.clear(own, room)
         asm.place(done)
         if own is not area:
@@ -1732,7 +1732,7 @@ class BlockWriter(ABC):
         self.copy_from(_POINTER, area, room)
         self.asm.jump(done)
         self.asm.place(missing)
-        self.told_if_missing(node)
+        self.warn_if_missing(node)
         self.clear(area, room)
         self.asm.place(done)
 

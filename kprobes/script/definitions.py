@@ -605,7 +605,7 @@ def placed(
     most = max(aligned, 1)
     bit = 0
     for name, type, width in parts:
-        unit = layout.held(type, bits // 8)
+        unit = layout.size_in_guest(type, bits // 8)
         align = 1 if packed else alignment(type, bits)
         most = max(most, align)
         if kind == "union":

@@ -372,7 +372,9 @@ def argument_store(g: BlockWriter, node: tree.FieldAccess, area: Area) -> None:
     kind = g.type(node)
     g.clear(area, layout.room_of(kind))
     if not isinstance(kind, types.FloatType):  # of which scripts have no value
-        _argument_bytes(g, _source(g, node.name), layout.held(kind, g.world.bits // 8), area)
+        _argument_bytes(
+            g, _source(g, node.name), layout.size_in_guest(kind, g.world.bits // 8), area
+        )
 
 
 def _argument_bytes(g: BlockWriter, source: ArgumentSource, size: int, area: Area) -> None:
@@ -842,7 +844,7 @@ def _every_argument(g: BlockWriter, node: tree.Name, area: Area) -> None:
     assert isinstance(kind, types.StructType)
     g.clear(area, layout.room_of(kind))
     for part in kind.fields:
-        size = layout.held(part.type, g.world.bits // 8)
+        size = layout.size_in_guest(part.type, g.world.bits // 8)
         if isinstance(part.type, types.FloatType):  # of which scripts have no value
             continue
         if not layout.is_number(part.type):
@@ -875,7 +877,7 @@ def _whole_result(g: BlockWriter, node: tree.Name, area: Area) -> None:
         raise ProgramError(
             "retval is where programs cannot read it", hint="use reg(), or a pointer to it"
         )
-    _argument_bytes(g, g.probe.result_source, layout.held(kind, g.world.bits // 8), area)
+    _argument_bytes(g, g.probe.result_source, layout.size_in_guest(kind, g.world.bits // 8), area)
 
 
 def _comm(g: BlockWriter, node: tree.Name, area: Area) -> None:
@@ -1004,7 +1006,7 @@ def _text_at(
     asm.jump_if_number("==", 2, 0, none)
     g.point(1, area)
     asm.call("probe_read_user_str")
-    g.told_if_failed("probe_read_user_str")
+    g.warn_if_failed("probe_read_user_str")
     asm.place(none)
 
 
@@ -1030,7 +1032,9 @@ def _buffer(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
         source = g.place(first)
         size = min(
             kind.size,
-            layout.held(of, g.world.bits // 8) if not isinstance(of, types.StringType) else of.size,
+            layout.size_in_guest(of, g.world.bits // 8)
+            if not isinstance(of, types.StringType)
+            else of.size,
         )
         if isinstance(length, tree.NumberLiteral):
             size = min(size, length.value)
@@ -1076,7 +1080,7 @@ def _bytes_at(
     asm.jump_if_number("==", 2, 0, none)
     g.point(1, area.at(8))
     asm.call("probe_read_user")
-    g.told_if_failed("probe_read_user")
+    g.warn_if_failed("probe_read_user")
     asm.place(none)
 
 
@@ -1157,7 +1161,7 @@ def _inet(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     g.clear(area, layout.room_of(kind))
     size = 4
     if isinstance(of, (types.ArrayType, types.StringType)):
-        size = layout.held(of, g.world.bits // 8)
+        size = layout.size_in_guest(of, g.world.bits // 8)
         g.copy(g.place(last), area.at(8), size)
     else:
         g.number(last)

@@ -319,7 +319,7 @@ class GuestWorld:
                 continue
             kind = self.converted(variable.type)
             fields.append(types.RecordField(variable.name, kind, size))
-            size += layout.held(kind, self.bits // 8) + 7 & ~7
+            size += layout.size_in_guest(kind, self.bits // 8) + 7 & ~7
             source = self._source(arrival, address)
             if source is None and arrival.reason:
                 source = ArgumentSource(0, reason=arrival.reason)

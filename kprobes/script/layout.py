@@ -33,7 +33,7 @@ def size_of(type: ValueType, word: int = WORD) -> int:
     if isinstance(type, types.StringType):
         return type.size
     if isinstance(type, types.ArrayType):
-        return type.count * held(type.element, word)
+        return type.count * size_in_guest(type.element, word)
     if isinstance(type, types.StructType):
         return type.size
     if isinstance(type, types.BufferType):
@@ -48,7 +48,7 @@ def size_of(type: ValueType, word: int = WORD) -> int:
     return _aggregate(type)
 
 
-def held(type: ValueType, word: int) -> int:
+def size_in_guest(type: ValueType, word: int) -> int:
     """Return the bytes that a member takes within a guest's structure.
 
     `char s[5]` is a StringType of 6, with its NUL, and takes 5.

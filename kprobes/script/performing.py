@@ -179,7 +179,7 @@ class Performer:
         name = action.data["map"]
         if name in self._compiled.maps:
             table: Hash = self._compiled.maps[name]  # type: ignore[assignment]
-            table.settle()
+            table.fetch_from_guests()
             table.clear()
         else:
             view, size = self._scalar(name)
@@ -206,7 +206,7 @@ class Performer:
     @staticmethod
     def _zero_all(table: Any) -> None:
         """Zero all values of a map with keys, one of the programs' hash maps; the keys stay."""
-        table.settle()
+        table.fetch_from_guests()
         at = 0
         zero = bytes(table.value_size)
         while True:
@@ -350,7 +350,7 @@ class Performer:
                 return []
             return [(None, self._decoder.value(facts.value, bytes(view[FLAG : FLAG + size])))]
         table: Any = self._compiled.maps[name]
-        table.settle()
+        table.fetch_from_guests()
         assert facts.key is not None
         out = list[tuple[Any, Any]]()
         at = 0

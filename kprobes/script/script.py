@@ -484,7 +484,7 @@ class Script:
             The number that the program returns: what a test's block returns.
         """
         for table in self._compiled.maps.values():
-            table.settle()
+            table.fetch_from_guests()
         result = program.engine(self._engine).run(b"", self._place, lambda text: self.poll())
         self.poll()
         return result

@@ -114,7 +114,7 @@ class Decoder:
         if isinstance(type, types.StructType):
             return {one.name: self._member(one, raw) for one in type.fields}
         if isinstance(type, types.ArrayType):
-            size = layout.held(type.element, self.bits // 8)
+            size = layout.size_in_guest(type.element, self.bits // 8)
             return [
                 self._value(
                     type.element, raw[n * size : (n + 1) * size], self.order, self.bits // 8
@@ -173,7 +173,7 @@ class Decoder:
             raw: the structure's bytes.
         """
         word = self.bits // 8
-        part = raw[one.offset : one.offset + layout.held(one.type, word)]
+        part = raw[one.offset : one.offset + layout.size_in_guest(one.type, word)]
         if one.bit_size is None:
             return self._value(one.type, part, self.order, word)
         number = int.from_bytes(part, self.order)  # type: ignore[arg-type]

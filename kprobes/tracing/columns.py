@@ -235,7 +235,7 @@ class _Columns:
         """
         found: set[int] = set()
         for layout, which in zip(self.ring.layouts, self.which, strict=True):
-            if layout.returns:
+            if layout.has_caller:
                 found |= {*self.np.unique(self.raw[which, 2 + layout.clock]).tolist()}
         return found
 
@@ -262,7 +262,7 @@ class _Columns:
         }
         if ring.clock is not None:
             columns["time"] = pa.array(self.raw[:, 2].copy())
-        if any(layout.returns for layout in ring.layouts):
+        if any(layout.has_caller for layout in ring.layouts):
             columns["caller"] = self._callers()
         if ring.stacked:
             stacks = [ring.stacks[place] for place in self.places]
@@ -308,7 +308,7 @@ class _Columns:
         out: Any = self.np.zeros(len(self.raw), self.np.uint64)
         none: Any = self.np.ones(len(self.raw), bool)
         for layout, which in zip(self.ring.layouts, self.which, strict=True):
-            if layout.returns:
+            if layout.has_caller:
                 out[which], none[which] = self.raw[which, 2 + layout.clock], False
         return self.pa.array(out, mask=none)
 
@@ -350,7 +350,7 @@ class _Columns:
         """
         np = self.np
         at = layout.numbers.index(n)
-        first = 2 + layout.clock + layout.returns
+        first = 2 + layout.clock + layout.has_caller
         column = first + layout.words + sum(max(c, 1) for c in layout.counts[:at])
         many = max(layout.counts[at], 1)
         kind = np.dtype(f"{'i' if field.type.style == 's' else 'u'}{field.type.size}")

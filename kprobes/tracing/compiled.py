@@ -216,7 +216,7 @@ class RecordingPrograms:
 
         Records of a remote guest are fetched first.
         """
-        self.buffer.settle()
+        self.buffer.fetch_from_guests()
         if self._copied and not self.buffer.ring.copies:
             self._ring.extend(self.buffer.ring.take(self._size))
         else:

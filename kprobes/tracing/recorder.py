@@ -16,7 +16,7 @@ from ..events._event import Event, locate
 from ..events._filter import parse_filter
 from ..events._globs import many
 from ..events._handler import Handler, handler
-from ..events._place import EventOwner, counts_of, look, probe_of, unlook
+from ..events._place import EventOwner, add_to_semaphore, counts_of, lower_semaphore, probe_of
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
 from ..machine._base import Clock, Machine
@@ -280,7 +280,7 @@ class Recording:
         looks = self._looks
         self._looks = []
         for event in looks:
-            unlook(self._k, event)
+            lower_semaphore(self._k, event)
         for probe in probes:
             if isinstance(probe, Watchpoint):
                 probe.remove()
@@ -354,7 +354,7 @@ class Recording:
             EventError: the guest memory of the semaphore cannot be read or written.
         """
         try:
-            look(self._k, event, True)
+            add_to_semaphore(self._k, event, 1)
         except GuestFault as error:
             raise event.refused(error) from error
         self._looks.append(event)

@@ -72,7 +72,7 @@ class Layout:
         bits: for each of `numbers` the number of its first fault bit.
         counts: for each of `numbers` the number of its elements; 0: it is no array.
         clock: True where records have times.
-        returns: True where records have a `caller`: those of return and watch events.
+        has_caller: True where records have a `caller`: those of return and watch events.
     """
 
     def __init__(self, info: EventInfo, clock: bool) -> None:
@@ -84,7 +84,7 @@ class Layout:
         """
         self.info = info
         self.clock = clock
-        self.returns = info.kind != "p"
+        self.has_caller = info.kind != "p"
         self.numbers = [n for n, field in enumerate(info.fields) if not field.text]
         types = [info.fields[n].type for n in self.numbers]
         self.counts = [type.count for type in types]
@@ -92,11 +92,11 @@ class Layout:
         self.words = (sum(1 + c for c in self.counts) + 63) // 64
         self.plain = len(self.numbers) == len(info.fields) and not any(self.counts)
         self.texted = len(self.numbers) < len(info.fields)
-        self.head = len(HEAD) - 1 + clock + self.returns  # fields before the fault bits
+        self.head = len(HEAD) - 1 + clock + self.has_caller  # fields before the fault bits
         self.letters: list[Letter] = []
         for type in types:
             self.letters += ["q" if type.style == "s" else "Q"] * max(type.count, 1)
-        self.format = HEAD + "Q" * (clock + self.returns + self.words) + "".join(self.letters)
+        self.format = HEAD + "Q" * (clock + self.has_caller + self.words) + "".join(self.letters)
         self.size = struct.calcsize(self.format)
 
     def flat(self, values: Sequence[Value]) -> list[Any]:
@@ -312,7 +312,7 @@ class RecordRing:
         size = self.size
         clock = self.clock
         known = self.known
-        returns = layout.returns
+        returns = layout.has_caller
         plain = layout.plain
         worded = self.worded
         stacked = self.stacked
@@ -443,7 +443,7 @@ class RecordRing:
         raw = self.formats[event].unpack_from(self.buffer, at)
         layout = self.layouts[event]
         time = raw[4] if layout.clock else 0
-        caller = raw[4 + layout.clock] if layout.returns else 0
+        caller = raw[4 + layout.clock] if layout.has_caller else 0
         values = layout.values(raw, self.texts[place] if self.worded else None)
         return (
             raw[0],
@@ -512,7 +512,7 @@ class RecordRing:
             return values if len(values) == len(places) else [values[place] for place in places]
 
         stacks = [self.stacks[start + place] for place in places] if self.stacked else ()
-        callers = column(2 + layout.clock) if layout.returns else (0,) * len(places)
+        callers = column(2 + layout.clock) if layout.has_caller else (0,) * len(places)
         texts = [self.texts[start + place] for place in places] if layout.texted else ()
         return EventColumns(event, places, callers, layout.columns(column, texts), stacks)
 

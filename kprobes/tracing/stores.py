@@ -35,10 +35,10 @@ class IntoRing:
         self._ring = ring
         self._programs = programs
 
-    def settle(self) -> None:
+    def fetch_from_guests(self) -> None:
         """Fetch the records that programs of a remote guest have written."""
         if self._programs is not None:
-            self._programs.buffer.settle()
+            self._programs.buffer.fetch_from_guests()
 
     def lines(
         self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]
@@ -75,7 +75,7 @@ class IntoRing:
         slow = f"put(number, {cpu}, who, ({values}), back, {stack}{', now' * layout.clock})"
         if not layout.plain or ring.worded or ring.stacked:
             return [*before, slow]
-        head = ", now" * layout.clock + ", back" * layout.returns + ", 0" * layout.words
+        head = ", now" * layout.clock + ", back" * layout.has_caller + ", 0" * layout.words
         return [
             *before,
             "at = ring.at if ring.at < ring.end else ring.turn()",
@@ -100,7 +100,7 @@ class Told:
         self.words = [0, 1]
         self._tell = tell
 
-    def settle(self) -> None:
+    def fetch_from_guests(self) -> None:
         """Do nothing, as nothing is kept."""
 
     def lines(

@@ -15,7 +15,7 @@ from arches import RUNNABLE
 
 from kprobes import UnicornMachine
 from kprobes.programs import guest
-from kprobes.programs.copies import Whole
+from kprobes.programs.copies import WholeMapCopy
 from kprobes.programs.host import HostEngine
 from kprobes.programs.interpreter import Interpreter
 from kprobes.programs.isa import (
@@ -204,7 +204,7 @@ def test_what_comes_over_is_a_table(kind: MapType) -> None:
             for n in list(m)[:rng.randint(0, 3)]:
                 del m[n]
             memory = Memory(bytes(m.block.view))
-            copy, before = Whole(memory, 0, m), dict(m)
+            copy, before = WholeMapCopy(memory, 0, m), dict(m)
             copy.push()
             copy.pull()
             assert dict(m) == before and not m.lost and sound(m)  # nobody has
@@ -236,7 +236,7 @@ def test_programs_of_the_host_on_what_came_over(engine: Any) -> None:
     program = Program.from_instructions(on_table(), {"t": m}, order=sys.byteorder)
     program.verify()
     made, memory = engine(program.code), Memory(bytes(m.block.view))
-    copy = Whole(memory, 0, m)
+    copy = WholeMapCopy(memory, 0, m)
     for _ in range(400):
         copy.push()
         scribbled(rng, memory.raw, range(0, len(memory.raw) - 8, 8))

@@ -23,8 +23,8 @@ from click.testing import CliRunner
 
 from kprobes import BadArgument, ImageError, Kprobes, UnicornMachine
 from kprobes.cli import main
+from kprobes.debug import cache as cache_module
 from kprobes.debug import file as file_module
-from kprobes.debug import kept as kept_module
 from kprobes.image import SectionedElf, build_id
 from kprobes.image._sections import section_places
 
@@ -198,7 +198,7 @@ def test_packed_sections_are_kept_unpacked(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(file_module, "LARGE", 0)
     unpacked = []
-    start = kept_module.UnpackedSection._start
+    start = cache_module.UnpackedSection._start
     names: dict[int, str] = {}
     make = file_module.unpacked_section
 
@@ -206,7 +206,7 @@ def test_packed_sections_are_kept_unpacked(folder: Path, monkeypatch: pytest.Mon
         names[size] = name
         return make(identity, name, packed, size)
     monkeypatch.setattr(file_module, "unpacked_section", noted)
-    monkeypatch.setattr(kept_module.UnpackedSection, "_start",
+    monkeypatch.setattr(cache_module.UnpackedSection, "_start",
                         lambda section: unpacked.append(names[len(section)]) or start(section))
 
     def look() -> list[str]:
@@ -225,9 +225,9 @@ def test_packed_sections_are_kept_unpacked(folder: Path, monkeypatch: pytest.Mon
         assert look() == ["debug_info"] and kept.read_bytes() == whole
     kept.chmod(0o666)
     assert look() == ["debug_info"] and kept.stat().st_mode & 0o777 == 0o600
-    monkeypatch.setattr(kept_module, "_MOST", len(whole))
+    monkeypatch.setattr(cache_module, "_MOST", len(whole))
     os.utime(kept, (1, 1))
-    kept_module._write(kept.parent / "new", b"n" * 9)
+    cache_module._write(kept.parent / "new", b"n" * 9)
     assert (kept.parent / "new").exists() and not kept.exists()
 
 
@@ -243,7 +243,7 @@ def test_packed_sections_are_unpacked_as_far_as_they_are_read(
                     *sorted(each.name for each in tmp_path.glob("*.c")), "-o", "large"], check=True, cwd=tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(file_module, "LARGE", 1 << 12)
-    monkeypatch.setattr(kept_module, "_STEP", 1 << 10)
+    monkeypatch.setattr(cache_module, "_STEP", 1 << 10)
 
     def ask(function: str) -> Any:
         """Trace a function, and return the program's .debug_info."""
@@ -252,7 +252,7 @@ def test_packed_sections_are_unpacked_as_far_as_they_are_read(
             m.call(function, 7)
             assert [dict(r.args) for r in event] == [{"given": 7}]
             info = file_module.dwarf(m.symbols.files[0]).debug_info_sec.stream
-            whole = isinstance(info, kept_module.UnpackedSection)
+            whole = isinstance(info, cache_module.UnpackedSection)
             return info._reached if whole else len(info), len(info)
     first, size = ask("part_0_3")
     assert first < size / 8
@@ -280,8 +280,8 @@ def test_a_packed_section_that_is_damaged_is_refused() -> None:
     content = bytes(range(256)) * 64
     packed = zlib.compress(content)
 
-    def section(data: bytes, size: int) -> kept_module.UnpackedSection:
-        return kept_module.UnpackedSection(memoryview(data), size, -1, 0)
+    def section(data: bytes, size: int) -> cache_module.UnpackedSection:
+        return cache_module.UnpackedSection(memoryview(data), size, -1, 0)
     assert section(packed, len(content))[-1] == 255
     found = section(packed, len(content))
     assert found[:256] == content[:256] and found[300] == content[300] and found.find(b"\xff\x00") == 255
@@ -296,9 +296,9 @@ def test_a_packed_section_that_is_damaged_is_refused() -> None:
 
 def test_threads_unpack_a_section_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """zlib lets other threads run; each byte is made once, and in its place."""
-    monkeypatch.setattr(kept_module, "_STEP", 1 << 6)
+    monkeypatch.setattr(cache_module, "_STEP", 1 << 6)
     content = random.Random(1).randbytes(1 << 18)
-    found = kept_module.UnpackedSection(memoryview(zlib.compress(content)), len(content), -1, 0)
+    found = cache_module.UnpackedSection(memoryview(zlib.compress(content)), len(content), -1, 0)
     wrong: list[int] = []
 
     def look(seed: int) -> None:

@@ -27,7 +27,7 @@ from kprobes import (
     keep_arguments,
     native,
 )
-from kprobes.debug import kept as kept_module
+from kprobes.debug import cache as cache_module
 from kprobes.debug.abbreviations import AbbreviationTable
 from kprobes.debug.file import contents
 from kprobes.debug.lines import _lines, line_table
@@ -232,19 +232,19 @@ def test_types_are_kept_by_several_processes(monkeypatch: pytest.MonkeyPatch, tm
     with load("riscv64-5") as m:
         assert m.type("struct tight").size == 9
     folder.unlink()
-    write = kept_module._write
+    write = cache_module._write
 
     def written_twice(path: Path, data: bytes) -> None:
         write(path, data)
         write(path, data)
 
-    monkeypatch.setattr(kept_module, "_write", written_twice)
+    monkeypatch.setattr(cache_module, "_write", written_twice)
     with load("riscv64-5") as m:
         assert m.type("struct tight").size == 9
     (kept,) = folder.iterdir()
     kept.chmod(0o666)
     made = []
-    monkeypatch.setattr(kept_module, "_write", lambda path, data: made.append(path))
+    monkeypatch.setattr(cache_module, "_write", lambda path, data: made.append(path))
     with load("riscv64-5") as m:
         assert m.type("struct tight").size == 9
     assert made == [kept]

@@ -15,7 +15,7 @@ from kprobes.programs.verifier.scalar import (
     between,
     const,
     extended,
-    settle,
+    narrowed,
     swapped,
     truncated,
     unknown,
@@ -46,7 +46,7 @@ def a_set(r: random.Random) -> tuple[Scalar, list[int]]:
         return unknown(), [number(r) for _ in range(6)]
     span, mask, span32 = number(r), number(r) if kind > 3 else M64, number(r) & M32 if kind % 2 else M32
     lo, lo32 = x - r.randrange(span + 1) & M64, x - r.randrange(span32 + 1) & M32
-    s = settle(x & ~mask, mask, lo, span, lo32, span32)
+    s = narrowed(x & ~mask, mask, lo, span, lo32, span32)
     assert s is not None and s.holds(x), (x, s)
     near = [x, s.lo, s.lo + s.span & M64, s.umin, s.umax, s.value, s.value | s.mask,
             *(x + r.randrange(-9, 9) & M64 for _ in range(4)),

@@ -348,7 +348,7 @@ class Map:
             )
         return values
 
-    def settle(self) -> None:
+    def fetch_from_guests(self) -> None:
         """Bring Python's map up to date: copy what programs in stopped guests have written to it.
 
         From then until a guest goes on, Python's map is valid, and the guest's copy is not used.

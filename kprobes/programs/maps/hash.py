@@ -358,7 +358,7 @@ class Hash(Map, MutableMapping[Any, Any]):
     # ---- Python's side
 
     def __getitem__(self, key: Any) -> Any:
-        self.settle()
+        self.fetch_from_guests()
         _, entry = self._find(self._raw("key", self.key_codec, key))
         if entry < 0:
             raise KeyError(key)
@@ -378,7 +378,7 @@ class Hash(Map, MutableMapping[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         raw = self._raw("key", self.key_codec, key)
         values = self._values(value)
-        self.settle()
+        self.fetch_from_guests()
         slot, entry = self._find(raw)
         if entry < 0:
             entry = self._insert(raw, slot)
@@ -391,13 +391,13 @@ class Hash(Map, MutableMapping[Any, Any]):
             self._put(entry, cpu, one)
 
     def __delitem__(self, key: Any) -> None:
-        self.settle()
+        self.fetch_from_guests()
         if self.delete_elem(self._raw("key", self.key_codec, key)):
             raise KeyError(key)
 
     def clear(self) -> None:
         """Remove all entries; new keys are put from the first entry on again."""
-        self.settle()
+        self.fetch_from_guests()
         self._empty()
 
     def _empty(self) -> None:
@@ -406,10 +406,10 @@ class Hash(Map, MutableMapping[Any, Any]):
         self._view[HEADER : HEADER + 4 * self.slots] = bytes(4 * self.slots)
 
     def __iter__(self) -> Iterator[Any]:
-        self.settle()
+        self.fetch_from_guests()
         used = [entry for entry in range(self._head[FRESH]) if self._entry(entry)[1]]
         return iter([self.key_codec.load(self._key(entry)) for entry in used])
 
     def __len__(self) -> int:
-        self.settle()
+        self.fetch_from_guests()
         return self._head[COUNT]

@@ -11,7 +11,18 @@ from collections.abc import Callable
 from typing import Final
 
 from .. import isa
-from .scalar import M32, M64, SIGN, Scalar, between, const, extended, settled, truncated, unknown
+from .scalar import (
+    M32,
+    M64,
+    SIGN,
+    Scalar,
+    between,
+    const,
+    extended,
+    narrowed_or_any,
+    truncated,
+    unknown,
+)
 
 Operation = Callable[[Scalar, Scalar], Scalar]
 SDIV: Final = isa.DIV | 1  # keys of the tables for the signed forms (offset 1)
@@ -40,7 +51,7 @@ def add(a: Scalar, b: Scalar) -> Scalar:
         return const(a.value + b.value & M64)
     low = a.value + b.value
     mask = (low ^ low + a.mask + b.mask | a.mask | b.mask) & M64
-    out = settled(
+    out = narrowed_or_any(
         low & ~mask & M64,
         mask,
         *_arc(a.lo + b.lo, a.span + b.span, M64),
@@ -66,7 +77,7 @@ def sub(a: Scalar, b: Scalar) -> Scalar:
         return const(0)
     low = a.value - b.value
     mask = (low + a.mask ^ low - b.mask | a.mask | b.mask) & M64
-    out = settled(
+    out = narrowed_or_any(
         low & ~mask & M64,
         mask,
         *_arc(a.lo - b.lo - b.span, a.span + b.span, M64),
@@ -96,7 +107,7 @@ def mul(a: Scalar, b: Scalar) -> Scalar:
     zeros = _trailing(a) + _trailing(b)
     mask = M64 >> zeros << zeros & M64 if zeros < 64 else 0
     if not b.mask:
-        return settled(
+        return narrowed_or_any(
             0,
             mask,
             *_arc(a.lo * b.value, a.span * b.value, M64),
@@ -104,7 +115,7 @@ def mul(a: Scalar, b: Scalar) -> Scalar:
         )
     low = a.umin * b.umin
     high = a.umax * b.umax
-    return settled(0, mask, *((low, high - low) if high <= M64 else (0, M64)), 0, M32)
+    return narrowed_or_any(0, mask, *((low, high - low) if high <= M64 else (0, M64)), 0, M32)
 
 
 def _trailing(a: Scalar) -> int:
@@ -124,7 +135,7 @@ def and_(a: Scalar, b: Scalar) -> Scalar:
     mask = (a.value | a.mask) & (b.value | b.mask) & ~value
     if not mask:
         return const(value)
-    return settled(value, mask, 0, min(a.umax, b.umax), 0, min(a.umax32, b.umax32))
+    return narrowed_or_any(value, mask, 0, min(a.umax, b.umax), 0, min(a.umax32, b.umax32))
 
 
 def or_(a: Scalar, b: Scalar) -> Scalar:
@@ -140,7 +151,7 @@ def or_(a: Scalar, b: Scalar) -> Scalar:
         return const(value)
     low = max(a.umin, b.umin)
     high = _filled(a.umax | b.umax)
-    return settled(value, mask, low, high - low, 0, _filled(a.umax32 | b.umax32))
+    return narrowed_or_any(value, mask, low, high - low, 0, _filled(a.umax32 | b.umax32))
 
 
 def xor(a: Scalar, b: Scalar) -> Scalar:
@@ -156,7 +167,9 @@ def xor(a: Scalar, b: Scalar) -> Scalar:
     value = (a.value ^ b.value) & ~mask
     if not mask:
         return const(value)
-    return settled(value, mask, 0, _filled(a.umax | b.umax), 0, _filled(a.umax32 | b.umax32))
+    return narrowed_or_any(
+        value, mask, 0, _filled(a.umax | b.umax), 0, _filled(a.umax32 | b.umax32)
+    )
 
 
 def _filled(number: int) -> int:
@@ -207,7 +220,7 @@ def _lsh_by(a: Scalar, k: int) -> Scalar:
         arc = a.lo32 << k & M64, a.span32 << k
     else:
         arc = 0, M64
-    return settled(
+    return narrowed_or_any(
         a.value << k & M64, a.mask << k & M64, *arc, *_arc(a.lo32 << k, a.span32 << k, M32)
     )
 
@@ -224,7 +237,7 @@ def rsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
     low = a.umin >> most
     high = a.umax >> least
     if least == most:
-        return settled(a.value >> least, a.mask >> least, low, high - low, 0, M32)
+        return narrowed_or_any(a.value >> least, a.mask >> least, low, high - low, 0, M32)
     return between(low, high)
 
 
@@ -242,7 +255,7 @@ def arsh(a: Scalar, b: Scalar, limit: int = 63) -> Scalar:
     if least != most:
         return between(low, high)
     value, mask = ((bits ^ SIGN) - SIGN >> least & M64 for bits in (a.value, a.mask))
-    return settled(value, mask, low & M64, high - low, 0, M32)
+    return narrowed_or_any(value, mask, low & M64, high - low, 0, M32)
 
 
 def div(a: Scalar, b: Scalar) -> Scalar:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from .. import isa
-from .scalar import M32, M64, Scalar, common, meet, settle
+from .scalar import M32, M64, Scalar, common, meet, narrowed
 
 #: the opposite of JSET, which no instruction has
 JCLEAR: Final = 0xF0
@@ -81,8 +81,8 @@ def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
     if both == (lo, size):
         return a
     if wide:
-        return settle(a.value, a.mask, *both, a.lo32, a.span32)
-    return settle(a.value, a.mask, a.lo, a.span, *both)
+        return narrowed(a.value, a.mask, *both, a.lo32, a.span32)
+    return narrowed(a.value, a.mask, a.lo, a.span, *both)
 
 
 def _bounds(a: Scalar, signed: bool, wide: bool) -> tuple[int, int]:
@@ -146,7 +146,7 @@ def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
     value = (a.value | b.value) & M32
     mask = a.mask & b.mask & M32
     new = [
-        settle(x.value & ~M32 | value & ~mask, x.mask & ~M32 | mask, x.lo, x.span, *low)
+        narrowed(x.value & ~M32 | value & ~mask, x.mask & ~M32 | mask, x.lo, x.span, *low)
         for x in (a, b)
     ]
     return None if new[0] is None or new[1] is None else (new[0], new[1])
@@ -200,11 +200,11 @@ def _tested(some: bool, a: Scalar, b: Scalar, ring: int) -> Pair | None:
     if not some:
         if a.value & tested:
             return None
-        new = settle(a.value, a.mask & ~tested, a.lo, a.span, a.lo32, a.span32)
+        new = narrowed(a.value, a.mask & ~tested, a.lo, a.span, a.lo32, a.span32)
     else:
         if not (a.value | a.mask) & tested:
             return None
         if tested & tested - 1 or not tested & a.mask:
             return a, b
-        new = settle(a.value | tested, a.mask & ~tested, a.lo, a.span, a.lo32, a.span32)
+        new = narrowed(a.value | tested, a.mask & ~tested, a.lo, a.span, a.lo32, a.span32)
     return None if new is None else (new, b)

@@ -468,7 +468,7 @@ def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) ->
     if low == high:
         _to_stack(path, region.frame, low, size, value)
     else:
-        soil(path, region, low, high + size)
+        write_unknown(path, region, low, high + size)
 
 
 def _may_keep(path: Path, region: MemoryRegion, value: Pointer, size: int, exact: bool) -> None:
@@ -554,7 +554,9 @@ def _patched(part: Half, at: int, value: Scalar, size: int, order: isa.Order) ->
     return (bits(part) | here) & ~(here << 4)
 
 
-def soil(path: Path, region: MemoryRegion, low: int, high: int, surely: int | None = None) -> None:
+def write_unknown(
+    path: Path, region: MemoryRegion, low: int, high: int, surely: int | None = None
+) -> None:
     """Change the path's stack as a write of unknown numbers to bytes low .. high-1 may do.
 
     Args:
@@ -609,7 +611,7 @@ def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: b
         return
     if partly:
         path.clear(pointer.region.frame, -low)
-    soil(path, pointer.region, low, high + most, low + least if low == high else None)
+    write_unknown(path, pointer.region, low, high + most, low + least if low == high else None)
 
 
 # ---- dynptrs
@@ -751,5 +753,5 @@ def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
             _to_stack(path, pointer.region.frame, low, size, between(0, (1 << 8 * size) - 1))
         else:
             need_written(path, pointer.region, low, high + size)
-            soil(path, pointer.region, low, high + size)
+            write_unknown(path, pointer.region, low, high + size)
     return between(0, (1 << 8 * size) - 1)

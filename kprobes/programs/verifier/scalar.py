@@ -48,7 +48,7 @@ class Scalar:
     def __init__(self, value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> None:
         """Make a set of three descriptions that do not contradict each other.
 
-        settled() makes one of any descriptions; the arguments are the attributes.
+        narrowed_or_any() makes one of any descriptions; the arguments are the attributes.
         """
         self.value = value
         self.mask = mask
@@ -153,7 +153,7 @@ def unknown() -> Scalar:
 
 def between(low: int, high: int) -> Scalar:
     """Return the scalar of all numbers low .. high, both given unsigned or both signed."""
-    return settled(0, M64, low & M64, min(high - low, M64), 0, M32)
+    return narrowed_or_any(0, M64, low & M64, min(high - low, M64), 0, M32)
 
 
 def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int] | None:
@@ -182,7 +182,7 @@ def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int]
     return a, min(end - ring - 1, a_span)
 
 
-def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar | None:
+def narrowed(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar | None:
     """Return the numbers that three descriptions allow together, each narrowed by the others.
 
     Args:
@@ -230,7 +230,7 @@ def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) ->
     return const(value) if inside else None
 
 
-def settled(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar:
+def narrowed_or_any(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar:
     """Return the numbers that three descriptions allow together; all numbers if they contradict.
 
     Descriptions contradict each other in code that is never reached: any result is correct there.
@@ -243,7 +243,7 @@ def settled(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -
         lo32: where the arc of lower halves begins.
         span32: numbers on that arc behind `lo32`.
     """
-    return settle(value, mask, lo, span, lo32, span32) or unknown()
+    return narrowed(value, mask, lo, span, lo32, span32) or unknown()
 
 
 def common(a: Scalar, b: Scalar) -> Scalar | None:
@@ -261,7 +261,7 @@ def common(a: Scalar, b: Scalar) -> Scalar | None:
     if arc is None or low is None or (a.value ^ b.value) & ~(a.mask | b.mask):
         return None
     mask = a.mask & b.mask
-    return settle((a.value | b.value) & ~mask, mask, *arc, *low)
+    return narrowed((a.value | b.value) & ~mask, mask, *arc, *low)
 
 
 def truncated(a: Scalar, bits: int) -> Scalar:
@@ -283,8 +283,8 @@ def truncated(a: Scalar, bits: int) -> Scalar:
     span = min(a.span32, ring)
     if lo + span > ring:
         lo32, span32 = (lo, span) if bits == 32 else (0, ring)
-        return settled(a.value & ring, a.mask & ring, 0, ring, lo32, span32)
-    return settled(a.value & ring, a.mask & ring, lo, span, lo, span)
+        return narrowed_or_any(a.value & ring, a.mask & ring, 0, ring, lo32, span32)
+    return narrowed_or_any(a.value & ring, a.mask & ring, lo, span, lo, span)
 
 
 def extended(a: Scalar, bits: int) -> Scalar:
@@ -315,7 +315,7 @@ def extended(a: Scalar, bits: int) -> Scalar:
     elif value & sign:
         value |= upper
     lo = lo - sign & M64
-    return settled(value, mask, lo, span, lo & M32, span)
+    return narrowed_or_any(value, mask, lo, span, lo & M32, span)
 
 
 def swapped(a: Scalar, bits: int) -> Scalar:

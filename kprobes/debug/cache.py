@@ -53,7 +53,8 @@ _SAMPLES: Final = 256
 
 
 class NameIndex:
-    """A table of pairs (name, offset of an entry), searched in the bytes that made() has packed.
+    """A table of pairs (name, offset of an entry), searched in the bytes that packed_names() has
+    packed.
 
     A name may have several offsets, which keep their order.
     """
@@ -62,7 +63,7 @@ class NameIndex:
         """Check the tables, and note where their parts begin.
 
         Args:
-            data: what made() has packed: bytes, or a map of a file.
+            data: what packed_names() has packed: bytes, or a map of a file.
 
         Raises:
             ValueError, struct.error: they are damaged.
@@ -97,7 +98,7 @@ class NameIndex:
             yield bytes(self._texts[at : at + size]).decode("utf-8", "surrogatepass")
 
 
-def made(pairs: Iterable[tuple[str, int]]) -> bytes:
+def packed_names(pairs: Iterable[tuple[str, int]]) -> bytes:
     """Pack pairs of names and offsets as the bytes that NameIndex reads.
 
     These are a header with a checksum, the names' CRC-32 in ascending order, a row for each of
@@ -170,11 +171,11 @@ def kept_names(identity: bytes, make: Callable[[], Iterable[tuple[str, int]]]) -
     """
     folder = directory()
     if folder is None:
-        return NameIndex(made(make()))
+        return NameIndex(packed_names(make()))
     path = folder / f"{identity.hex()}.names"
     found = _read(path, NameIndex)
     if found is None:
-        data = made(make())
+        data = packed_names(make())
         _write(path, data)
         found = NameIndex(data)
     return found
