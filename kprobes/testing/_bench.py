@@ -110,7 +110,7 @@ class Bench:
     @property
     def home(self) -> int:
         """Address of the instruction under test."""
-        return self._scenery.home
+        return self._scenery.insn_address
 
     @property
     def usable(self) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import GuestFault, KprobeError, NoMemory, Unsupported
 from ..regs import Regs
 from ._check_runs import RUNS
-from ._listener import Scene
+from ._listener import TrapPage
 
 if TYPE_CHECKING:
     from ..machine._base import CallsInPlace, Machine
@@ -54,7 +54,9 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
     for check in CHECKS:
         machine = make()
         try:
-            problems += [f"{check.__name__.strip('_')}: {text}" for text in check(Scene(machine))]
+            problems += [
+                f"{check.__name__.strip('_')}: {text}" for text in check(TrapPage(machine))
+            ]
         except (
             KprobeError,
             ArithmeticError,
@@ -73,7 +75,7 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
 # --- memory
 
 
-def _memory(s: Scene) -> Iterator[str]:
+def _memory(s: TrapPage) -> Iterator[str]:
     """Check reads, writes, and that a page of map_code() is executable."""
     data = bytes(range(256))
     s.machine.write(s.b, data)
@@ -86,7 +88,7 @@ def _memory(s: Scene) -> Iterator[str]:
         yield "a page of map_code() is not executable"
 
 
-def _unmapped(s: Scene) -> Iterator[str]:
+def _unmapped(s: TrapPage) -> Iterator[str]:
     """Check that accesses to unmapped memory raise GuestFault with the address and the access."""
     nowhere = s.nowhere()
     accesses: dict[str, Callable[[], Any]] = {
@@ -108,7 +110,7 @@ def _unmapped(s: Scene) -> Iterator[str]:
         yield "unmapped memory is executable"
 
 
-def _pages(s: Scene) -> Iterator[str]:
+def _pages(s: TrapPage) -> Iterator[str]:
     """Check map_code() and unmap_code(): pages are distinct, aligned, near the given address, and
     empty.
     """
@@ -134,14 +136,14 @@ def _pages(s: Scene) -> Iterator[str]:
 # --- traps
 
 
-def _trap_pc(s: Scene) -> Iterator[str]:
+def _trap_pc(s: TrapPage) -> Iterator[str]:
     """Check that each trap is reported at its own address, and that the pc register holds it."""
     seen: list[int] = []
 
     def look(regs: Regs) -> None:
         """Note the pc register, and end the run."""
         seen.append(regs[regs.arch.regs.pc])
-        s.home(regs)
+        s.return_to_caller(regs)
 
     for addr in (s.a, s.b, s.page):
         s.machine.stop_at(addr)
@@ -155,11 +157,11 @@ def _trap_pc(s: Scene) -> Iterator[str]:
         )
 
 
-def _moves(s: Scene) -> Iterator[str]:
-    """Check a chain of traps a -> b -> c -> b -> the return address (Scene.home), in which the same
-    trap is visited twice with different answers.
+def _moves(s: TrapPage) -> Iterator[str]:
+    """Check a chain of traps a -> b -> c -> b -> the return address (TrapPage.return_to_caller), in
+    which the same trap is visited twice with different answers.
     """
-    answers = [s.home, s.go(s.c)]
+    answers = [s.return_to_caller, s.go(s.c)]
 
     def answer(regs: Regs) -> None:
         """Do the last action in `answers`, and remove it."""
@@ -171,7 +173,7 @@ def _moves(s: Scene) -> Iterator[str]:
         yield f"a chain of traps is reported as {list(map(hex, s.listener.traps))}"
 
 
-def _registers_come_back(s: Scene) -> Iterator[str]:
+def _registers_come_back(s: TrapPage) -> Iterator[str]:
     """Check that a run puts all registers but pc back, also one that a handler wrote."""
     regs = s.machine.regs
     names = [name for name in regs.names if name != regs.arch.regs.pc]
@@ -185,7 +187,7 @@ def _registers_come_back(s: Scene) -> Iterator[str]:
             inside.append(regs[first])
             regs[first] = 0x1234
             inside.append(regs[first])
-        s.home(regs)
+        s.return_to_caller(regs)
 
     s.listener.at[s.a] = spoil
     s.run(s.a)
@@ -196,12 +198,12 @@ def _registers_come_back(s: Scene) -> Iterator[str]:
         yield f"{first} is {inside} inside a report, not what it was and what was written"
 
 
-def _patches(s: Scene) -> Iterator[str]:
+def _patches(s: TrapPage) -> Iterator[str]:
     """Check that code that has run already can be replaced, from outside and from a report."""
     jump = s.arch.jump
     if jump is None:
         return
-    s.listener.at = {s.b: s.home, s.c: s.home}
+    s.listener.at = {s.b: s.return_to_caller, s.c: s.return_to_caller}
     s.machine.release(s.a)  # a breakpoint there is none
     for target in (s.b, s.c, s.b):
         s.machine.patch(s.a, jump.encode(s.a, target))
@@ -228,7 +230,7 @@ def _patches(s: Scene) -> Iterator[str]:
         )
 
 
-def _calls(s: Scene) -> Iterator[str]:
+def _calls(s: TrapPage) -> Iterator[str]:
     """Check a call area: services there are called in place, and the guest moves only if they say
     so.
     """
@@ -245,7 +247,7 @@ def _calls(s: Scene) -> Iterator[str]:
     s.machine.patch(area, s.arch.jump.encode(area, s.b))
     sites.call_at(area)
     s.listener.services[area] = lambda regs: seen.append(regs.pc)
-    s.listener.at = {s.b: s.home, s.c: s.home}
+    s.listener.at = {s.b: s.return_to_caller, s.c: s.return_to_caller}
     s.run(area)
     if (seen, s.listener.traps) != ([area], [s.b]):
         yield (
@@ -263,7 +265,7 @@ def _calls(s: Scene) -> Iterator[str]:
     sites.unmap_calls(area)
 
 
-def _not_ours(s: Scene) -> Iterator[str]:
+def _not_ours(s: TrapPage) -> Iterator[str]:
     """Check that a trap which the listener leaves alone raises GuestFault with its address."""
     s.listener.at = {s.a: s.go(s.b)}
     try:
@@ -274,11 +276,11 @@ def _not_ours(s: Scene) -> Iterator[str]:
             yield f"a trap of the guest's own at {s.b:#x} is a GuestFault at pc {error.pc}"
         if error.access not in ("trap", "undefined", "interrupt"):
             yield f"a trap of the guest's own is a GuestFault of access {error.access!r}"
-    s.listener.at = {s.a: s.home}
+    s.listener.at = {s.a: s.return_to_caller}
     s.run(s.a)  # and the machine goes on working
 
 
-def _fetch_fault(s: Scene) -> Iterator[str]:
+def _fetch_fault(s: TrapPage) -> Iterator[str]:
     """Check that running unmapped memory raises GuestFault and is reported to the listener once."""
     nowhere = s.nowhere()
     s.listener.at = {s.a: s.go(nowhere)}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..errors import GuestFault, KprobeError, ReentryError
 from ..regs import Regs
-from ._listener import Scene, ToldSink
+from ._listener import ToldSink, TrapPage
 
 _MANY = 1000
 _DEEPEST = 64  # nested runs must be refused before this many
@@ -20,7 +20,7 @@ class _MarkError(Exception):
     """The error that a handler raises here."""
 
 
-def exceptions(s: Scene) -> Iterator[str]:
+def exceptions(s: TrapPage) -> Iterator[str]:
     """Check that an exception in a handler ends the run with its own traceback, and that the next
     run works.
     """
@@ -31,7 +31,7 @@ def exceptions(s: Scene) -> Iterator[str]:
         regs.go(s.c | s.mode)
         raise error
 
-    s.listener.at = {s.a: raise_it, s.b: s.home, s.c: s.home}
+    s.listener.at = {s.a: raise_it, s.b: s.return_to_caller, s.c: s.return_to_caller}
     for _ in range(2):
         try:
             s.run(s.a)
@@ -50,7 +50,7 @@ def exceptions(s: Scene) -> Iterator[str]:
             yield f"after an exception a run visits {list(map(hex, s.listener.traps))}"
 
 
-def nesting(s: Scene) -> Iterator[str]:
+def nesting(s: TrapPage) -> Iterator[str]:
     """Check guest code that is run from within a report: the outer run goes on, with its own
     registers.
     """
@@ -60,9 +60,9 @@ def nesting(s: Scene) -> Iterator[str]:
         """Run guest code, note pc, and end the run."""
         s.run(s.b)
         pcs.append(regs.pc)
-        s.home(regs)
+        s.return_to_caller(regs)
 
-    s.listener.at = {s.a: nested, s.b: s.home}
+    s.listener.at = {s.a: nested, s.b: s.return_to_caller}
     s.run(s.a)
     if s.listener.traps != [s.a, s.b] or pcs != [s.a]:
         yield (
@@ -80,14 +80,14 @@ def nesting(s: Scene) -> Iterator[str]:
             caught.append(True)
         regs.go(s.c | s.mode)
 
-    s.listener.at |= {s.a: survive, s.c: s.home}
+    s.listener.at |= {s.a: survive, s.c: s.return_to_caller}
     s.listener.traps.clear()
     s.run(s.a)
     if not caught or s.listener.traps != [s.a, s.b, s.c]:
         yield f"an exception in a nested run, caught outside: {list(map(hex, s.listener.traps))}"
 
 
-def run_ends(s: Scene) -> Iterator[str]:
+def run_ends(s: TrapPage) -> Iterator[str]:
     """Check that start and end of the outermost run are reported, and of no other, whatever it ends
     by.
     """
@@ -97,7 +97,7 @@ def run_ends(s: Scene) -> Iterator[str]:
         s.run(s.b)
         raise _MarkError("outer")
 
-    s.listener.at = {s.a: fail, s.b: s.home}
+    s.listener.at = {s.a: fail, s.b: s.return_to_caller}
     try:
         s.run(s.a)
     except _MarkError:
@@ -107,22 +107,22 @@ def run_ends(s: Scene) -> Iterator[str]:
         yield f"two runs, one with another inside: {s.listener.runs}"
 
 
-def many_calls(s: Scene) -> Iterator[str]:
+def many_calls(s: TrapPage) -> Iterator[str]:
     """Check a thousand nested runs from one report, none inside the other."""
 
     def often(regs: Regs) -> None:
         """Run guest code many times, one after the other, and end the run."""
         for _ in range(_MANY):
             s.run(s.b)
-        s.home(regs)
+        s.return_to_caller(regs)
 
-    s.listener.at = {s.a: often, s.b: s.home}
+    s.listener.at = {s.a: often, s.b: s.return_to_caller}
     s.run(s.a)
     if len(s.listener.traps) != _MANY + 1:
         yield f"{_MANY} nested runs make {len(s.listener.traps) - 1} traps"
 
 
-def depth(s: Scene) -> Iterator[str]:
+def depth(s: TrapPage) -> Iterator[str]:
     """Check that endless nesting is refused, and that the machine survives it."""
     deep = 0
 
@@ -132,9 +132,9 @@ def depth(s: Scene) -> Iterator[str]:
         deep += 1
         if deep < _DEEPEST:
             s.run(s.a)
-        s.home(regs)
+        s.return_to_caller(regs)
 
-    s.listener.at = {s.a: deeper, s.b: s.home}
+    s.listener.at = {s.a: deeper, s.b: s.return_to_caller}
     try:
         s.run(s.a)
         yield f"{_DEEPEST} runs nest: engines die of that"
@@ -146,7 +146,7 @@ def depth(s: Scene) -> Iterator[str]:
         yield "after nesting too deep a run does not work"
 
 
-def one_listener(s: Scene) -> Iterator[str]:
+def one_listener(s: TrapPage) -> Iterator[str]:
     """Check that a second listener is refused, and that a trap without a listener raises
     GuestFault.
     """

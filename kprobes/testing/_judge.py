@@ -58,8 +58,8 @@ class Tally:
 class Judge:
     """Compares what two runs left behind, and what handlers saw with what they should have seen.
 
-    The instruction stands at the scenery's `home`, among *landings*: traps at which the guest stops
-    wherever the instruction sends it.
+    The instruction stands at the scenery's `insn_address`, among *landings*: traps at which the
+    guest stops wherever the instruction sends it.
     """
 
     def __init__(
@@ -154,11 +154,11 @@ class Judge:
         self._tally.moved += landed is not None and landed != insn.next
         self._tally.posts += len(seen.posts)
         out = []
-        if seen.pres != [self._scenery.home]:
+        if seen.pres != [self._scenery.insn_address]:
             out.append(
                 Difference(
                     "pre_handler",
-                    f"should run once at {self._scenery.home:#x}",
+                    f"should run once at {self._scenery.insn_address:#x}",
                     f"ran at {list(map(hex, seen.pres))}",
                     where,
                 )
@@ -174,7 +174,7 @@ class Judge:
                 )
             )
         if seen.values is not None:
-            expected = {**state.before, self._arch.regs.pc: self._scenery.home}
+            expected = {**state.before, self._arch.regs.pc: self._scenery.insn_address}
             out += compare_registers(
                 self._visible(expected), self._visible(seen.values), f"{where}, in pre_handler"
             )
@@ -195,11 +195,13 @@ class Judge:
         """Whether the engine noticed a failed access some instructions later than it happened.
 
         The post_handler may have run by then. That is so where the plain run failed at a read or
-        write with pc elsewhere than at `home`.
+        write with pc elsewhere than at `insn_address`.
         """
         fault = plain.end.fault
         return (
-            fault is not None and fault[1] in ("read", "write") and fault[2] != self._scenery.home
+            fault is not None
+            and fault[1] in ("read", "write")
+            and fault[2] != self._scenery.insn_address
         )
 
     def _landed(self, shot: Shot) -> int | None:
@@ -217,6 +219,9 @@ class Judge:
         if access == "fetch":
             return int(pc) if address == pc else None  # EXECUTE fetches from elsewhere
         pad_access, pad_pc, pad_number = self._pad_fault
-        if (access, number) == (pad_access, pad_number) and pc - pad_pc != self._scenery.home:
+        if (access, number) == (
+            pad_access,
+            pad_number,
+        ) and pc - pad_pc != self._scenery.insn_address:
             return int(pc - pad_pc)
         return None

@@ -106,7 +106,7 @@ class ToldSink:
     def resume(self, calls: object | None) -> None: ...
 
 
-class Scene:
+class TrapPage:
     """A machine with a sink and a page of traps, three of which stop it.
 
     Args:
@@ -145,7 +145,7 @@ class Scene:
         """Make an action for ToldSink.at, (regs) -> None, that sends the guest to an address."""
         return lambda regs: regs.go(addr | self.mode)
 
-    def home(self, regs: Regs) -> None:
+    def return_to_caller(self, regs: Regs) -> None:
         """Send the guest to the return address, which ends the run: an action for ToldSink.at."""
         regs.go(self.arch.linkage.get(regs))
 

@@ -1,6 +1,6 @@
 """Places an instruction under test among landings and random bytes in guest memory.
 
-Around its home stand traps of the machine's own kind, a *landing*: wherever the guest goes, it
+Around it stand traps of the machine's own kind, a *landing*: wherever the guest goes, it
 stops there, with no hook in the engine that could hide a mistake. Instructions that always fall
 through stand among random bytes instead, behind a single trap, so that a pc-relative operand read
 from the wrong place makes a difference.
@@ -16,7 +16,7 @@ from ..machine.unicorn.machine import UnicornMachine
 from ._states import StartState
 
 BASE = 0x200000
-# bytes of landing, then as many of landing or noise; the home is in the middle of either
+# bytes of landing, then as many of landing or noise; the instruction is in the middle of either
 SCENE = 0x4000
 INVERSE = bytes(range(255, -1, -1))  # of each byte
 
@@ -27,7 +27,7 @@ class Scenery:
     A landing is a trap at which a run ends; the scenery is full of them, or of random bytes.
 
     Attributes:
-        home: where the instruction under test stands.
+        insn_address: where the instruction under test stands.
         mode: mode bits there.
         image: all bytes of the code, without what probes have put over it.
     """
@@ -44,11 +44,11 @@ class Scenery:
         self._kprobes = kprobes
         self._arch = machine.arch
         self._noise = random.Random(seed).randbytes(SCENE)
-        self.home = BASE + SCENE // 2
+        self.insn_address = BASE + SCENE // 2
         self.mode = 0
         self.image = b""
         self._variants: list[bytes] = []
-        self._name_homes()
+        self._name_places()
 
     def pads(self, mode: int, size: int) -> bytes:
         """Return `size` bytes of traps of a mode."""
@@ -58,23 +58,23 @@ class Scenery:
     def place(self, code: bytes, mode: int, *, noise: bool) -> None:
         """Write the instruction into guest memory, with landings around it.
 
-        `home`, `mode` and `image` are set.
+        `insn_address`, `mode` and `image` are set.
 
         Args:
             code: the instruction and its delay slot.
             mode: mode bits of the code.
-            noise: True: take the second home, where random bytes stand around the instruction and a
-                single landing behind it.
+            noise: True: take the second place, where random bytes stand around the instruction and
+                a single landing behind it.
         """
         self._kprobes._text.renew()  # landings are breakpoints, too
         if mode != self.mode:
             self.mode = mode
-            self._name_homes()
-        self.home = BASE + SCENE // 2 + (SCENE if noise else 0)
+            self._name_places()
+        self.insn_address = BASE + SCENE // 2 + (SCENE if noise else 0)
         image = bytearray(
             self.pads(mode, SCENE) + (self._noise if noise else self.pads(mode, SCENE))
         )
-        start = self.home - BASE
+        start = self.insn_address - BASE
         # no more than one: what follows is for pc-relative operands to miss
         landing = self._arch.end_bytes(mode)
         image[start : start + len(code) + len(landing)] = code + landing
@@ -102,7 +102,7 @@ class Scenery:
             self.image = self._variants[number % 2]
             self.repair()
 
-    def _name_homes(self) -> None:
+    def _name_places(self) -> None:
         """Make symbols for both places where the instruction may stand (among landings, and among
         random bytes): functions, in the present mode. Earlier ones are removed.
         """
@@ -178,7 +178,11 @@ class Scenery:
             it is not aligned, crosses the end, or is too near to the instruction.
         """
         mode = target & self._arch.pointers.mode_bits
-        trap, at, home = self._arch.traps.end.get(mode), target - mode - BASE, self.home - BASE
+        trap, at, home = (
+            self._arch.traps.end.get(mode),
+            target - mode - BASE,
+            self.insn_address - BASE,
+        )
         if trap is None or (target - mode) % len(trap):
             return False
         if mode == self.mode or not 0 <= at < 2 * SCENE:
@@ -211,7 +215,7 @@ class Scenery:
             code: all bytes from BASE on.
             size: bytes of the instruction.
         """
-        at = self.home - BASE
+        at = self.insn_address - BASE
         return code[:at] + bytes(size) + code[at + size :]
 
     def is_whole(self, code: bytes | None, size: int) -> bool:
@@ -223,7 +227,7 @@ class Scenery:
             code: all bytes from BASE on after the run; None: nothing changed.
             size: bytes of the instruction.
         """
-        at = slice(self.home - BASE, self.home - BASE + size + 32)
+        at = slice(self.insn_address - BASE, self.insn_address - BASE + size + 32)
         return code is None or code[at] == self.image[at]
 
     def unclear(self, addr: int, end: int, target: int | None) -> bool:
