@@ -8,7 +8,9 @@ import pytest
 from arches import ARCHES
 
 from kprobes import UnknownRegister, arch
+from kprobes.arch._stub import Slot
 from kprobes.machine.paper import PaperMachine
+from kprobes.machine.remote.registers import StubRegisterFile
 from kprobes.regs import Regs
 
 pytestmark = pytest.mark.quick
@@ -45,3 +47,24 @@ def test_hidden_registers(name: str) -> None:
             regs.flags = 1
     with pytest.raises(UnknownRegister, match="no register"):
         print(regs["no such"])
+
+
+class OneByOne:
+    """A stub that gives registers one by one: register n has the value n + 5."""
+
+    def choose(self, thread: str) -> None:
+        pass
+
+    def register(self, number: int) -> bytes:
+        return (number + 5).to_bytes(8, "little")
+
+    def registers(self, numbers: list[int]) -> list[bytes]:
+        return [self.register(number) for number in numbers]
+
+
+def test_registers_whose_names_come_from_an_iterator() -> None:
+    """All of them are returned: the names are looked at twice."""
+    slots = {name: Slot(name, number, 8) for number, name in enumerate(("rax", "rbx"))}
+    file = StubRegisterFile(OneByOne(), arch.get("x86_64"), slots, {})  # type: ignore[arg-type]
+    file.thread = "1"
+    assert file.read_all(iter(slots)) == {"rax": 5, "rbx": 6}

@@ -85,6 +85,7 @@ class StubRegisterFile:
         Args:
             names: of registers, as the stub has them.
         """
+        names = [*names]
         single = [name for name in names if name not in self._places and name not in self._single]
         if single and self.thread is not None:
             self._target.choose(self.thread)
