@@ -360,6 +360,21 @@ def executable_ranges(file: LoadedFile) -> list[tuple[int, int]]:
     ]
 
 
+def text(die: Any, name: str) -> str:
+    """Return the text of an attribute; "": there is none.
+
+    Args:
+        die: the entry.
+        name: of the attribute, "DW_AT_name".
+    """
+    found = die.attributes.get(name)
+    return (
+        found.value.decode("utf-8", "backslashreplace")
+        if found is not None and isinstance(found.value, bytes)
+        else ""
+    )
+
+
 def children(die: Any) -> list[Any]:
     """Return the entries directly within an entry of DWARF; [] where they are damaged."""
     try:

@@ -18,7 +18,7 @@ from ..symbols import Symbols
 from .arguments import EntryArguments
 from .convention import ParameterPart
 from .expression import UnknownValue
-from .file import DAMAGE, flags_of
+from .file import DAMAGE, flags_of, text
 from .lines import source_path
 from .markers import Marker, markers_of
 from .numbers import number
@@ -27,7 +27,16 @@ from .places import SourceFrame, frames, told
 from .registers import register
 from .scopes import FrameVariables, Variable, enclosing, entries, hosts_of, variables_of
 from .signatures import type_entry
-from .sources import SourcePlace, copies, first_line, has_lines, labels, line_places, lines_near
+from .sources import (
+    SourcePlace,
+    copies,
+    first_line,
+    has_lines,
+    labels,
+    line_places,
+    lines_near,
+    units_of_source,
+)
 from .types import CType, Derived
 from .units import (
     Function,
@@ -36,7 +45,6 @@ from .units import (
     scopes_of,
     spelling,
     static_address,
-    text,
     units_of,
 )
 from .unwind import Unwinder
@@ -1022,12 +1030,11 @@ class DebugInfo:
         """Return the working directories of the compiler runs that compiled a source file.
 
         Args:
-            path: the source file's name, or a path, of which the last part alone counts.
+            path: the source file's name, or the end of its path.
         """
         found: dict[str, None] = {}
-        name = path.rpartition("/")[2].encode(errors="surrogateescape")
         for _, units in self._units():
-            for n in units.units_naming(name):
+            for n in units_of_source(units, path):
                 found[text(units.unit(n).get_top_DIE(), "DW_AT_comp_dir")] = None
         return [*found]
 

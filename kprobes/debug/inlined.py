@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .file import DAMAGE, children
+from .file import DAMAGE, children, text
 from .pieces import ADDRESS_FORMS, spans
 from .quick import InlinedCopy
-from .units import Function, Units, named, scopes_of, text
+from .units import Function, Units, named, scopes_of
 
 
 def inlined_copies(units: Units, name: str) -> Iterator[tuple[int, Function]]:

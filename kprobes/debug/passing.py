@@ -24,12 +24,12 @@ from .convention import (
     rust_result,
 )
 from .expression import UnknownValue
-from .file import DAMAGE, children
+from .file import DAMAGE, children, text
 from .registers import facts, has_windows, register
 from .scopes import Variable
 from .signatures import type_entry
 from .types import CType, constant
-from .units import Function, location, named, takes_a_word, text
+from .units import Function, location, named, takes_a_word
 
 _RUST: Final = 0x1C
 #: DW_LANG: whose functions are called as C's are: C89, C, C++, C99, Objective-C, Objective-C++,

@@ -10,10 +10,10 @@ from typing import Any
 from attrs import frozen
 
 from ..symbols import CONTROLS
-from .file import DAMAGE, children
+from .file import DAMAGE, children, text
 from .lines import source_path
 from .pieces import spans
-from .units import Function, named, text
+from .units import Function, named
 
 
 @frozen

@@ -26,12 +26,12 @@ from .expression import (
     evaluate,
     evaluate_number,
 )
-from .file import DAMAGE, children
+from .file import DAMAGE, children, text
 from .pieces import ADDRESS_FORMS, spans
 from .registers import is_real, pairs_are_known, real_registers, register
 from .signatures import type_entry
 from .types import CType, Derived, constant
-from .units import Function, call_site, location, named, tail_calls, text
+from .units import Function, call_site, location, named, tail_calls
 from .units import callee as callee_of
 from .unwind import Unwinder, UnwindFrame
 

@@ -7,12 +7,12 @@ from functools import partial
 
 from attrs import frozen
 
-from .file import children
+from .file import children, text
 from .inlined import inlined_copies
 from .lines import Line
 from .pieces import ADDRESS_FORMS
 from .places import inlined_around
-from .units import Function, Units, named, text
+from .units import Function, Units, named
 
 
 @frozen
@@ -87,11 +87,24 @@ def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
         units: of one file.
         wanted: the source file, or the end of its path.
     """
-    name = wanted.rpartition("/")[2].encode()
+    name = wanted.rpartition("/")[2].encode(errors="surrogateescape")
     for n in units.units_naming(name):
         for line in units.lines_of(n, partial(is_of, wanted=wanted)):
             if line.line and units.has_code(line.start):
                 yield line
+
+
+def units_of_source(units: Units, wanted: str) -> Iterator[int]:
+    """Yield the numbers of the units that have code of a source file.
+
+    Args:
+        units: of one file.
+        wanted: the source file, or the end of its path.
+    """
+    name = wanted.rpartition("/")[2].encode(errors="surrogateescape")
+    for n in units.units_naming(name):
+        if any(True for _ in units.lines_of(n, partial(is_of, wanted=wanted))):
+            yield n
 
 
 def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:

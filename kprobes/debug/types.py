@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from ..arch._base import Arch
-from .file import DAMAGE, children
+from .file import DAMAGE, children, text
 from .signatures import entry_by_signature, type_entry
 
 KINDS = {
@@ -153,7 +153,7 @@ class CType:
         self._budget = [MOST] if budget is None else budget
         self.alias = ""
         while self._die is not None and (tag := _tag(self._die)) in TRANSPARENT and depth < DEEPEST:
-            self.alias = self.alias or (_text(self._die, "DW_AT_name") if tag == "typedef" else "")
+            self.alias = self.alias or (text(self._die, "DW_AT_name") if tag == "typedef" else "")
             self._die, depth = _type_of(self._die), depth + 1
         if self._die is not None and "DW_AT_signature" in self._die.attributes:
             with suppress(*DAMAGE):  # where no unit has it, the declaration is what is known
@@ -206,7 +206,7 @@ class CType:
     @cached_property
     def base_name(self) -> str:
         """The name that the type's own entry has, without "struct "; "" where it has none."""
-        return _text(self._die, "DW_AT_name") if self._die is not None else ""
+        return text(self._die, "DW_AT_name") if self._die is not None else ""
 
     @cached_property
     def name(self) -> str:
@@ -322,7 +322,7 @@ class CType:
         """Name -> value of each enumerator of an enumeration; {} for other types."""
         entries = children(self._full) if self.kind == "enum" else []
         return {
-            _text(c, "DW_AT_name"): _number(c, "DW_AT_const_value")
+            text(c, "DW_AT_name"): _number(c, "DW_AT_const_value")
             for c in entries
             if _tag(c) == "enumerator"
         }
@@ -369,7 +369,7 @@ class CType:
                 continue
             member = self._member(child)
             inside = member.type if member is not None else self._other(_type_of(child))
-            name = _text(child, "DW_AT_name")
+            name = text(child, "DW_AT_name")
             if name and member is not None:
                 own[name] = member
             elif name:
@@ -420,7 +420,7 @@ class CType:
             None: the type has no parameter of this name.
         """
         for child in children(self._full) if self._die is not None else []:
-            if _tag(child) == "template_type_param" and _text(child, "DW_AT_name") == name:
+            if _tag(child) == "template_type_param" and text(child, "DW_AT_name") == name:
                 return self._other(_type_of(child))
         return None
 
@@ -453,7 +453,7 @@ class CType:
         or it is a bit field of another byte order than the guest's.
         """
         type = self._other(_type_of(die))
-        name = _text(die, "DW_AT_name")
+        name = text(die, "DW_AT_name")
         offset = _constant_place(die)
         bits = _number(die, "DW_AT_bit_size")
         if not bits or offset is None:
@@ -572,16 +572,6 @@ def _slot(die: Any) -> int | None:
 def _tag(die: Any) -> str:
     """Return an entry's tag without DW_TAG_: "structure_type"."""
     return str(die.tag).removeprefix("DW_TAG_")
-
-
-def _text(die: Any, name: str) -> str:
-    """Return the text of an attribute; "" where there is none."""
-    found = die.attributes.get(name)
-    return (
-        found.value.decode("utf-8", "backslashreplace")
-        if found is not None and isinstance(found.value, bytes)
-        else ""
-    )
 
 
 def _number(die: Any, name: str, default: int = 0) -> int:

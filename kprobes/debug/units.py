@@ -35,6 +35,7 @@ from .file import (
     contents_as_read,
     dwarf_of_source,
     executable_ranges,
+    text,
 )
 from .lines import FileNameSearch, Line, LineTable, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
@@ -856,21 +857,6 @@ def spelling(name: str) -> str:
     useless = {"int"} if len(words) > 1 and set(words) != {"signed", "int"} else set()
     rest = sorted(word for word in words if word not in useless)
     return " ".join(word for word in rest if word != "signed" or "char" in rest) or "int"
-
-
-def text(die: Any, name: str) -> str:
-    """Return the text of an attribute; "": there is none.
-
-    Args:
-        die: the entry.
-        name: of the attribute, "DW_AT_name".
-    """
-    found = die.attributes.get(name)
-    return (
-        found.value.decode("utf-8", "backslashreplace")
-        if found is not None and isinstance(found.value, bytes)
-        else ""
-    )
 
 
 def named(die: Any) -> Any:

@@ -93,6 +93,24 @@ def test_only_tables_that_have_the_name_are_decoded(dwarf: str, tmp_path: Path, 
     assert len(set(asked)) == 1
 
 
+def test_folders_of_files_of_one_name(tmp_path: Path) -> None:
+    """A path's folders count, too, as for at_line()."""
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no compiler of C")
+    for name in ("a", "b"):
+        (tmp_path / name / "src").mkdir(parents=True)
+        (tmp_path / name / "src" / f"of_{name}").mkdir()
+        (tmp_path / name / "src" / f"of_{name}" / "x.c").write_text(f"int f{name}(int a) {{\n  return a + 1;\n}}\n")
+        subprocess.run(["gcc", "-g", "-c", "-ffreestanding", f"src/of_{name}/x.c", "-o", f"../{name}.o"],
+                       cwd=tmp_path / name, check=True)
+    subprocess.run(["gcc", "-nostdlib", "-static", "-no-pie", "-Wl,-e,fa", "-o", "x", "a.o", "b.o"], cwd=tmp_path, check=True)
+    with UnicornMachine.load(tmp_path / "x") as m:
+        folders = {path: sorted(m.debug.source_folders(path))
+                   for path in ("x.c", "of_a/x.c", "src/of_b/x.c", "of_c/x.c", "_a/x.c")}
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    assert folders == {"x.c": [a, b], "of_a/x.c": [a], "src/of_b/x.c": [b], "of_c/x.c": [], "_a/x.c": []}
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("g++") is None:
