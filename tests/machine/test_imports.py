@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, UnicornMachine
+from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, NoMemory, UnicornMachine
 from kprobes.machine.unicorn.stubs import OFTEN
 
 pytestmark = pytest.mark.quick
@@ -48,6 +48,18 @@ def test_the_place_of_an_import_can_be_probed(name: str) -> None:
         results: list[int] = []
         assert [m.call("tail", n) for n in (1, 2)] == results == [102, 103]
         assert (r.nhit, r.nreturned) == (2, 2)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_module_that_cannot_be_loaded_leaves_no_stubs(name: str) -> None:
+    """Its imports were given stubs before its memory could not be mapped."""
+    with UnicornMachine.load(LIBRARIES[name]) as m:
+        stubs = m.parts.stubs
+        before = dict(stubs.imports), dict(stubs.ifuncs)
+        taken = m.symbols["tail"].address & -m.page_size
+        with pytest.raises(NoMemory):
+            m.load_module(LIBRARIES[name], name="again", base=taken)
+        assert (stubs.imports, stubs.ifuncs) == before
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

@@ -243,6 +243,8 @@ class Loader:
                 f"module {image.name} is loaded", hint="unload it first, or pass name="
             )
         before, reserved = set(self._memory.regions()), self._process.reserved
+        stubs = self._stubs
+        imports, ifuncs = stubs.imports.copy(), stubs.ifuncs.copy()
         try:
             self.place(image, base, main=False)
         except BaseException:
@@ -251,6 +253,8 @@ class Loader:
             self.modules.pop(image.name, None)
             self._functions.symbols.remove_module(image.name)
             self._process.reserved = reserved
+            stubs.imports = imports
+            stubs.ifuncs = ifuncs
             raise
         return image.name
 
