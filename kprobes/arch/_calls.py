@@ -80,8 +80,11 @@ class Abi:
             value: the new one.
 
         Raises:
+            ValueError: `n` is negative.
             GuestFault: it is on the stack, and memory is not mapped there.
         """
+        if n < 0:
+            raise ValueError("arguments are counted from 0")
         if n < len(self.args):
             regs[self.args[n]] = value
         else:

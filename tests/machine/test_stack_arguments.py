@@ -71,6 +71,9 @@ def test_arguments_are_counted_from_0(m: UnicornMachine) -> None:
     assert m.regs.arg(0) == m.regs.arg(0)
     with pytest.raises(ValueError, match=r"counted from 0|pass 0 to"):
         m.regs.arg(-1)
+    for act in (lambda: m.arch.abi.argument(m.regs, -1), lambda: m.arch.abi.set_argument(m.regs, -1, 0)):
+        with pytest.raises(ValueError, match="counted from 0"):
+            act()
 
 
 def test_a_stack_pointer_outside_of_memory_faults(m: UnicornMachine) -> None:

@@ -221,7 +221,7 @@ def rows(mask: int, to: SparcElsewhere) -> tuple[Row, ...]:
         Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), displace=to.branch(*ICC), extra=i22),
         Row(f"00 1 1000 110 {I22}", "FBA,A", always, displace=to.unconditional, falls_through=False, extra=i22),
         Delayed("00 - ---- 111 ----------------------", "CBccc",
-                reject="branches on a coprocessor's condition, which there is none"),
+                reject="branches on a condition of a coprocessor, and there is none"),
         Delayed("01 iiiiiiiiiiiiiiiiiiiiiiiiiiiiii", "CALL", call, links=True, displace=to.unconditional, extra=i30),
         Delayed("10 ddddd 111000 sssss 0 -------- ttttt", "JMPL", jmpl, displace=away.jmpl, extra=computed),
         Delayed("10 ddddd 111000 sssss 1 iiiiiiiiiiiii", "JMPL", jmpl, displace=away.jmpl, extra=computed),
