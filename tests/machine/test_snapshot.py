@@ -469,6 +469,54 @@ def test_the_librarys_own_page_in_the_way(way: Any) -> None:
 
 
 @pytest.mark.quick
+def test_memory_that_cannot_be_mapped_again(way: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two ranges is refused: nothing has changed, and the snapshot can be restored later."""
+    m = with_way(UnicornMachine.from_code(X86, arch="x86_64", symbols={"f": (BASE, 8)}), way)
+    first, second, later = (BASE + n * m.page_size for n in (1, 3, 5))
+    m.map(first, m.page_size)
+    m.map(second, m.page_size)
+    m.mmio(BASE + 7 * m.page_size, m.page_size, read=lambda offset, size: 1)
+    s = m.snapshot()
+    m.unmap(BASE + 7 * m.page_size, m.page_size)
+    m.unmap(first, m.page_size)
+    m.unmap(second, m.page_size)
+    m.map(later, m.page_size)
+    m.write(later, b"later")
+    m.mmio(BASE + 9 * m.page_size, m.page_size, read=lambda offset, size: 2)
+    m.regs["rax"] = 5
+    before, devices = permissions(m), m.parts.memory.devices.devices
+    map_memory = m.parts.memory.map
+
+    def refuse(addr: int, size: int, perms: str = "rwx") -> None:
+        if addr == second:
+            raise NoMemory("the system has no more", address=addr)
+        map_memory(addr, size, perms)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(m.parts.memory, "map", refuse)
+        with pytest.raises(NoMemory, match="no more"):
+            m.restore(s)
+    assert (permissions(m), m.parts.memory.devices.devices) == (before, devices)
+    assert m.regs["rax"] == 5 and m.read(later, 5) == b"later"
+    m.restore(s)
+    assert m.regs["rax"] == 0 and m.read(second, 1) == b"\0" and later not in permissions(m)
+
+
+@pytest.mark.quick
+def test_nothing_runs_while_the_machine_is_held(way: Any) -> None:
+    """Also not on the thread that restores a snapshot: what it restores is half there."""
+    m = with_way(UnicornMachine.from_code(X86, arch="x86_64", symbols={"f": (BASE, 8)}), way)
+    runner = m.parts.runner
+    runner.hold()
+    try:
+        with pytest.raises(MachineBusy, match="snapshot"):
+            m.call("f", 1, 2)
+    finally:
+        runner.let_go()
+    assert m.call("f", 1, 2) == 4
+
+
+@pytest.mark.quick
 def test_a_failed_call_is_forgotten(way: Any) -> None:
     m = with_way(UnicornMachine.from_code(bytes.fromhex("4831c08b00c3") + X86, arch="x86_64",
                                           symbols={"bad": BASE, "f": BASE + 6}), way)

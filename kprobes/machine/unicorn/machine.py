@@ -657,7 +657,8 @@ class UnicornMachine(Described):
         handed out, and how far stdin was read.
 
         Probes stay as they are now, with their counters. Calls that return probes followed when the
-        snapshot was taken are followed again. Where it raises, it has changed nothing.
+        snapshot was taken are followed again. Where it raises, it has changed nothing, unless
+        NoMemory says otherwise.
 
         Args:
             snapshot: made by snapshot() of this machine; it can be restored any number of times.
@@ -666,7 +667,9 @@ class UnicornMachine(Described):
             BadArgument: the snapshot is another machine's.
             MachineBusy: the guest is in a run, or another thread uses the machine.
             Unsupported: return probes followed calls at the time, and their Kprobes is closed.
-            NoMemory: the library's own pages lie where the snapshot has memory.
+            NoMemory: the library's own pages lie where the snapshot has memory, or the system has
+                no more memory for the guest. Where it has none in place of alloc()'s, or a device
+                cannot be mapped again, some mappings are the snapshot's by then.
         """
         parts = self.parts
         parts.snapshots.restore(snapshot)

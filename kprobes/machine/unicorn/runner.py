@@ -113,6 +113,7 @@ class Runner:
         self.changing = Changing(self.busy, cpu.memory.check_settled)
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
         self.usual: UsualRuns | None = usual_runs(self, cpu, state, starts)
+        self._held = False  # hold() has been called: the guest does not run
 
     def take_cpu(self) -> bool:
         """Take the CPU for the calling thread, until give_cpu_back(), and hold back signal
@@ -123,8 +124,9 @@ class Runner:
             give_cpu_back() must not be called.
 
         Raises:
-            MachineBusy: another thread has the machine's lock; or a device's function is called
-                now, so that the engine is in the middle of an instruction.
+            MachineBusy: another thread has the machine's lock; this one has it by hold(); or a
+                device's function is called now, so that the engine is in the middle of an
+                instruction.
         """
         if self._devices.accessed:
             self._refuse_devices()
@@ -136,16 +138,20 @@ class Runner:
         if not self.busy.acquire(False):
             self.signals.end()
             self._refuse()
+        if self._held:
+            self.busy.release()
+            self.signals.end()
+            self._refuse_held()
         state.begin(thread)
         return True
 
     def hold(self) -> None:
-        """Take the machine's lock while nothing runs, so that no other thread runs the guest, or
-        changes probes, until let_go().
+        """Take the machine's lock while nothing runs: until let_go() no thread, this one included,
+        runs the guest, and no other one changes probes.
 
         Raises:
-            MachineBusy: the guest is in a run of this thread; another thread has the lock; or a
-                device's function is called now.
+            MachineBusy: the guest is in a run of this thread; another thread has the lock, or this
+                one by hold(); or a device's function is called now.
         """
         if self._devices.accessed:
             self._refuse_devices()
@@ -156,6 +162,17 @@ class Runner:
             )
         if not self.busy.acquire(False):
             self._refuse()
+        if self._held:
+            self.busy.release()
+            self._refuse_held()
+        self._held = True
+
+    def _refuse_held(self) -> NoReturn:
+        """Raise MachineBusy for what is called while its own thread holds the machine."""
+        raise MachineBusy(
+            "a snapshot is being taken or restored",
+            hint="do it when that has ended: not in the handler of a signal that comes meanwhile",
+        )
 
     def _refuse(self) -> NoReturn:
         """Raise MachineBusy for a thread that does not get the lock."""
@@ -174,6 +191,7 @@ class Runner:
 
     def let_go(self) -> None:
         """Give the lock back that hold() has taken."""
+        self._held = False
         self.busy.release()
 
     def give_cpu_back(self) -> None:

@@ -504,8 +504,9 @@ class Snapshots:
             guest: what the snapshot has kept; its `version` becomes the present one.
 
         Raises:
-            NoMemory: the library's own pages lie in the way, and nothing was changed; or memory
-                cannot be mapped.
+            NoMemory: the library's own pages lie in the way, or memory cannot be mapped that is not
+                mapped now; nothing was changed. Or the system has no memory in place of the heap's,
+                or a device cannot be mapped: the mappings are then partly those of then.
         """
         changes = [
             (*change, self._memory.own.has(change[0]))
@@ -523,11 +524,15 @@ class Snapshots:
                     address=start,
                     hint="unregister the probes made since",
                 )
-        self._devices.remove_all_but(guest.devices)
+        self._map_missing(
+            guest, [(start, end, then) for start, end, now, then, _ in changes if now is None]
+        )
         for start, end, now, then, heap in changes:
-            if now is not None and (then is None or heap):
+            if now is None:
+                continue
+            if then is None or heap:
                 self._memory.unmap_told(start, end - start)
-            if then is not None and (now is None or heap):
+            if then is not None and heap:
                 self._memory.map(start, end - start, _text(then))
             elif then is not None:
                 self._memory.protect(start, end - start, _text(then))
@@ -535,6 +540,31 @@ class Snapshots:
         self._memory.own.only(guest.heap, self._memory.is_code)
         self._hold_again(guest)
         guest.version = self._version
+
+    def _map_missing(self, guest: KeptGuest, ranges: list[tuple[int, int, int | None]]) -> None:
+        """Unmap devices that a snapshot does not have, and map memory where none is now. Where that
+        fails, all is as before.
+
+        Args:
+            guest: what the snapshot has kept.
+            ranges: (start, end, permissions) of the memory; it is not mapped where these are None.
+
+        Raises:
+            NoMemory: memory cannot be mapped.
+        """
+        devices = self._devices.devices
+        self._devices.remove_all_but(guest.devices)
+        mapped: list[tuple[int, int]] = []
+        try:
+            for start, end, perms in ranges:
+                if perms is not None:
+                    self._memory.map(start, end - start, _text(perms))
+                    mapped.append((start, end))
+        except NoMemory:
+            for start, end in mapped:
+                self._memory.unmap_pages(start, end - start)
+            self._devices.add_again(devices)
+            raise
 
     def _hold_again(self, guest: KeptGuest) -> None:
         """Write the snapshot's memory into the blocks that are mapped now, where they are other
