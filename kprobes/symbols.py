@@ -207,10 +207,12 @@ class Symbols:
             path: of the file.
         """
         self.add_file(data, bias, module, path)
+        added = []
         for s in names:
             mode = s.mode or (s.address & self.mode_bits if s.kind != "object" else 0)
             address = s.address - (0 if s.mode else mode) + bias
-            self.add(s.name, address, s.size, module or s.module, mode, s.kind)
+            added.append(Symbol(s.name, address, s.size, module or s.module, mode, s.kind))
+        self.add_all(added)
 
     def export(self, format: str, pattern: str = "*") -> str:
         """Return the table as other tools read it.
@@ -632,6 +634,8 @@ def perhaps_spelled(symbols: Symbols, pattern: str) -> Iterator[Symbol]:
         pattern: the name as people write it, or a glob of such names; "": any.
     """
     words = literal_words(pattern)
+    rarest = max(words, key=len, default="")
     for symbol in symbols:
-        if is_mangled(symbol.name) and all(word in symbol.name for word in words):
+        name = symbol.name
+        if rarest in name and is_mangled(name) and all(word in name for word in words):
             yield symbol
