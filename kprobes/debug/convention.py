@@ -17,6 +17,7 @@ from attrs import define, evolve, field, frozen
 from ..arch._base import Arch, Order
 from .registers import facts
 from .types import CType, constant
+from .units import scopes_of
 
 _WORDS: Final = ("int", "char", "bool", "enum", "pointer")
 _MOST_MEMBERS: Final = 64
@@ -363,7 +364,9 @@ def rust_parts(types: Sequence[CType], result: CType) -> list[tuple[ParameterPar
     """Return the parts of each parameter of a Rust function on x86-64.
 
     rustc passes a type that consists of one or two numbers as one or two numbers, in the registers
-    in which C has them; one of more than 16 bytes by its address.
+    in which C has them; others of at most 8 bytes as one integer, and one of more than 16 bytes by
+    its address. An enumeration consists of the number that says which variant it is, and of the
+    only number that its variants have, if all have it at one place.
 
     Args:
         types: of the parameters, in order.
@@ -383,14 +386,17 @@ def rust_parts(types: Sequence[CType], result: CType) -> list[tuple[ParameterPar
 def rust_result(type: CType) -> tuple[ParameterPart, ...]:
     """Return the parts of a Rust function's result on x86-64, as it returns.
 
+    A result in memory is at the address that the function got as its first argument: optimized code
+    need not return it in rax.
+
     Args:
         type: of the result.
 
     Raises:
-        NotKnown: it is returned in memory, or versions of rustc return it differently.
+        NotKnown: versions of rustc return it differently, or its debug information does not tell.
     """
-    if _rust_in_memory(type):  # optimized code need not leave its address in rax
-        raise NotKnown("how this language returns it is not known")
+    if _rust_in_memory(type):
+        return (ParameterPart("given", type.size, name=_SYSV_WORDS[0]),)
     names = {_WORD: ["rax", "rdx"], _REAL: ["xmm0", "xmm1"]}
     return tuple(
         ParameterPart("register", size, name=names[kind].pop(0))
@@ -483,6 +489,29 @@ def _has_wide(type: CType, depth: int) -> bool:
     return any(_has_wide(each, depth + 1) for each in inner)
 
 
+class _AsBytes(Exception):
+    """Raised for a Rust type that rustc takes for bytes, and not for numbers."""
+
+
+@frozen(order=True)
+class _RustNumber:
+    """A number that a Rust type consists of.
+
+    Attributes:
+        offset: of its first byte in the type.
+        size: bytes.
+        kind: _WORD or _REAL.
+        form: "signed", "unsigned", "pointer" or "float": what versions of rustc take for different.
+        wrapped: True: it is the only number of a structure.
+    """
+
+    offset: int
+    size: int
+    kind: str
+    form: str
+    wrapped: bool = False
+
+
 def _rust_pieces(type: CType) -> list[tuple[int, str]]:
     """Return the numbers that Rust passes a type of at most 16 bytes as.
 
@@ -494,29 +523,52 @@ def _rust_pieces(type: CType) -> list[tuple[int, str]]:
         without bytes.
 
     Raises:
-        NotKnown: it consists of others than one or two numbers, or versions of rustc differ.
+        NotKnown: versions of rustc differ, or its debug information does not tell.
     """
     if not type.size or type.kind == "void":
         return []
     if type.kind == "int" and type.size == 16:
         return [(8, _WORD), (8, _WORD)]
-    numbers = sorted(_rust_numbers(type, 0, 0))
-    odd = NotKnown("how rustc passes a structure before it, it, or the result is not known")
-    if len(numbers) == 1 and numbers[0][:2] == (0, type.size):
-        return [(type.size, numbers[0][2])]
+    try:
+        numbers = sorted(_rust_numbers(type, 0, 0))
+        pieces = _rust_pair(numbers, type.size)
+    except _AsBytes:
+        if type.size > 8 or _has_real(type, 0):
+            raise NotKnown(
+                "how rustc passes a type before it, its own, or the result is not known"
+            ) from None
+        return [(type.size, _WORD)]
+    if any(number.wrapped for number in numbers) and (len(pieces) > 1 or pieces[0][1] == _REAL):
+        # rustc passes a structure that is #[repr(C)] as bytes, and does not tell that it is one
+        raise NotKnown("a structure of one number, it or before it, may be #[repr(C)]")
+    return pieces
+
+
+def _rust_pair(numbers: Sequence[_RustNumber], size: int) -> list[tuple[int, str]]:
+    """Return what _rust_pieces() does of a type whose numbers are one or two, and fill it.
+
+    Args:
+        numbers: of the type, by their offset.
+        size: bytes of the type.
+
+    Raises:
+        _AsBytes: they are more, or lie otherwise than rustc puts them.
+    """
+    if len(numbers) == 1 and (numbers[0].offset, numbers[0].size) == (0, size):
+        return [(size, numbers[0].kind)]
     if len(numbers) != 2:
-        raise odd
-    (first, size, kind), (second, next_size, next_kind) = numbers
-    largest = max(size, next_size)
-    if first or second != -(-size // next_size) * next_size or next_size > 8:
-        raise odd
-    if type.size != -(-(second + next_size) // largest) * largest:
-        raise odd
-    return [(second, kind), (type.size - second, next_kind)]
+        raise _AsBytes
+    first, second = numbers
+    largest = max(first.size, second.size)
+    if first.offset or second.offset != -(-first.size // second.size) * second.size:
+        raise _AsBytes
+    if size != -(-(second.offset + second.size) // largest) * largest:
+        raise _AsBytes
+    return [(second.offset, first.kind), (size - second.offset, second.kind)]
 
 
-def _rust_numbers(type: CType, base: int, depth: int) -> list[tuple[int, int, str]]:
-    """Return (offset, bytes, class) of each number of a Rust type.
+def _rust_numbers(type: CType, base: int, depth: int) -> list[_RustNumber]:
+    """Return the numbers that a Rust type consists of.
 
     Args:
         type: the type.
@@ -524,20 +576,109 @@ def _rust_numbers(type: CType, base: int, depth: int) -> list[tuple[int, int, st
         depth: structures around it.
 
     Raises:
-        NotKnown: it has something else than structures and numbers.
+        _AsBytes: rustc does not take it for numbers.
+        NotKnown: its debug information does not tell.
     """
     if type.kind in _WORDS and type.size <= 8:
-        return [(base, type.size, _WORD)]
+        form = "pointer" if type.kind == "pointer" else ("unsigned", "signed")[type.signed]
+        return [_RustNumber(base, type.size, _WORD, form)]
     if type.kind == "float" and type.size in (4, 8):
-        return [(base, type.size, _REAL)]
-    if type.kind != "struct" or type.hidden or type.variants is not None or depth > _MOST_DEEP:
+        return [_RustNumber(base, type.size, _REAL, "float")]
+    if type.kind == "array" or (type.kind == "union" and not depth):
+        raise _AsBytes
+    if type.kind != "struct" or type.hidden or depth > _MOST_DEEP:
         raise NotKnown("how rustc passes a type before it, its own, or the result is not known")
-    return [
+    if type.variants is not None:
+        return _rust_variants(type, base, depth)
+    inside = [
         number
         for member in type.members.values()
         if member.type.size
         for number in _rust_numbers(member.type, base + member.offset, depth + 1)
     ]
+    if len(inside) == 1 and not _is_of_rusts_library(type):
+        return [evolve(inside[0], wrapped=True)]
+    return inside
+
+
+def _rust_variants(type: CType, base: int, depth: int) -> list[_RustNumber]:
+    """Return the numbers that an enumeration of Rust consists of.
+
+    Args:
+        type: the enumeration.
+        base: its offset in the whole parameter.
+        depth: structures around it.
+
+    Raises:
+        _AsBytes: rustc does not take it for numbers.
+        NotKnown: versions of rustc differ, or its debug information does not tell.
+    """
+    variants = type.variants
+    if variants is None or type.members or not variants.members:
+        raise NotKnown("how rustc passes a type before it, its own, or the result is not known")
+    # a variant is described as a structure, which is none that a program could mark
+    held = [
+        [
+            number
+            for field in variant.type.members.values()
+            if field.type.size
+            for number in _rust_numbers(field.type, base + variant.offset + field.offset, depth + 1)
+        ]
+        for variant in variants.members.values()
+    ]
+    held = [numbers for numbers in held if numbers]
+    if variants.discriminant is None:
+        return held[0] if held else []
+    which = variants.discriminant
+    (tag,) = _rust_numbers(which.type, base + which.offset, depth + 1)
+    if any(_overlap(tag, number) for numbers in held for number in numbers):
+        if len(held) > 1:
+            raise _AsBytes
+        return held[0]  # values that its number cannot have say that it is another variant
+    if not held:
+        return [tag]
+    if any(len(numbers) != 1 for numbers in held):
+        raise _AsBytes
+    places = {(numbers[0].offset, numbers[0].size, numbers[0].kind) for numbers in held}
+    if len(places) != 1:
+        raise _AsBytes
+    if len({numbers[0].form for numbers in held}) != 1:
+        raise NotKnown(
+            "versions of rustc pass an enumeration before it, it, or the result otherwise"
+        )
+    wrapped = any(numbers[0].wrapped for numbers in held)
+    return [tag, evolve(held[0][0], wrapped=wrapped)]
+
+
+def _overlap(one: _RustNumber, other: _RustNumber) -> bool:
+    """Return True where two numbers have a byte in common."""
+    return one.offset < other.offset + other.size and other.offset < one.offset + one.size
+
+
+def _is_of_rusts_library(type: CType) -> bool:
+    """Return True for a structure of Rust's own library, which has none of C in what it passes.
+
+    Args:
+        type: a structure.
+    """
+    return scopes_of(type.definition).startswith(("core::", "alloc::", "std::"))
+
+
+def _has_real(type: CType, depth: int) -> bool:
+    """Return True for a type that has a floating-point number, or may have one.
+
+    Args:
+        type: the type.
+        depth: structures and arrays around it.
+    """
+    if type.kind == "array":
+        return depth > _MOST_DEEP or _has_real(type.element, depth + 1)
+    if type.kind not in ("struct", "union"):
+        return type.kind not in _WORDS
+    inner = [member.type for member in type.members.values()]
+    if type.variants is not None:
+        inner += [member.type for member in type.variants.members.values()]
+    return depth > _MOST_DEEP or any(_has_real(each, depth + 1) for each in inner if each.size)
 
 
 # --- AArch64

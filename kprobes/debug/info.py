@@ -22,7 +22,7 @@ from .file import DAMAGE, flags_of, text
 from .lines import source_path
 from .markers import Marker, markers_of
 from .numbers import number
-from .passing import Arrival, arrivals, result_arrival, result_of
+from .passing import Arrival, FunctionEntry, result_of
 from .places import SourceFrame, frames, told
 from .registers import register
 from .scopes import FrameVariables, Variable, enclosing, entries, hosts_of, variables_of
@@ -366,22 +366,29 @@ class DebugInfo:
         Returns:
             [] where no function is known at the address, or it has no parameters.
         """
+        entry = self._entry(address)
+        return [] if entry is None else entry.arrivals()
+
+    def _entry(self, address: int) -> FunctionEntry | None:
+        """Return what tells where a function's parameters and result are; None: it is not known.
+
+        Args:
+            address: guest address of the function's entry.
+        """
         found = self.function(address)
         if found is None:
-            return []
+            return None
         file, function = found
-        variables = self._parameters(file, function, address)
         symbol = self._machine.symbols.covering(function.start + file.bias)
-        ways = arrivals(
+        return FunctionEntry(
             self.arch,
             function,
             address - file.bias,
-            variables,
+            self._parameters(file, function, address),
             self._ctype,
             symbol.name if symbol is not None else "",
             flags_of(file),
         )
-        return [*zip(variables, ways, strict=True)]
 
     def cfa(self, address: int) -> tuple[str, int] | None:
         """Return how the canonical frame address (CFA) is computed at an instruction.
@@ -421,13 +428,13 @@ class DebugInfo:
         """Return where the result of the function at an address is when it returns.
 
         Args:
-            address: any in the function. Its result takes more than a word, or is no integer.
+            address: of the function's entry. Its result takes more than a word, or is no integer.
 
         Returns:
             An Arrival of kind "parts" or "refused"; None: nothing is known of the function.
         """
-        found, type = self.function(address), self.result(address)
-        return None if found is None or type is None else result_arrival(self.arch, found[1], type)
+        entry = self._entry(address)
+        return None if entry is None else entry.result()
 
     def arrived(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
         """Read a parameter's value at its function's entry.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -103,59 +104,6 @@ def refused(reason: str) -> Arrival:
     return Arrival("refused", reason=reason)
 
 
-def arrivals(
-    arch: Arch,
-    function: Function,
-    pc: int,
-    variables: Sequence[Variable],
-    type_of: Callable[[Any], CType],
-    symbol: str,
-    flags: int | None,
-) -> list[Arrival]:
-    """Return where each parameter of a function is at its entry.
-
-    Args:
-        arch: the guest's.
-        function: the function.
-        pc: link address of the entry.
-        variables: its parameters, in order.
-        type_of: entry of a type, None for void -> the type.
-        symbol: name of the symbol at the entry, which tells copies (`f.part.0`); "": there is none.
-        flags: e_flags of the function's ELF file; None: it is in none.
-    """
-    made = _Entry(arch, function, pc, variables, type_of, symbol, flags)
-    return [made.arrival(n) for n in range(len(variables))]
-
-
-def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
-    """Return where a function's result is when it returns.
-
-    Args:
-        arch: the guest's.
-        function: the function.
-        type: of its result; one that takes more than a word, or is no integer.
-
-    Returns:
-        An Arrival of kind "parts" or "refused".
-    """
-    language = constant(function.unit.get_top_DIE(), "DW_AT_language") or 0
-    rust = language == _RUST and _knows_rust(arch, function)
-    if language not in _LIKE_C and not rust:
-        return refused("how this language returns it is not known")
-    try:
-        if rust:
-            parts = rust_result(type)
-        else:
-            parts = result_parts(arch, type, lambda each: _is_copied(each, language))
-        if not parts:
-            return refused("it has no bytes")
-        return Arrival("parts", parts=parts)
-    except NotKnown as error:
-        return refused(str(error))
-    except DAMAGE:
-        return refused("its debug information is damaged")
-
-
 def _knows_rust(arch: Arch, function: Function) -> bool:
     """Return True if it is known how a Rust function is called: rustc's, on x86-64.
 
@@ -188,8 +136,8 @@ def _is_copied(type: CType, language: int) -> bool:
     return False
 
 
-class _Entry:
-    """Finds where a function's parameters are at its entry.
+class FunctionEntry:
+    """Finds where a function's parameters are at its entry, and its result when it returns.
 
     Args:
         arch: the guest's.
@@ -218,7 +166,15 @@ class _Entry:
         self._type_of = type_of
         self._symbol = symbol
         self._flags = flags
-        self._homes = [self._has_home(variable.die) for variable in variables]
+
+    @cached_property
+    def _homes(self) -> list[bool]:
+        """Whether each parameter lies at one place of the frame all the time."""
+        return [self._has_home(variable.die) for variable in self._variables]
+
+    def arrivals(self) -> list[tuple[Variable, Arrival]]:
+        """Return (parameter, where the caller puts it) of each parameter, in order."""
+        return [(variable, self.arrival(n)) for n, variable in enumerate(self._variables)]
 
     def arrival(self, n: int) -> Arrival:
         """Return where a parameter is at the entry; refused, with a reason, if that is not known.
@@ -232,6 +188,27 @@ class _Entry:
             return refused(NOT_KEPT)
         except DAMAGE:
             return refused("its debug information is damaged")
+
+    def result(self) -> Arrival:
+        """Return where the function's result is when it returns, of kind "parts" or "refused"."""
+        language = self._language()
+        rust = language == _RUST and _knows_rust(self._arch, self._function)
+        if language not in _LIKE_C and not rust:
+            return refused("how this language returns it is not known")
+        try:
+            type = self._result()
+            if not rust:
+                parts = result_parts(self._arch, type, self._copied)
+            else:
+                parts = rust_result(type)
+                why = self._changed() if any(part.kind == "given" for part in parts) else ""
+                if why:
+                    return refused(why)
+        except NotKnown as error:
+            return refused(str(error))
+        except (UnknownValue, *DAMAGE):
+            return refused("its debug information is damaged")
+        return Arrival("parts", parts=parts) if parts else refused("it has no bytes")
 
     def _by_debug_info(self, n: int) -> Arrival:
         """Return where a parameter is at the entry, by debug information if that can tell.

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from value_judge import compared
-from value_programs import RUST_ENTRIES, build, compiler
+from value_programs import RUST_AGGREGATES, RUST_ENTRIES, build, compiler
 
 from kprobes import EventError, Kprobe, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.debug.units import units_of
@@ -63,17 +63,53 @@ def test_parameters_of_rust_at_entries(tmp_path: Path) -> None:
         # a function's own type has no bytes, and looks like a pointer to a function
         with pytest.raises(EventError, match="no bytes"):
             k.event(f"p {names['_ZN5rust04once']} g")
-        words = "floats", "nine", "pairs", "wide"
+        words = "floats", "nine", "pairs", "wide", "three"
         events = [k.event(f"r {names[f'_ZN5rust0{len(word)}{word}']} got=$retval") for word in words]
         with pytest.raises(EventError, match="result is not known"):
             k.event(f"r {names['_ZN5rust03res']} $retval")
-        for word in ("three", "texts"):  # in memory, of which optimized code need not return the address
-            with pytest.raises(EventError, match="how this language returns it"):
-                k.event(f"r {names[f'_ZN5rust0{len(word)}{word}']} got=$retval")
         m.run(m.symbols["_start"].address, m.symbols["finished"].address)
         got = [next(iter(event)).args["got"] for event in events]
     assert got[:2] == [1.5 + 2 + 2.25 + 9.5 + 1, 10.0]
-    assert got[2] == {"__0": 97, "__1": 5} and got[3] == (1 << 100) ^ ((-7 << 70) & (1 << 128) - 1) ^ ((1 << 128) - 4)
+    assert got[2] == {"__0": 97, "__1": 5} and len(set(got[4])) == 1 and len(got[4]) == 3
+    assert got[3] == (1 << 100) ^ ((-7 << 70) & (1 << 128) - 1) ^ ((1 << 128) - 4)
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_aggregates_of_rust(level: int, tmp_path: Path) -> None:
+    """Enumerations with payload, tuples and arrays, as parameters and results; what rustc may pass otherwise is refused."""
+    if compiler("rust") is None:
+        pytest.skip("there is no rustc")
+    program = build("rust", 1, level, 4, tmp_path, RUST_AGGREGATES)
+    places = {f"{kind} {name}": f"{kind}:{kind}_{name} {name} {fetch}" for name, fetch in [
+        ("mixed", "a b"), ("same", "a b"), ("real", "a b"), ("bytes", "a b c"), ("options", "a b c d e f"), ("results", "a b c d"),
+        ("large", "a")] for kind in ("p", "r")}
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        for name, why in [("marked", "may be #.repr.C.."), ("holder", "may be #.repr.C.."), ("sign", "versions of rustc"),
+                          ("floats", "not known")]:
+            # of optimized code debug information says where parameters are
+            for definition in (f"p {name} a", f"p {name} b", f"r {name} $retval")[2 * (level > 0):]:
+                with pytest.raises(EventError, match=why):
+                    k.event(definition)
+        events = {key: k.event(text.rpartition(" a")[0] + " got=$retval" if key[0] == "r" else text)
+                  for key, text in places.items()}
+        m.run(m.symbols["_start"].address, m.symbols["finished"].address)
+        shown = {key: [tuple(record.args.values()) for record in event] for key, event in events.items()}
+    n = shown["p mixed"][0][1]
+    assert shown["p mixed"] == [({"A": {"__0": 9}}, n), ({"B": {"__0": 8}}, n), ("C", n)]
+    assert shown["p same"] == [({"A": {"__0": 3}}, n), ("C", n)]
+    assert shown["p real"] == [({"A": {"__0": 0.5}}, n), ({"B": {"__0": 1.5}}, n)]
+    for name in ("mixed", "same", "real"):
+        assert shown[f"r {name}"] == [given[:1] for given in shown[f"p {name}"]]
+    assert shown["p bytes"] == [((1, 2, 3, 4, 5), {"__0": 1, "__1": 2, "__2": 3}, n)] and shown["r bytes"] == [((1, 2, 3, 4, 5),)]
+    (first, second), pointer = shown["p options"], shown["p options"][0][1]["Some"]["__0"]
+    assert first == ({"Some": {"__0": 5}}, {"Some": {"__0": pointer}}, {"Some": {"__0": 1}}, {"Some": {"__0": "text"}},
+                     {"Some": {"__0": 1.5}}, {"Some": {"__0": 1 << 40}})
+    assert pointer and second == ("None",) * 6 and shown["r options"] == [({"Some": {"__0": 1 << 40}},), ("None",)]
+    assert shown["p results"] == [
+        ({"Ok": {"__0": 4}}, {"Err": {"__0": 6}}, {"Ok": {"__0": 7}}, {"__0": -1, "__1": 2}),
+        ({"Err": {"__0": n}}, {"Ok": {"__0": 0}}, {"Err": {"__0": (1, 2, 3)}}, {"__0": 3, "__1": 4})]
+    assert shown["r results"] == [({"Ok": {"__0": 4}},), ({"Err": {"__0": n}},)]
+    assert shown["r large"] == [({"Some": {"__0": (7, 7, 7, 7)}},), ("None",)]
 
 
 def test_types_of_cpp(tmp_path: Path) -> None:

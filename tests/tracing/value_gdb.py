@@ -57,6 +57,9 @@ def variables(arguments):
 
     Several of a name in one scope are {"either": [value of each]}: clang puts static variables of all blocks
     into their function's, and gdb what a block of an abstract instance has into each that is inlined.
+
+    Args:
+        arguments: True: the function's own parameters only, which those of functions inlined there may hide.
     """
     frame = gdb.newest_frame()
     pc = frame.pc()
@@ -71,7 +74,7 @@ def variables(arguments):
             break
         block = block.superblock
     found = {}
-    for block in chain:
+    for block in chain[-1:] if arguments else chain:
         here = {}
         for symbol in block:
             if (symbol.is_argument or symbol.is_variable) and not (arguments and not symbol.is_argument):

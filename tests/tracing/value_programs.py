@@ -284,6 +284,35 @@ impl Shape for Pair { fn area(&self, k: i32) -> i32 { sink(1); self.0 as i32 + k
  let cap = n as i64; black_box(apply(|a, b, c| { sink(cap as u64); a + b as i32 + c as i32 })); black_box(apply(plain3)); black_box(once(move |a, b| { a + b as i32 + cap as i32 }, plain)); }
 #[inline(never)] fn plain3(a: i32, b: i64, c: u8) -> i32 { sink(c as u64); a + b as i32 }
 """ + "core::arch::global_asm!" + RUST.partition("core::arch::global_asm!")[2]
+#: enumerations with payload, tuples and what a program may mark as C's, as parameters and results
+RUST_AGGREGATES = RUST.partition("#[derive")[0] + """#[derive(Clone, Copy)] #[repr(C)] pub struct Marked(f64);
+#[derive(Clone, Copy)] #[repr(C)] pub struct Number(u32);
+#[derive(Clone, Copy)] pub struct Holder(Number, u32);
+#[derive(Clone, Copy)] pub enum Sign { A(i32), B(u32) }
+#[derive(Clone, Copy)] pub enum Mixed { A(u32), B(u8), C }
+#[derive(Clone, Copy)] pub enum Same { A(u8), B(u8), C }
+#[derive(Clone, Copy)] pub enum Real { A(f64), B(f64) }
+#[no_mangle] #[inline(never)] fn marked(a: Marked, b: f64) -> Marked { sink(1); black_box(a) }
+#[no_mangle] #[inline(never)] fn holder(a: Holder, b: u32) -> Holder { sink(2); black_box(a) }
+#[no_mangle] #[inline(never)] fn sign(a: Sign, b: u32) -> Sign { sink(3); black_box(a) }
+#[no_mangle] #[inline(never)] fn mixed(a: Mixed, b: u32) -> Mixed { sink(b as u64 + 4); black_box(a) }
+#[no_mangle] #[inline(never)] fn same(a: Same, b: u32) -> Same { sink(b as u64 + 5); black_box(a) }
+#[no_mangle] #[inline(never)] fn real(a: Real, b: u32) -> Real { sink(b as u64 + 6); black_box(a) }
+#[no_mangle] #[inline(never)] fn bytes(a: [u8; 5], b: (u8, u16, u32), c: u32) -> [u8; 5] { sink(c as u64 + 7); black_box(b); black_box(a) }
+#[no_mangle] #[inline(never)] fn floats(a: [f32; 2], b: u32) -> [f32; 2] { sink(8); black_box(a) }
+#[no_mangle] #[inline(never)] fn options(a: Option<u32>, b: Option<&u32>, c: Option<bool>, d: Option<&str>, e: Option<f32>, f: Option<u64>) -> Option<u64>
+{ sink(9); black_box(a); black_box(b); black_box(c); black_box(d); black_box(e); f }
+#[no_mangle] #[inline(never)] fn results(a: Result<u32, u32>, b: Result<(), u8>, c: Result<u32, [u8; 3]>, d: (i32, u8)) -> Result<u32, u32>
+{ sink(10); black_box(d); black_box(c); black_box(b); black_box(a) }
+#[no_mangle] #[inline(never)] fn large(a: u32) -> Option<[u64; 4]> { sink(11); if a > 7 { None } else { Some([a as u64; 4]) } }
+#[no_mangle] pub extern "C" fn driver() { let n = SINK.load(Relaxed) as u32; let v = 77u32;
+ marked(Marked(1.5), 2.5); holder(Holder(Number(7), n), 5); sign(Sign::A(-5), n); sign(Sign::B(6), n);
+ mixed(Mixed::A(9), n); mixed(Mixed::B(8), n); mixed(Mixed::C, n); same(Same::A(3), n); same(Same::C, n);
+ real(Real::A(0.5), n); real(Real::B(1.5), n); bytes([1, 2, 3, 4, 5], (1, 2, 3), n); floats([1.5, 2.5], n);
+ black_box(options(Some(5), Some(&v), Some(true), Some("text"), Some(1.5), Some(1 << 40)));
+ black_box(options(None, None, None, None, None, None)); black_box(results(Ok(4), Err(6), Ok(7), (-1, 2)));
+ black_box(results(Err(n), Ok(()), Err([1, 2, 3]), (3, 4))); black_box(large(7)); black_box(large(8)); }
+""" + "core::arch::global_asm!" + RUST.partition("core::arch::global_asm!")[2]
 
 
 def compiler(language: str) -> str | None:
