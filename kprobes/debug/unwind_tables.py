@@ -49,6 +49,7 @@ _STUB: Final = (
 #: ORC_REG -> number of DWARF: dx, di, bp, sp, r10, r13
 _ORC_REGISTERS: Final = {2: 1, 3: 5, 4: 6, 5: 7, 6: 10, 7: 13}
 _ORC_PREVIOUS, _ORC_BP_INDIRECT, _ORC_SP_INDIRECT = 1, 8, 9
+_ORC_LAST = 4  #: flag, before Linux 6.4: of a row without a frame, that nothing called its code
 _ORC_END, _ORC_CALL, _ORC_REGS = 1, 2, 3  #: ORC_TYPE as Linux 6.4 and later have it
 #: number of DWARF -> where an interrupt keeps the register, from the frame's beginning
 _KEPT: Final = {
@@ -306,7 +307,7 @@ class Orc:
         )
         base = registers & 15
         kind = kinds & 7 if self._new else (kinds & 3) + _ORC_CALL
-        if self._new and kind == _ORC_END:
+        if kind == _ORC_END if self._new else not base and kinds & _ORC_LAST:
             return TableRow(CFARule(7, 0), {16: RegisterRule("UNDEFINED")}, 16, self._structs)
         cfa = self._frame(base, offset)
         if cfa is None or kind not in (_ORC_CALL, _ORC_REGS):

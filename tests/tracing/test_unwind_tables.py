@@ -12,6 +12,7 @@ import capstone
 import pytest
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
+from kprobes.debug.unwind_tables import Orc
 
 with tarfile.open(Path(__file__).resolve().parents[1] / "data" / "unwind.tar.xz") as archive:
     FILES = {each.name: archive.extractfile(each).read() for each in archive.getmembers()}  # type: ignore[union-attr]
@@ -71,6 +72,17 @@ def test_version_2_of_sframe() -> None:
     found = stacks("x86_64", program[:at] + section + program[at + size:])
     inner = [n for n, stack in enumerate(expected) if stack[0].startswith("leaf") and stack[1].startswith("mid")]
     assert inner and all(found[n][:2] == expected[n][:2] for n in inner)
+
+
+@pytest.mark.parametrize(("new", "kinds"), [(False, 0x04), (True, 0x01)])
+def test_orc_says_where_stacks_end(new: bool, kinds: int) -> None:
+    """Nothing has called the code of a row that is marked as the last: its stack is whole. Linux 6.4 has another mark."""
+    rows = struct.pack("<hhBBhhBBhhBB", 0, 0, 0, 0, 8, 0, 5, 2 * new, 0, 0, 0, kinds)
+    table = Orc(struct.pack("<3i", 0, 16 - 4, 32 - 8), 0x1000, rows, new)
+    assert table.row(0x1000) is None
+    call, last = table.row(0x1010), table.row(0x1020)
+    assert call is not None and call.rules[16].type == "OFFSET"
+    assert last is not None and last.rules[16].type == "UNDEFINED"
 
 
 @pytest.mark.parametrize("kind", ["sframe", "orc"])
