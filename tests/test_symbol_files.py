@@ -84,6 +84,15 @@ def test_kallsyms_keeps_modules(tmp_path: Path) -> None:
     assert loaded(tmp_path, KALLSYMS)["ext4_read"] == (0xFFFFFFFFC0001000, 0, "func", "ext4")
 
 
+def test_an_absolute_value_covers_nothing_behind_it(tmp_path: Path) -> None:
+    """A kernel's offsets of its processors' data are below the code of programs, which has no name there."""
+    (tmp_path / "names").write_text(f"000000000002d000 A __per_cpu_end\n{KALLSYMS}")
+    symbols = Symbols()
+    symbols.load(tmp_path / "names")
+    assert symbols["__per_cpu_end"].address == 0x2D000
+    assert symbols.covering(0x2D000) is not None and symbols.covering(0x401000) is None
+
+
 def test_maps_of_linkers(tmp_path: Path) -> None:
     wanted = {"reset": (0x8000, 0, "func", ""), "main": (0x8020, 0, "func", ""), "state": (0x20000000, 0, "object", "")}
     assert loaded(tmp_path, LD_MAP) == wanted

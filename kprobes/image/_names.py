@@ -45,10 +45,12 @@ def _nm(lines: list[str]) -> Iterator[Symbol]:
     for line in lines:
         found = _NM.match(line)
         if found and found[3] in FUNCTIONS + OBJECTS:
+            # an absolute value covers nothing: it may be an offset of a processor's data
+            size = int(found[2] or "0", 16) or (1 if found[3] == "A" else 0)
             yield Symbol(
                 found[4],
                 int(found[1], 16),
-                int(found[2] or "0", 16),
+                size,
                 found[5] or "",
                 kind=_kind(found[3] in FUNCTIONS),
             )
