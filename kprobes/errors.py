@@ -48,6 +48,7 @@ class KprobeError(OSError):
             command: what else to do on the command line; `plain` has it, the message has not.
         """
         self.reason = reason
+        self.hint = hint
         self.address = address
         self.symbol = symbol
         where = str(symbol).translate(CONTROLS) if symbol is not None else ""

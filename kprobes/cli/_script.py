@@ -468,13 +468,13 @@ def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
         write: takes the text.
 
     Raises:
-        ProgramError: a program is not safe.
+        ScriptError: a program is not safe.
     """
     from ..programs.disassembly import disassemble
     from ..programs.isa import steps
 
+    made.verify()
     for program in made.programs:
-        program.verify()
         if dump:
             write(f"{program.name}:\n")
             for pc, instruction in steps(program.code.instructions):
@@ -579,11 +579,17 @@ def _run(
         GuestFault, GuestTimeout, GuestStopped: the guest has failed.
     """
     from ..errors import KprobeError
+    from ..script.source import Message, ScriptError, span_of
 
     try:
         made.attach()
+    except ScriptError as error:
+        click.echo(error.shown, err=True)
+        return NOT_ATTACHED
     except KprobeError as error:
-        click.echo(f"ERROR: {error.plain}", err=True)
+        point = made.attaching
+        message = Message("ERROR", error.plain, None if point is None else point.span)
+        click.echo(message.shown(made.source), err=True)
         return NOT_ATTACHED
     try:
         with contextlib.suppress(KeyboardInterrupt):
@@ -597,6 +603,8 @@ def _run(
                     if isinstance(one, Attachment):
                         for name, why in one.why_python.items():
                             click.echo(f"{name}: {why or one.compiled}", err=True)
+                            for line in one.why_lines[name]:
+                                click.echo("\n".join(made.source.quoted(span_of(line))), err=True)
             if not made.ended:
                 if guest is None:
                     with made.told_by_signals():

@@ -78,7 +78,13 @@ class Watchpoint:
                 hint="watch less, or a smaller address",
             )
         self.handler = handler
-        machine.read(self.address, self.size)
+        try:
+            machine.read(self.address, self.size)
+        except GuestFault as error:
+            at = self.address if error.address is None else error.address
+            raise GuestFault(
+                f"memory is not mapped at {at:#x}, which is to be watched", address=at
+            ) from None
         self._machine = machine
         self.busy = machine.busy
         self.nhit = 0

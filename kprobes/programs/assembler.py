@@ -196,6 +196,11 @@ class Assembler:
         self._count += 1
         return f"L{self._count}"
 
+    @property
+    def size(self) -> int:
+        """Number of the instruction slots appended so far."""
+        return len(self._code)
+
     def place(self, label: str) -> None:
         """Put a label here: jumps to it lead to the next instruction that is appended."""
         self._labels[label] = len(self._code)

@@ -21,7 +21,7 @@ from ..machine._views import GuestCodeView
 from ..regs import Regs
 from .adapting import adapted
 from .atprobe import ArgumentList, AtProbe, ContextReader
-from .code import Code
+from .code import Code, CodeLine, NotCompiled
 from .engines import check
 from .fitting import fits, words
 from .host import HostCall
@@ -128,6 +128,8 @@ class Attachment:
         printed: lines of trace_printk, the last 10,000.
         why_python: program name -> why each of its hits goes through Python, as one clause; ""
             where compiled code runs it without Python once its probe is optimized.
+        why_lines: program name -> source lines that `why_python` is about; none where it is not
+            about lines.
         print: called with each line of trace_printk.
     """
 
@@ -146,6 +148,7 @@ class Attachment:
         self.program = program
         self.probes: dict[str, Probe] = {}
         self.why_python: dict[str, str] = {}
+        self.why_lines: dict[str, tuple[CodeLine, ...]] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
         self._counts: Clock | None = None
         self._semaphores: list[int] = []
@@ -311,6 +314,7 @@ def attach(
                 attachment.probes[name] = site.probe
                 site.placed()
                 attachment.why_python[name] = site.why_python
+                attachment.why_lines[name] = site.why_lines
         except BaseException:
             attachment.detach()
             raise
@@ -512,6 +516,7 @@ class _Site:
         self._session = next((m for m in program.code.maps if m.name == SESSION), None)
         self._print = attachment.print
         self._maps = program.code.maps
+        self.why_lines: tuple[CodeLine, ...] = ()
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
         if where.session:
             self.why_python = self.why_python or _ALONE
@@ -635,6 +640,8 @@ class _Site:
             return InGuest(program, view, self._place, clock, self._print)
         except Unsupported as error:
             self.why_python = error.reason
+            if isinstance(error, NotCompiled):
+                self.why_lines = error.lines
         return None
 
     def _compiled(self, program: Program, clock: str) -> SiteProgram | None:
@@ -660,6 +667,8 @@ class _Site:
             made = program.at_sites(view, clock)
         except Unsupported as error:
             self.why_python = error.reason
+            if isinstance(error, NotCompiled):
+                self.why_lines = error.lines
             return None
         linkage = machine.arch.linkage
         if place.returns and linkage is not None and not linkage.returning.plain:

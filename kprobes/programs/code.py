@@ -4,13 +4,13 @@ compilers read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final
 
 from attrs import field, frozen
 
-from ..errors import ProgramError
+from ..errors import ProgramError, Unsupported
 from .disassembly import disassemble
 from .isa import Instruction, Order
 from .maps import Map
@@ -29,15 +29,35 @@ class CodeLine:
         number: the line's number, from 1.
         column: number of the column, from 1; 0: unknown.
         text: the line itself.
+        end: column behind the part of the line that the instructions are made of; 0: unknown.
     """
 
     file: str
     number: int
     column: int
     text: str
+    end: int = 0
+
+    @property
+    def word(self) -> str:
+        """The part of the line that the instructions are made of; "": it is not known."""
+        return self.text[self.column - 1 : self.end - 1] if self.end else ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.number}: {self.text.strip()}"
+
+
+class NotCompiled(Unsupported):
+    """A program that cannot be compiled, because of some of its instructions.
+
+    Attributes:
+        lines: source lines of these instructions, without repetitions; empty where the program has
+            no lines.
+    """
+
+    def __init__(self, reason: str, lines: tuple[CodeLine, ...], hint: str = "") -> None:
+        super().__init__(reason, hint=hint)
+        self.lines = lines
 
 
 class Asked(IntEnum):
@@ -139,6 +159,17 @@ class Code:
         start = max((s for s in self.functions if s <= pc), default=0)
         at = max((s for s in self.lines if start <= s <= pc), default=None)
         return None if at is None else self.lines[at]
+
+    def not_compiled(self, reason: str, slots: Iterable[int], hint: str = "") -> NotCompiled:
+        """Return an error that says which instructions cannot be compiled.
+
+        Args:
+            reason: why not, as a clause.
+            slots: the instructions.
+            hint: what to do.
+        """
+        lines = [line for pc in slots if (line := self.line(pc)) is not None]
+        return NotCompiled(reason, tuple(dict.fromkeys(lines)), hint)
 
     def error(self, reason: str, pc: int | None = None, hint: str = "") -> ProgramError:
         """Return an error about this program.

@@ -11,7 +11,7 @@ memory is read where `readable` says that there is some, since a fault there wou
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..arch._base import Arch
@@ -19,10 +19,10 @@ from ..arch._compiling import Compiling
 from ..arch._rows import row
 from ..errors import NoMemory, Unsupported
 from . import native
-from .code import CONTEXT_SIZE, Code
+from .code import CONTEXT_SIZE, Code, NotCompiled
 from .helpers import HELPERS
 from .inline import Inlined
-from .isa import Order
+from .isa import Order, steps
 from .llvm import generate
 from .writer import HEADER, CodeTarget, ContextSource, Slot
 
@@ -142,13 +142,27 @@ def _compiled(
         parameters,
         framed=context is not None,
     )
-    outside = [number for kind, number in slots if kind == "call"]
+    outside = {number for kind, number in slots if kind == "call"}
     if outside:
-        raise Unsupported(
-            f"bpf_{HELPERS[outside[0]].name} is not there in the guest (helper {outside[0]})",
-            hint="programs with it run on the host",
-        )
+        raise _only_on_the_host(code, outside)
     return machine_code(text, arch), slots
+
+
+def _only_on_the_host(code: Code, helpers: Collection[int]) -> NotCompiled:
+    """Return the error about helpers that guest code does not have; scripts call them otherwise.
+
+    Args:
+        code: the program.
+        helpers: numbers of the helpers, at least one.
+    """
+    slots = [pc for pc, i in steps(code.instructions) if i.is_helper_call and i.imm in helpers]
+    words = [line.word for pc in slots if (line := code.line(pc)) is not None and line.word]
+    names = words or [f"bpf_{HELPERS[number].name}() (helper {number})" for number in helpers]
+    return code.not_compiled(
+        f"only the host can do {', '.join(dict.fromkeys(names))}",
+        slots,
+        hint="programs with it run on the host",
+    )
 
 
 def known(arch: Arch) -> Compiling:

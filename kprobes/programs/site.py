@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..arch._base import Arch
-from ..errors import Unsupported
 from ..machine._views import HostCodeView
 from . import context, host, native, support
 from .code import CONTEXT_SIZE, Code
@@ -20,6 +19,7 @@ from .emit import end_if_failed
 from .host import Environment, HostCode
 from .hostclock import clock_of
 from .inline import Inlined
+from .isa import steps
 from .llvm import generate
 from .writer import CodeTarget, IrWriter, Slot
 
@@ -254,8 +254,11 @@ def compiled(code: Code, view: HostCodeView, clock: str, facts: Facts) -> HostCo
         Unsupported: the program overrides functions' results, LLVM is not installed, or compiled
             programs do not run on this computer.
     """
-    if any(i.is_helper_call and i.imm == _OVERRIDE for i in code.instructions):
-        raise Unsupported("a program that moves the guest is left to the core")
+    overriding = [
+        pc for pc, i in steps(code.instructions) if i.is_helper_call and i.imm == _OVERRIDE
+    ]
+    if overriding:
+        raise code.not_compiled("a program that moves the guest is left to the core", overriding)
     target = CodeTarget(order=sys.byteorder, program_order=code.order)
     inlined = Inlined(code.maps, guest=True, clock=clock, calls=facts.calls)
     text, slots = generate(code.instructions, target, inlined, ProbeContext(view), facts.cleared)

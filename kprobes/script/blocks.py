@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import ProgramError
 from ..programs.assembler import Assembler
 from ..programs.code import CodeLine
+from ..programs.verifier.flow import LIMIT
 from . import layout, tree, types
 from .definitions import Definitions
 from .inference import MapFacts, TypedProbe, Typing
@@ -54,6 +55,7 @@ class BlockWriter(ABC):
         definitions: C types and constants of the script.
         end: label behind the block, where the program ends.
         reading: part of the script that reads guest memory, for messages.
+        written: part of the script that instructions are being written for.
     """
 
     def __init__(
@@ -90,9 +92,11 @@ class BlockWriter(ABC):
         self.settings = settings
         self.definitions = definitions
         self._source = source
+        self._lines = source.text.split("\n")
         self._ticks = ticks
         self._warns_missing = warns_missing
         self.reading = NOWHERE
+        self.written = probe.probe.span
         self.asm = Assembler()
         self.end = self.asm.label()
         self._done = self.asm.label()
@@ -129,6 +133,7 @@ class BlockWriter(ABC):
             asm.jump_if_number("!=", 1, 0, self.end)
             asm.place(quiet)
         if block.predicate is not None:
+            self._line(block.predicate.span)
             self.jump_unless(block.predicate, self.end)
         self.block(block.body)
         asm.place(self.end)
@@ -280,8 +285,22 @@ class BlockWriter(ABC):
 
     def _line(self, span: Span) -> None:
         """Note that the following instructions are made of this part of the script."""
-        lines = self._source.text.split("\n")
-        self.asm.line(CodeLine(self._source.name, span.line, span.column, lines[span.line - 1]))
+        self.written = span
+        text = self._lines[span.line - 1]
+        end = span.end_column if span.end_line == span.line else len(text) + 1
+        self.asm.line(CodeLine(self._source.name, span.line, span.column, text, end))
+
+    @contextmanager
+    def made_of(self, span: Span) -> Iterator[None]:
+        """Note that the instructions which a with block writes are made of a part of the script.
+
+        Args:
+            span: the part. `written` keeps it where the with block raises an exception.
+        """
+        around = self.written
+        self._line(span)
+        yield
+        self._line(around)
 
     def _evaluate(self, statement: tree.Evaluate) -> None:
         """Write code for an expression that is a statement; its value is dropped."""
@@ -515,11 +534,28 @@ class BlockWriter(ABC):
         asm = self.asm
         top = asm.label()
         out = asm.label()
-        self.top(top, out)
+        self._counted_top(top, out, statement.span)
         self.jump_unless(statement.condition, out)
         self._body(statement.body, top, out)
         asm.jump(top)
         asm.place(out)
+
+    def _counted_top(self, top: str, out: str, span: Span) -> None:
+        """Write the beginning of a loop's round as top() does; too many rounds warn the user.
+
+        Args:
+            top: label that is placed there, for the jump back.
+            out: label behind the loop, jumped to after too many rounds; the caller places it.
+            span: the loop's part of the script, for the warning.
+        """
+        body = self.asm.label()
+        self.asm.place(top)
+        self.asm.call("may_loop")
+        self.asm.jump_if_number("!=", 0, 0, body)
+        with self.released():
+            self.act("runtime_error", span, error="loop")
+        self.asm.jump(out)
+        self.asm.place(body)
 
     def top(self, top: str, out: str) -> None:
         """Write the beginning of a loop's round: engines count rounds, and may end the loop there.
@@ -549,6 +585,9 @@ class BlockWriter(ABC):
     def _unroll(self, statement: tree.Unroll) -> None:
         """Write a body as often as unroll() says: `continue` goes on with the next copy, `break`
         behind the last one.
+
+        Raises:
+            ProgramError: the program has too many instructions.
         """
         assert isinstance(statement.count, tree.NumberLiteral)
         out = self.asm.label()
@@ -556,6 +595,13 @@ class BlockWriter(ABC):
             onward = self.asm.label()
             self._body(statement.body, onward, out)
             self.asm.place(onward)
+            if self.asm.size > LIMIT:
+                self.written = statement.span
+                raise ProgramError(
+                    f"a program has at most {LIMIT:,} instructions, and unroll makes "
+                    "this one longer",
+                    hint="use `for ($i : 0..n) { ... }`, whose body is there once",
+                )
         self.asm.place(out)
 
     def _for_range(self, statement: tree.ForRange) -> None:
@@ -576,7 +622,7 @@ class BlockWriter(ABC):
         top = asm.label()
         onward = asm.label()
         out = asm.label()
-        self.top(top, out)
+        self._counted_top(top, out, statement.span)
         self.point(1, bounds)
         asm.load(0, 1, 0, 8)
         asm.load(2, 1, 8, 8)
@@ -613,7 +659,7 @@ class BlockWriter(ABC):
         asm.store_number(1, 0, 0, 8)
         top = asm.label()
         out = asm.label()
-        self.top(top, out)
+        self._counted_top(top, out, statement.span)
         asm.map(1, self.storage.keyed[facts.name])
         self.point(2, key)
         self.point(3, cursor)
@@ -846,6 +892,7 @@ class BlockWriter(ABC):
         if operator in ("x++", "x--", "++x", "--x"):
             self._count(node)
         elif operator == "&":
+            self.written = node.span
             raise ProgramError(
                 "the address of a variable is one of this computer's, and means nothing in the "
                 "guest",
@@ -1533,6 +1580,7 @@ class BlockWriter(ABC):
         """
         of = self.type(node.of)
         if not isinstance(of, types.ArrayType) or not isinstance(node.index, tree.NumberLiteral):
+            self.written = node.span
             raise ProgramError(
                 "an element that is no number is found by a constant index only",
                 hint="write the index as a number, or index down to a number",
@@ -1799,6 +1847,7 @@ class BlockWriter(ABC):
             return
         size = layout.size_of(own, self.world.bits // 8)
         if not size:
+            self.written = node.span
             raise ProgramError(
                 f"the size of {getattr(own, 'name', 'a value')} is not known",
                 hint="define the structure in the script",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import define, evolve
 
+from ..errors import ProgramError
 from ..programs import maps as kinds
 from ..programs.code import CodeLine
 from ..programs.isa import Instruction
@@ -146,8 +147,7 @@ def translate(
         The types, the programs with their blocks, and the maps that they share.
 
     Raises:
-        ScriptError: the script is wrong.
-        ProgramError: a block cannot be compiled.
+        ScriptError: the script is wrong, or a block cannot be compiled.
     """
     found = front.found
     typing = infer(front.script, probes, front.definitions, world, front.settings, unsafe, found)
@@ -170,7 +170,11 @@ def translate(
             probe.points[0].kind not in OUTSIDE and ticks,
             wary,
         )
-        codes.append((probe, generator.program()))
+        try:
+            codes.append((probe, generator.program()))
+        except ProgramError as error:
+            found.error(error.reason, generator.written, *([error.hint] if error.hint else []))
+    found.check()
     return _linked(codes, typing, storage, front.settings)
 
 

@@ -24,7 +24,8 @@ class Generator(BlockWriter):
             used: matters for delete() only. False: the code warns Python where the key is missing;
                 True: it does not.
         """
-        functions.effect(self, node, used)
+        with self.made_of(node.span):
+            functions.effect(self, node, used)
 
     def function_number(self, node: tree.FunctionCall | tree.Name) -> None:
         """Write code that loads into r0 the number that a builtin or function gives.
@@ -32,7 +33,8 @@ class Generator(BlockWriter):
         Raises:
             ProgramError: `node` gives no number.
         """
-        functions.number(self, node)
+        with self.made_of(node.span):
+            functions.number(self, node)
 
     def function_store(
         self, node: tree.FunctionCall | tree.Name, kind: ValueType, area: Area
@@ -47,7 +49,8 @@ class Generator(BlockWriter):
         Raises:
             ProgramError: `node` gives no value that can be stored.
         """
-        functions.store(self, node, kind, area)
+        with self.made_of(node.span):
+            functions.store(self, node, kind, area)
 
     def comparison(self, node: tree.Binary, label: str) -> None:
         """Write code that jumps to a label where `==` or `!=` of two values in memory does not
@@ -61,11 +64,13 @@ class Generator(BlockWriter):
 
     def argument(self, node: tree.FieldAccess) -> None:
         """Write code that loads `args.name`, a number, into r0."""
-        functions.argument(self, node)
+        with self.made_of(node.span):
+            functions.argument(self, node)
 
     def argument_store(self, node: tree.FieldAccess, area: Area) -> None:
         """Write code that stores `args.name`, which is no number, in an area of its type."""
-        functions.argument_store(self, node, area)
+        with self.made_of(node.span):
+            functions.argument_store(self, node, area)
 
     def aggregate_update(
         self, target: tree.MapName | tree.MapAccess, facts: MapFacts, value: Expression

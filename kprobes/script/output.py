@@ -33,6 +33,10 @@ RUNTIME_ERRORS = {
         "results. 1 is being used as the result."
     ),
     "array_access": "Array access out of bounds. This can lead to unexpected results.",
+    "loop": (
+        "A loop was ended: the loops of a probe's hit make at most 8388608 rounds. What is behind "
+        "the loop goes on."
+    ),
     "kstack": "Error reading kstack.",
     "ustack": "Error reading ustack.",
 }

@@ -267,7 +267,8 @@ def _bounded(front: Front, point: Point, symbol: Symbol, world: GuestWorld, unsa
         if point.offset < extent:
             return True
         front.found.error(
-            f"Offset outside the function bounds ('{symbol.name}' size is {symbol.size})", None
+            f"Offset outside the function bounds ('{symbol.name}' size is {symbol.size})",
+            point.span,
         )
         return False
     named = point.user and symbol.name == point.function
@@ -380,49 +381,50 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 
 def attach(
     kprobes: Probed,
-    probe: TypedProbe,
+    point: Point,
+    number: int,
     program: Program,
     clock: Any,
     engine: str | None,
     woken: Callable[[str], None],
-) -> Iterator[Attachment | Watchpoint]:
-    """Attach a block's program to all attach points of the block in the guest, one by one.
+) -> Attachment | Watchpoint:
+    """Attach a block's program to one attach point in the guest.
 
-    A generator: an attach point is attached when its item is asked for. A watchpoint of execution
-    becomes a probe of the instruction where the machine does not report accesses.
+    A watchpoint of execution becomes a probe of the instruction where the machine does not report
+    accesses.
 
     Args:
         kprobes: the Kprobes of the guest.
-        probe: the block; points outside of the guest, such as begin and interval, are passed over.
-        program: the block's program. Its cookie is the index of the attach point in `probe.points`.
+        point: the attach point; none outside of the guest, such as begin and interval.
+        number: number of the attach point in its block: the program's cookie.
+        program: the block's program.
         clock: what nsecs reads: a name or a function, as of Kprobes.attach().
         engine: name of the engine that runs the program; None: the best. The interpreter, whatever
             is given, where the guest may run it on several processors at once.
         woken: called with a text when the program wants Python to read the ring.
 
-    Yields:
-        An attachment or watchpoint each time one is in place: detach() or remove() ends it.
+    Returns:
+        What is in place now: detach() or remove() ends it.
+
+    Raises:
+        KprobeError: it cannot be attached there.
     """
     view = kprobes.machine.guest_view
     if view is not None and view.several:
         # programs of a script share memory, and would run on several processors at once
         engine = "interpreter"
-    for number, point in enumerate(probe.points):
-        if point.kind in OUTSIDE:
-            continue
-        if point.kind in _WATCHED and not _is_breakpoint(kprobes, point):
-            yield _watch(kprobes, point, program, clock, engine, woken, number)
-        else:
-            assert point.address is not None
-            yield kprobes.attach(
-                program,
-                point.address,
-                retprobe=point.returns,
-                cookie=number,
-                clock=clock,
-                engine=engine,
-                printed=woken,
-            )
+    if point.kind in _WATCHED and not _is_breakpoint(kprobes, point):
+        return _watch(kprobes, point, program, clock, engine, woken, number)
+    assert point.address is not None
+    return kprobes.attach(
+        program,
+        point.address,
+        retprobe=point.returns,
+        cookie=number,
+        clock=clock,
+        engine=engine,
+        printed=woken,
+    )
 
 
 def _is_breakpoint(kprobes: Probed, point: Point) -> bool:

@@ -21,8 +21,8 @@ from .inference import TypedProbe
 from .output import JsonOutput, ScriptOutput, TextOutput
 from .performing import Performer
 from .placing import Probed, attach, placed
-from .points import Point
-from .source import ScriptSource
+from .points import OUTSIDE, Point
+from .source import Message, ScriptError, ScriptSource, span_of
 from .storage import DUE, TICK
 from .times import strftime
 from .world import NoGuest, World
@@ -205,6 +205,7 @@ class Script:
         status: the status that exit() was given; 0.
         ended: True once exit() was called.
         attachments: attachments and watchpoints of its programs in the guest.
+        attaching: the attach point that could not be attached; None: there is none.
     """
 
     def __init__(
@@ -260,6 +261,7 @@ class Script:
         self._output = output or TextOutput(self._kept.write, self._errors.write)
         self._begun = 0
         self.attachments: list[Attachment | Watchpoint] = []
+        self.attaching: Point | None = None
         self.source = ScriptSource(name, text)
         front = compiler.read(
             self.source, parameters or Parameters(), environment, self._world.bits
@@ -362,7 +364,7 @@ class Script:
         The present time is written to memory, for `elapsed`; semaphores of USDT markers are raised.
 
         Raises:
-            KprobeError: a probe cannot be attached; then nothing is.
+            KprobeError: a probe cannot be attached, which `attaching` says; then nothing is.
         """
         if self._placed:
             return
@@ -372,15 +374,33 @@ class Script:
         try:
             if self._kprobes is not None:
                 for probe, program in self._in_order():
-                    for one in attach(
-                        self._kprobes, probe, program, self._ticks, self._engine, self.woken
-                    ):
-                        self.attachments.append(one)
+                    for number, point in enumerate(probe.points):
+                        if point.kind not in OUTSIDE:
+                            self.attaching = point
+                            self.attachments.append(self._attach(point, number, program))
+                self.attaching = None
                 self._add_to_semaphores(every)
         except BaseException:
             self._detach()
             raise
         self._placed = True
+
+    def _attach(self, point: Point, number: int, program: Program) -> Attachment | Watchpoint:
+        """Attach a program to one attach point in the guest.
+
+        Args:
+            point: the attach point.
+            number: its number in its block.
+            program: the block's program.
+
+        Raises:
+            KprobeError: it cannot be attached there.
+        """
+        assert self._kprobes is not None
+        with self._explained(program):
+            return attach(
+                self._kprobes, point, number, program, self._ticks, self._engine, self.woken
+            )
 
     def start(self) -> None:
         """Attach the probes, run `begin`, and start the timers.
@@ -485,9 +505,43 @@ class Script:
         """
         for table in self._compiled.maps.values():
             table.fetch_from_guests()
-        result = program.engine(self._engine).run(b"", self._place, lambda text: self.poll())
+        with self._explained(program):
+            engine = program.engine(self._engine)
+        result = engine.run(b"", self._place, lambda text: self.poll())
         self.poll()
         return result
+
+    def verify(self) -> None:
+        """Verify all programs, as attach() and run() do.
+
+        Raises:
+            ScriptError: one is not safe, or that could not be shown.
+        """
+        for program in self.programs:
+            with self._explained(program):
+                program.verify()
+
+    @contextlib.contextmanager
+    def _explained(self, program: Program) -> Iterator[None]:
+        """Turn a refusal of a program's instruction into an error about a part of the script.
+
+        Args:
+            program: what the with block verifies or attaches.
+
+        Raises:
+            ScriptError: the with block has raised a ProgramError about one instruction.
+        """
+        try:
+            yield
+        except ProgramError as error:
+            line = None if error.instruction is None else program.code.line(error.instruction)
+            if line is None:
+                raise
+            hints = (error.hint,) if error.hint else ()
+            said = f"the verifier refuses what is made of this: {error.reason}"
+            raise ScriptError(
+                [Message("ERROR", said, span_of(line), hints)], self.source
+            ) from error
 
     def named(self, kind: str) -> list[tuple[str, Program]]:
         """Return the `test:` or `bench:` probes.

@@ -9,6 +9,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from ..errors import KprobeError
+from ..programs.code import CodeLine
 
 TAB: Final = "    "
 
@@ -55,6 +56,10 @@ class ScriptSource:
             return f"{self.name}:{span.line}-{span.end_line}"
         return f"{self.name}:{span.line}:{span.column}-{span.end_column}"
 
+    def quoted(self, span: Span) -> list[str]:
+        """Return a position, then the source lines there with marks."""
+        return [self.mark(span), *self.excerpt(span)]
+
     def excerpt(self, span: Span) -> list[str]:
         """Return the source lines of a part, with a line of `~` marks under a single one.
 
@@ -70,6 +75,11 @@ class ScriptSource:
         inside = shown[0][span.column - 1 : span.end_column - 1]
         marks = " " * len(before.replace("\t", TAB)) + "~" * max(1, len(inside.replace("\t", TAB)))
         return [shown[0].replace("\t", TAB), marks]
+
+
+def span_of(line: CodeLine) -> Span:
+    """Return the part of a script that instructions are made of, which their line says."""
+    return Span(line.number, line.column, line.number, line.end)
 
 
 @frozen

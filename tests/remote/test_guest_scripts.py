@@ -71,6 +71,17 @@ SPEAKING = f"""
     }}"""
 
 
+def test_words_that_only_the_host_can_do(m: Any) -> None:
+    text = f"kprobe:{FUNCTION} {{ @ = kstack(2); @n = nsecs; @s = ustack; }}"
+    with Kprobes(m) as k, k.script(text) as s:
+        name, = s.attachments[0].why_python
+        if not in_guest(m):
+            assert s.attachments[0].why_python[name]
+            return
+        assert s.attachments[0].why_python[name] == "only the host can do kstack(2), ustack"
+        assert [line.word for line in s.attachments[0].why_lines[name]] == ["kstack(2)", "ustack"]
+
+
 def test_a_script_stops_the_guest_only_where_it_speaks(m: Any) -> None:
     """What it has counted by then is there, and what Python has cleared is gone as the program goes on."""
     if m.guest_view is None:

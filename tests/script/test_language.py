@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from kprobes.errors import ProgramError
-from kprobes.script import ScriptError
+from kprobes.programs.program import Program
+from kprobes.script import ScriptError, blocks
 from kprobes.script.folding import Parameters, _Folder
 from kprobes.script.output import JsonOutput
 from kprobes.script.script import Script
@@ -274,8 +274,38 @@ def test_messages(text: str, message: str) -> None:
 
 
 def test_an_address_of_this_computer_is_refused() -> None:
-    with pytest.raises(ProgramError, match="means nothing in the guest"):
+    with pytest.raises(ScriptError, match=r"stdin:1:22-25: the address of a variable .* means nothing in the guest"):
         Script("begin { $a = 1; $b = &$a; }", environment={})
+
+
+def test_unroll_that_makes_a_program_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "LIMIT", 5000)
+    with pytest.raises(ScriptError, match=r"stdin:1:28-64: a program has at most .* unroll"):
+        Script("begin { unroll (99) { @++; unroll (100) { @x[rand] = hist(1); } } }", environment={})
+
+
+def test_an_endless_loop_is_told() -> None:
+    """It ends after so many rounds that no loop of a probe needs them."""
+    s = Script("begin { while (true) { @ = 1; } for ($i : 0..3) { @x++; } @y = 2; }", environment={})
+    with s:
+        pass
+    assert "stdin:1:9-32: WARNING: A loop was ended" in s.errors
+    assert "stdin:1:33-58: WARNING: A loop was ended" in s.errors  # the loops of a hit share the limit
+    assert (s.maps[""], s.maps["y"]) == (1, 2)
+
+
+def test_the_part_of_the_script_that_a_verifier_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Program) -> None:
+        at = next(pc for pc, i in enumerate(self.code.instructions) if i.is_helper_call and i.imm == 7)
+        raise self.code.error("does what it may not", at, "take a die")
+
+    monkeypatch.setattr(Program, "verify", refuse)
+    s = Script("begin { @a = 1;\n  @b = 1 + rand; }", environment={})
+    with pytest.raises(ScriptError) as caught:
+        s.verify()
+    assert caught.value.shown == (
+        "stdin:2:12-16: ERROR: the verifier refuses what is made of this: does what it may not\n"
+        "  @b = 1 + rand; }\n           ~~~~\nHINT: take a die")
 
 
 class Maker:

@@ -15,7 +15,7 @@ from script.test_language import Maker
 
 from kprobes import Kprobes, UnicornMachine
 from kprobes.debug.types import Member
-from kprobes.errors import GuestStopped, KprobeError, ProgramError, Unsupported
+from kprobes.errors import GuestStopped, KprobeError, Unsupported
 from kprobes.programs.meanings import WAKE
 from kprobes.script import ScriptError
 from kprobes.script.guest import GuestWorld
@@ -522,7 +522,7 @@ def test_arguments_behind_floating_point_numbers(target: str, tmp_path: Path) ->
     with UnicornMachine.load(str(built)) as m, Kprobes(m) as k:
         for function in refused:
             shown.pop(f"kprobe:{function}")
-            with pytest.raises(ProgramError, match=r"args\.\w+ is (not known: |nowhere)"):
+            with pytest.raises(ScriptError, match=r"stdin:1:\d+-\d+: args\.\w+ is (not known: |nowhere)"):
                 k.script(f"kprobe:{function} {{ print(args); }}")
         text = " ".join(f"{point} {{ print(args); }}" for point in shown)
         text += " ".join(f"{point} {{ print(retval); }}" for point in results)

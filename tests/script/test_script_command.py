@@ -90,7 +90,10 @@ def test_a_last_value_of_time_zero_is_none(monkeypatch: pytest.MonkeyPatch, aggr
         (("-f", "jsonx", "-e", "begin {}"), 1, "ERROR: Invalid output format \"jsonx\"\nValid formats: 'text', 'json'"),
         ((DEMO, "-e", "kprobe:fob { }", "--run"), 1, "HINT: did you mean fib?"),
         ((DEMO, "-e", "kprobe:fib { }"), 2, "--run"),
-        ((DEMO, "-e", "kprobe:fib+2 { @ = 1; }", "--run"), 255, "ERROR: "),
+        ((DEMO, "-e", "kprobe:fib+2 { @ = 1; }", "--run"), 255,
+         "kprobe:fib+2 { @ = 1; }\n~~~~~~~~~~~~"),
+        ((DEMO, "-e", "watchpoint:0x3:4:w { @ = 1; }", "--run"), 255,
+         "stdin:1:1-19: ERROR: memory is not mapped at 0x3, which is to be watched"),
         (("-e", "begin {}", "--run"), 2, "are for a guest"),
         ((), 2, "give a script"),
         (("/nowhere/tool.bt",), 1, "No such file"),
@@ -101,6 +104,13 @@ def test_what_is_wrong(words: tuple[str, ...], status: int, said: str) -> None:
     assert (done.exit_code, said in done.stderr) == (status, True), done.stderr
     assert "Traceback" not in done.stderr
     assert (done.stdout if status == 255 else "") == ""
+
+
+def test_verbose_names_the_words_that_need_python() -> None:
+    done = command(DEMO, "-q", "-v", "--unsafe", "--call", "fib(1)", "-e", "kprobe:fib { @ = 1; override(7); }")
+    assert done.exit_code == 0
+    assert ("is left to the core\nstdin:1:21-32\nkprobe:fib { @ = 1; override(7); }\n"
+            "                    ~~~~~~~~~~~\n") in done.stderr
 
 
 def test_lists_and_dumps() -> None:
