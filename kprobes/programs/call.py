@@ -38,6 +38,8 @@ class Arg(Enum):
     CONST_SIZE_OR_ZERO = "constant size or zero"  # as CONST_SIZE, or 0
     DYNPTR = "dynptr"  # one that was made
     DYNPTR_OUT = "dynptr out"  # 16 bytes of the stack; a dynptr afterwards
+    DYNPTR_CLONE = "dynptr clone"  # as DYNPTR_OUT, of the data of the call's DYNPTR
+    BUFFER_OR_NULL = "buffer or null"  # writable memory, of the constant size in the next argument
     DYNPTR_BACK = "dynptr given back"  # whose record is held; consumed
     SCALAR = "scalar"  # any number
     ANY = "any"  # anything, not necessarily initialised: an argument of a format
@@ -53,6 +55,7 @@ class Ret(Enum):
     RECORD_OR_NULL = "record or null"
     # memory of CONST_SIZE_OR_ZERO bytes, which ends with the dynptr that it is of
     SLICE_OR_NULL = "slice or null"
+    READ_SLICE_OR_NULL = "read-only slice or null"  # as SLICE_OR_NULL, and read-only
     SAMPLE_OR_NULL = "sample or null"  # a dynptr of a user ring's sample, to be given back
     VOID = "void"  # r0 is not initialised
 

@@ -328,6 +328,28 @@ _ALL: Final = (
         bounds=_OK,
     ),
     Helper(
+        meanings.DYNPTR_CLONE,
+        "dynptr_clone",
+        (Arg.DYNPTR, Arg.DYNPTR_CLONE),
+        Ret.SCALAR,
+        meanings.dynptr_clone,
+        bounds=_OK,
+    ),
+    Helper(
+        meanings.DYNPTR_SLICE,
+        "dynptr_slice",
+        (Arg.DYNPTR, Arg.SCALAR, Arg.BUFFER_OR_NULL, Arg.CONST_SIZE),
+        Ret.READ_SLICE_OR_NULL,
+        meanings.dynptr_slice,
+    ),
+    Helper(
+        meanings.DYNPTR_SLICE_RDWR,
+        "dynptr_slice_rdwr",
+        (Arg.DYNPTR, Arg.SCALAR, Arg.BUFFER_OR_NULL, Arg.CONST_SIZE),
+        Ret.SLICE_OR_NULL,
+        meanings.dynptr_slice,
+    ),
+    Helper(
         meanings.USER_RING_BEGIN,
         "user_ringbuf_begin",
         (Arg.MAP,),

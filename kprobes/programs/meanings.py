@@ -58,6 +58,9 @@ DYNPTR_IS_NULL: Final = 0x4B50_000C
 DYNPTR_IS_RDONLY: Final = 0x4B50_000D
 DYNPTR_ADJUST: Final = 0x4B50_000E
 WAKE: Final = 0x4B50_000F
+DYNPTR_CLONE: Final = 0x4B50_0010
+DYNPTR_SLICE: Final = 0x4B50_0011
+DYNPTR_SLICE_RDWR: Final = 0x4B50_0012
 #: how often may_loop() says yes in one run
 ROUNDS: Final = 1 << 23
 _U32: Final = (1 << 32) - 1
@@ -876,6 +879,40 @@ def dynptr_data(call: ProgramRun, dynptr: int, offset: int, size: int, *_: Any) 
     """
     data, there, begin = _dynptr(call, dynptr)
     return data + begin + offset if data and offset + (size & _U32) <= there else 0
+
+
+def dynptr_slice(
+    call: ProgramRun, dynptr: int, offset: int, buffer: int, size: int, *_: Any
+) -> int:
+    """Return the address of bytes in a dynptr's data (bpf_dynptr_slice, bpf_dynptr_slice_rdwr).
+
+    Args:
+        call: the run.
+        dynptr: address of the dynptr.
+        offset: offset of the first of these bytes in the dynptr's data, 32 bits.
+        buffer: not used: Linux copies data there that is not in one piece, and here all is.
+        size: how many bytes there must be.
+
+    Returns:
+        The address; 0: the dynptr is NULL, or has fewer bytes.
+    """
+    return dynptr_data(call, dynptr, offset & _U32, size)
+
+
+def dynptr_clone(call: ProgramRun, dynptr: int, to: int, *_: Any) -> int:
+    """Make another dynptr of a dynptr's data (bpf_dynptr_clone).
+
+    Args:
+        call: the run.
+        dynptr: address of the dynptr.
+        to: address that the other is written to.
+
+    Returns:
+        0; with a clone that is NULL, EINVAL: the dynptr is NULL.
+    """
+    data, size, begin = _dynptr(call, dynptr)
+    _make_dynptr(call, to, data, size, begin)
+    return 0 if data else EINVAL
 
 
 def dynptr_size(call: ProgramRun, dynptr: int, *_: Any) -> int:

@@ -89,6 +89,53 @@ def test_of_a_record(engine: str | None) -> None:
     assert list(p.maps["ring"]) == [b"\x09\1\2\3\4\5\6\7\x08"]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_clones_and_slices(engine: str | None) -> None:
+    """A clone is adjusted for itself; a slice is the data, not a copy."""
+    p = ran("""
+        u8 *v = value(); struct bpf_dynptr d, part, none; u32 in = 0x11223344; u8 buffer[8];
+        if (!v) return 0;
+        bpf_dynptr_from_mem(v, 32, 0, &d);
+        bpf_dynptr_write(&d, 8, &in, 4, 0);
+        seen[0] = bpf_dynptr_clone(&d, &part);
+        seen[1] = bpf_dynptr_adjust(&part, 8, 16);
+        seen[2] = bpf_dynptr_size(&part) << 8 | bpf_dynptr_size(&d);
+        const u32 *read = bpf_dynptr_slice(&part, 0, buffer, 4);
+        seen[3] = read ? *read : 1;
+        u32 *write = bpf_dynptr_slice_rdwr(&d, 12, 0, 4);
+        if (write) *write = 0x55667788;
+        bpf_dynptr_adjust(&d, 1, 32);  /* ends no slice of the clone */
+        seen[4] = read ? *read : 1;
+        u64 *both = bpf_dynptr_slice(&part, 0, buffer, 8);
+        seen[5] = both ? *both : 1;
+        seen[6] = bpf_dynptr_slice(&part, 1, buffer, 8) == 0;
+        bpf_dynptr_from_mem(v, 32, 1, &none);
+        seen[7] = bpf_dynptr_clone(&none, &d) << 8;
+        seen[8] = bpf_dynptr_is_null(&d) << 4 | (bpf_dynptr_slice(&d, 0, buffer, 1) == 0);
+        return 0;""", "s64 seen[9];", engine)
+    assert list(p.variables["seen"]) == [
+        0, 0, 8 << 8 | 32, 0x11223344, 0x11223344, 0x5566778811223344, 1, -22 << 8, 17]
+
+
+@pytest.mark.parametrize(("body", "why"), [
+    ("""bpf_ringbuf_reserve_dynptr(&ring, 8, 0, &d); bpf_dynptr_clone(&d, &e); bpf_ringbuf_submit_dynptr(&d, 0);
+        return bpf_dynptr_size(&e);""", "none was made"),
+    ("""bpf_ringbuf_reserve_dynptr(&ring, 8, 0, &d); bpf_dynptr_clone(&d, &e); u8 *s = bpf_dynptr_slice_rdwr(&e, 0, 0, 1);
+        bpf_ringbuf_submit_dynptr(&d, 0); if (s) *s = 1; return 0;""", "nothing has been written to it"),
+    ("""bpf_ringbuf_reserve_dynptr(&ring, 8, 0, &d); bpf_dynptr_clone(&d, &e); return 0;""", "submit"),
+    ("""bpf_ringbuf_reserve_dynptr(&ring, 8, 0, &d); bpf_dynptr_clone(&d, &e); bpf_ringbuf_submit_dynptr(&e, 0);
+        return 0;""", "another one is given"),
+    ("""u8 *v = value(); if (!v) return 0; bpf_dynptr_from_mem(v, 32, 0, &d); u8 *s = (u8 *)bpf_dynptr_slice(&d, 0, 0, 1);
+        if (s) *s = 1; return 0;""", "read-only"),
+    ("""u8 *v = value(); if (!v) return 0; bpf_dynptr_from_mem(v, 32, 0, &d);
+        return bpf_dynptr_slice(&d, 0, v + 30, 8) == 0;""", "writes 8 bytes at offset 30 of a map value"),
+    ("bpf_dynptr_clone(&d, &e); return 0;", "none was made"),
+])
+def test_what_clones_and_slices_are_refused_for(body: str, why: str) -> None:
+    with pytest.raises(ProgramError, match=why):
+        made(f"struct bpf_dynptr d, e; {body}")["p"].verify()
+
+
 DRAIN = """
 u64 sum, calls; s64 drained, flagged, nested; u32 stop = 99;
 static long again(struct bpf_dynptr *d, void *c) { return 0; }

@@ -18,9 +18,12 @@ from ..isa import Instruction, decode
 from ..maps import SESSION, Map, Maps, MapType, Programs, Spec, create
 from ..meanings import (
     DYNPTR_ADJUST,
+    DYNPTR_CLONE,
     DYNPTR_IS_NULL,
     DYNPTR_IS_RDONLY,
     DYNPTR_SIZE,
+    DYNPTR_SLICE,
+    DYNPTR_SLICE_RDWR,
     SESSION_COOKIE,
     SESSION_IS_RETURN,
 )
@@ -43,6 +46,9 @@ HELPED: Final = {
     "bpf_dynptr_is_null": DYNPTR_IS_NULL,
     "bpf_dynptr_is_rdonly": DYNPTR_IS_RDONLY,
     "bpf_dynptr_adjust": DYNPTR_ADJUST,
+    "bpf_dynptr_clone": DYNPTR_CLONE,
+    "bpf_dynptr_slice": DYNPTR_SLICE,
+    "bpf_dynptr_slice_rdwr": DYNPTR_SLICE_RDWR,
 }
 #: what programs ask of a kernel's configuration -> what there is
 _CONFIGURED: Final = {"LINUX_KERNEL_VERSION": 6 << 16 | 12 << 8, "LINUX_HAS_BPF_COOKIE": 1}

@@ -81,7 +81,8 @@ def call(path: Path, helper: Helper) -> None:
     if found.given is not None:
         path.state.forget(found.given)
     if found.made is not None:
-        _make_dynptr(path, found.made, found.map)
+        cloned = found.dynptr if Arg.DYNPTR_CLONE in helper.args else None
+        _make_dynptr(path, found.made, found.map, cloned)
     regs = path.state.regs
     regs[1:6] = [None] * 5
     regs[0] = _result(path, helper, found)
@@ -153,13 +154,15 @@ class _Arguments:
             self._text(value, name)
         elif kind is Arg.RECORD:
             self.given = self._record(register, name)
-        elif kind is Arg.DYNPTR_OUT:
+        elif kind in (Arg.DYNPTR_OUT, Arg.DYNPTR_CLONE):
             self.made = pointed(path, register)
             need_room_for_dynptr(path, self.made, name)
         elif kind is Arg.DYNPTR:
             self.dynptr = self._dynptr(register, name)
         elif kind is Arg.DYNPTR_BACK:
             self.given = self._held_dynptr(register, name)
+        elif kind is Arg.BUFFER_OR_NULL:
+            self._buffer(register, name)
         elif kind is Arg.NUMBER_OUT:
             self._access(register, 8, 8, name, True)
         elif (
@@ -401,6 +404,26 @@ class _Arguments:
         elif size.umax:
             self._access(register, size.umin, size.umax, name, kind in _WRITTEN)
 
+    def _buffer(self, register: int, name: str) -> None:
+        """Check that a register is 0, or points at writable memory of the size in the next
+        register.
+
+        A size that is no constant is left to the check of the next argument.
+
+        Args:
+            register: number of the register.
+            name: names the argument in the error.
+
+        Raises:
+            ProgramError: it is another number, or the memory is smaller or not writable.
+        """
+        value = self.path.read(register)
+        if isinstance(value, Scalar) and not value.mask and not value.value:
+            return
+        size = self.path.read(register + 1)
+        if isinstance(size, Scalar) and not size.mask and 0 < size.value < 1 << 31:
+            self._access(register, size.value, size.value, name, True)
+
     def _show(self, number: int, value: Value | None) -> None:
         """Note in `texts` how much of the program's memory a format may show of an argument.
 
@@ -468,20 +491,29 @@ def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer |
         region = MemoryRegion(SAMPLE, 0, 0, False, found.map)
         path.state.held += (region,)
         return Pointer(region, START, null=True)
-    if helper.returns is Ret.SLICE_OR_NULL:
-        return Pointer(MemoryRegion(SLICE, 0, found.size, True, of=found.dynptr), START, null=True)
+    if helper.returns in (Ret.SLICE_OR_NULL, Ret.READ_SLICE_OR_NULL):
+        writable = helper.returns is Ret.SLICE_OR_NULL
+        region = MemoryRegion(SLICE, 0, found.size, writable, of=found.dynptr)
+        return Pointer(region, START, null=True)
     return None
 
 
-def _make_dynptr(path: Path, to: Pointer, of: Map | None) -> None:
+def _make_dynptr(
+    path: Path, to: Pointer, of: Map | None, cloned: MemoryRegion | None = None
+) -> None:
     """Put a new dynptr on the path's stack; add one of a ring's record to `held`.
 
     Args:
         path: the path with the call.
         to: where on the stack the dynptr is made.
         of: the ring whose record the dynptr is of; None: it is of other memory.
+        cloned: the dynptr that it is a clone of; None: it is no clone. The clone of one whose data
+            is given back ends with that.
     """
-    dynptr = MemoryRegion(DYNPTR, 0, 0, False, of)
+    root = cloned
+    if cloned is not None and cloned.map is None:
+        root = cloned.of
+    dynptr = MemoryRegion(DYNPTR, 0, 0, False, of, of=root)
     if of is not None:
         path.state.held += (dynptr,)
     make_dynptr(path, to, dynptr)

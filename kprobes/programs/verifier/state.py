@@ -48,7 +48,8 @@ class MemoryRegion:
         map: the map, of MAP, VALUE and RECORD, of a DYNPTR of a ring and of SAMPLE; None of others.
         frame: number of the frame from 0, of STACK.
         plain: True for a context that is memory as any other, in a test run.
-        of: the DYNPTR or SAMPLE whose data a SLICE is; None of others.
+        of: the DYNPTR or SAMPLE whose data a SLICE is, or that a clone (DYNPTR) ends with;
+            None of others.
     """
 
     __slots__ = ("frame", "high", "kind", "low", "map", "of", "plain", "writable")
@@ -74,7 +75,7 @@ class MemoryRegion:
             map: the map, of MAP, VALUE and RECORD, of a DYNPTR of a ring and of SAMPLE.
             frame: number of the frame from 0, of STACK.
             plain: True for a context that is memory as any other, in a test run.
-            of: the DYNPTR or SAMPLE whose data a SLICE is.
+            of: the DYNPTR or SAMPLE whose data a SLICE is, or that a DYNPTR ends with.
         """
         self.kind = kind
         self.low = low
@@ -84,6 +85,15 @@ class MemoryRegion:
         self.frame = frame
         self.plain = plain
         self.of = of
+
+    def ends_with(self, other: MemoryRegion) -> bool:
+        """Return True where nothing may be accessed by this region any more when the other has
+        ended.
+        """
+        region: MemoryRegion | None = self
+        while region is not None and region is not other:
+            region = region.of
+        return region is not None
 
     def like(self, other: MemoryRegion) -> bool:
         """Return True where two regions have the same kind, map, frame and bounds."""
@@ -260,7 +270,7 @@ class PathState:
         self.held = tuple(r for r in self.held if r is not region)
         for frame in self.frames:
             for value in {*frame.regs, *frame.stack.values()}:
-                if isinstance(value, Pointer) and region in (value.region, value.region.of):
+                if isinstance(value, Pointer) and value.region.ends_with(region):
                     self.replace(value, None)
 
 

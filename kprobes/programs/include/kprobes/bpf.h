@@ -189,6 +189,9 @@ extern __u32 bpf_dynptr_size(const struct bpf_dynptr *ptr) __weak __ksym;
 extern bool bpf_dynptr_is_null(const struct bpf_dynptr *ptr) __weak __ksym;
 extern bool bpf_dynptr_is_rdonly(const struct bpf_dynptr *ptr) __weak __ksym;
 extern int bpf_dynptr_adjust(const struct bpf_dynptr *ptr, __u32 start, __u32 end) __weak __ksym;
+extern int bpf_dynptr_clone(const struct bpf_dynptr *ptr, struct bpf_dynptr *clone) __weak __ksym;
+extern void *bpf_dynptr_slice(const struct bpf_dynptr *ptr, __u32 offset, void *buffer, __u32 size) __weak __ksym;
+extern void *bpf_dynptr_slice_rdwr(const struct bpf_dynptr *ptr, __u32 offset, void *buffer, __u32 size) __weak __ksym;
 static __u64 (*const bpf_get_func_ip)(void *ctx) = (void *)173;
 static __u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 
