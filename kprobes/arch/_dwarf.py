@@ -12,18 +12,20 @@ __all__ = ["DwarfFacts", "RealFlags"]
 
 @frozen
 class RealFlags:
-    """Bits of an ELF file's e_flags that say how its functions get floating-point numbers.
+    """Bits of an ELF file that say how its functions get floating-point numbers.
 
     Attributes:
-        mask: the bits.
+        mask: the bits of e_flags, or of `attribute`.
         ways: value of these bits -> "counted" (numbers take the words of integers of their size),
             "halves" (16 registers of 4 bytes, two for a number of 8), "registers" (8 registers).
         variadic: True where functions with `...` get them so as well.
+        attribute: the tag of section .gnu.attributes that has the bits; 0: e_flags has them.
     """
 
     mask: int
     ways: Mapping[int, str]
     variadic: bool
+    attribute: int = 0
 
 
 @frozen(kw_only=True)

@@ -59,8 +59,8 @@ def convention(arch: Arch, flags: int | None) -> Convention | None:
 
     Args:
         arch: the architecture.
-        flags: e_flags of the file, which may say how floating-point numbers are passed; None: they
-            do not say it of this call.
+        flags: e_flags of the file, or the tag that stands for them, which may say how
+            floating-point numbers are passed; None: they do not say it of this call.
 
     Returns:
         (types of the parameters, type of the result, by_reference) -> the parts of each parameter,

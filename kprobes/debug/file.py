@@ -8,10 +8,10 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from mmap import mmap
-from typing import Any, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct.core import ConstructError
@@ -48,6 +48,9 @@ LARGE = 1 << 20  #: bytes of a section that is unpacked more slowly than it is f
 _MOST_KEPT = 1 << 29
 _EXECUTABLE = 1  #: PF_X
 _COMPRESSED = 0x800  #: SHF_COMPRESSED
+#: of .gnu.attributes: a group about the whole file; the one even tag with a text behind its number
+_WHOLE_FILE: Final = 1
+_COMPATIBILITY: Final = 32
 
 
 def dwarf(file: LoadedFile) -> Any:
@@ -318,15 +321,91 @@ def dwarf_of_source(file: LoadedFile) -> tuple[Any, str, bytes]:
     return (other, *found) if other is not None and other.has_debug_info else (None, "", b"")
 
 
-def flags_of(file: LoadedFile) -> int | None:
-    """Return e_flags of a file; None: it is no ELF file, or damaged."""
+def flags_of(file: LoadedFile, attribute: int = 0) -> int | None:
+    """Return e_flags of a file, or the value of a tag of its section .gnu.attributes.
+
+    Args:
+        file: the file.
+        attribute: an even tag; 0: e_flags.
+
+    Returns:
+        None: it is no ELF file, has no such tag, or is damaged.
+    """
     if byte_order(file.data) is not None:  # BTF
         return None
     try:
-        flags: int = elf_of(file).header["e_flags"]
+        elf = elf_of(file)
+        if not attribute:
+            flags: int = elf.header["e_flags"]
+            return flags
+        section = elf.get_section_by_name(".gnu.attributes")
+        data = b"" if section is None else section.data()
+        return _gnu_attributes(data, "little" if elf.little_endian else "big").get(attribute)
     except DAMAGE:
         return None
-    return flags
+
+
+def _gnu_attributes(data: bytes, order: Literal["little", "big"]) -> dict[int, int]:
+    """Return the numbers that a section .gnu.attributes has of a whole file: tag -> value.
+
+    Args:
+        data: the section's contents: "A", then for each vendor the size, the name, and groups of
+            tags.
+        order: byte order of the sizes.
+
+    Raises:
+        LookupError: the section is cut off.
+    """
+    found = dict[int, int]()
+    at = 1
+    while data[:1] == b"A" and at + 4 <= len(data):
+        end = at + max(int.from_bytes(data[at : at + 4], order), 4)
+        name = data[at + 4 : end].partition(b"\0")[0]
+        group = at + 4 + len(name) + 1
+        while name == b"gnu" and group + 5 <= end:
+            size = int.from_bytes(data[group + 1 : group + 5], order)
+            if data[group] == _WHOLE_FILE:
+                found.update(_tags(data[group + 5 : group + size]))
+            group += max(size, 5)
+        at = end
+    return found
+
+
+def _tags(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield (tag, value) of the numbers of a group; texts, which have odd tags, are left out.
+
+    Args:
+        data: the group's tags and values.
+
+    Raises:
+        LookupError: the group is cut off.
+    """
+    at = 0
+    while at < len(data):
+        tag, at = _uleb(data, at)
+        if not tag & 1:
+            value, at = _uleb(data, at)
+            yield tag, value
+        if tag & 1 or tag == _COMPATIBILITY:
+            at = data.index(0, at) + 1
+
+
+def _uleb(data: bytes, at: int) -> tuple[int, int]:
+    """Decode a ULEB128 number; return (the number, offset behind it).
+
+    Args:
+        data: bytes with the number.
+        at: offset of its first byte.
+
+    Raises:
+        LookupError: the data ends within the number.
+    """
+    value = shift = 0
+    while data[at] & 0x80:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+    return value | data[at] << shift, at + 1
 
 
 def elf_of(file: LoadedFile) -> SectionedElf:

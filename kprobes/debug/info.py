@@ -24,7 +24,7 @@ from .markers import Marker, markers_of
 from .numbers import number
 from .passing import Arrival, FunctionEntry, result_of
 from .places import SourceFrame, frames, told
-from .registers import register
+from .registers import facts, register
 from .scopes import FrameVariables, Variable, enclosing, entries, hosts_of, variables_of
 from .signatures import type_entry
 from .sources import (
@@ -380,6 +380,7 @@ class DebugInfo:
             return None
         file, function = found
         symbol = self._machine.symbols.covering(function.start + file.bias)
+        real_flags = facts(self.arch).real_flags
         return FunctionEntry(
             self.arch,
             function,
@@ -387,7 +388,7 @@ class DebugInfo:
             self._parameters(file, function, address),
             self._ctype,
             symbol.name if symbol is not None else "",
-            flags_of(file),
+            flags_of(file, 0 if real_flags is None else real_flags.attribute),
         )
 
     def cfa(self, address: int) -> tuple[str, int] | None:

@@ -146,7 +146,8 @@ class FunctionEntry:
         variables: its parameters, in order.
         type_of: entry of a type, None for void -> the type.
         symbol: name of the symbol at the entry; "": there is none.
-        flags: e_flags of the function's ELF file; None: it is in none.
+        flags: e_flags of the function's ELF file, or the tag that stands for them; None: it has
+            none.
     """
 
     def __init__(
