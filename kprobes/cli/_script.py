@@ -426,6 +426,7 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
         lines,
         looks_like_a_missing_file,
         missing_file_warning,
+        programs_of,
     )
     from ..script.source import ScriptSource
 
@@ -438,11 +439,12 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
     if looks_like_a_missing_file(pattern) and not os.path.exists(pattern):
         click.echo(missing_file_warning(pattern), err=True)
     with contextlib.ExitStack() as closing:
-        program = None
+        program: ListedProgram | None = None
+        libraries = list[ListedProgram]()
         if guest is not None:
             machine, _ = closing.enter_context(_looked_at(guest))
-            program = ListedProgram(guest.file, MachineNames(machine))
-        listing = Listing(program, names, (OSError, KprobeError))
+            program, *libraries = programs_of(machine, guest.file)
+        listing = Listing(program, names, (OSError, KprobeError), libraries)
         if pattern.endswith(".bt") and os.path.exists(pattern):
             front = read(ScriptSource(pattern, _text_of(pattern)), Parameters(), os.environ, 64)
             found = listing.of_points(point for points in front.points for point in points)

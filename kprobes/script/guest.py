@@ -246,6 +246,8 @@ class GuestWorld:
     def functions(self, pattern: str, image: str) -> Iterator[Symbol]:
         """Yield the guest's functions whose name fits a glob, each address once.
 
+        A glob means stubs of imports, whose names have an @ (`puts@plt`), only if it has an @.
+
         Args:
             pattern: a glob of the names.
             image: a glob of the names of images that they are in; "": any.
@@ -256,7 +258,10 @@ class GuestWorld:
         for symbol in self.machine.symbols:
             if symbol.kind not in ("func", "ifunc") or symbol.address in seen:
                 continue
-            same = symbol.name == pattern if plain else matches(symbol.name)
+            if plain:
+                same = symbol.name == pattern
+            else:
+                same = bool(matches(symbol.name)) and ("@" in pattern or "@" not in symbol.name)
             if same and self.is_of(symbol.module, image):
                 seen.add(symbol.address)
                 yield symbol

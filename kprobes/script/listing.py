@@ -47,22 +47,24 @@ class ProgramNames(Protocol):
 
 
 class MachineNames:
-    """The names of a program that a machine has loaded."""
+    """The names of a program, or of a library, that a machine has loaded."""
 
-    def __init__(self, machine: Any) -> None:
+    def __init__(self, machine: Any, fits: Callable[[str], bool] = lambda module: True) -> None:
         """Prepare.
 
         Args:
             machine: the machine, which has `symbols` and `debug`.
+            fits: (module of a symbol) -> True where the symbol is one of the program's.
         """
         self._machine = machine
+        self._fits = fits
 
     def functions(self) -> Sequence[tuple[str, int]]:
         """Return (name, address) of each function."""
         return [
             (symbol.name, symbol.address)
             for symbol in self._machine.symbols
-            if symbol.kind in ("func", "ifunc")
+            if symbol.kind in ("func", "ifunc") and self._fits(symbol.module)
         ]
 
     def markers(self) -> Sequence[tuple[str, str]]:
@@ -98,6 +100,20 @@ class ListedProgram:
 
     path: str
     names: ProgramNames
+
+
+def programs_of(machine: Any, path: str) -> list[ListedProgram]:
+    """Return the program that a machine has loaded, then the libraries that were loaded with it.
+
+    Args:
+        machine: the machine, which has `symbols` and `debug`.
+        path: the program's path, as the user wrote it.
+    """
+    libraries = {file.module: file.path for file in machine.debug.files if file.module}
+    out = [ListedProgram(path, MachineNames(machine, lambda module: module not in libraries))]
+    for name, file in libraries.items():
+        out.append(ListedProgram(file or name, MachineNames(machine, name.__eq__)))
+    return out
 
 
 @attrs.frozen
@@ -152,6 +168,7 @@ class Listing:
         guest: ListedProgram | None,
         load: Callable[[str], ProgramNames],
         ignored: tuple[type[Exception], ...] = (OSError,),
+        libraries: Sequence[ListedProgram] = (),
     ) -> None:
         """Prepare.
 
@@ -160,8 +177,10 @@ class Listing:
             load: returns the names of a program's file. Raises OSError or KprobeError if the file
                 is none.
             ignored: the exceptions of `load` that leave a file out which only a glob names.
+            libraries: what is loaded together with the guest.
         """
         self._guest = guest
+        self._loaded = [*([] if guest is None else [guest]), *libraries]
         self._load = load
         self._ignored = ignored
 
@@ -234,8 +253,12 @@ class Listing:
             kind: the kind.
             pattern: a glob of their names.
         """
-        if self._guest is not None:
-            yield from _matching(kind, self._guest.names, pattern)
+        seen = set[str]()
+        for program in self._loaded:
+            for probe in _matching(kind, program.names, pattern):
+                if probe.text not in seen:
+                    seen.add(probe.text)
+                    yield probe
 
     def _functions(self, kind: str, target: str, pattern: str) -> Iterator[ListedProbe]:
         """Yield functions of programs as probes of a kind.
@@ -263,7 +286,8 @@ class Listing:
                     yield ListedProbe(f"usdt:{program.path}:{found[0]}:{found[1]}")
 
     def _programs(self, target: str) -> list[ListedProgram]:
-        """Return the programs that a target means: the guest, and files, which are loaded.
+        """Return the programs that a target means: the guest, its libraries, and files, which are
+        loaded.
 
         Args:
             target: a path, or a glob of paths.
@@ -271,15 +295,16 @@ class Listing:
         Raises:
             OSError, KprobeError: a file that is named without a glob cannot be loaded.
         """
-        found = []
-        if self._guest is not None and _is_target(self._guest.path, target):
-            found.append(self._guest)
+        found = [program for program in self._loaded if _is_target(program.path, target)]
         if "*" not in target:
             if not found and os.path.exists(target):
                 found.append(ListedProgram(target, self._load(target)))
             return found
         for path in sorted(glob.glob(target)) if "/" in target else []:
-            if found and os.path.samefile(path, found[0].path):
+            if any(
+                os.path.exists(program.path) and os.path.samefile(path, program.path)
+                for program in found
+            ):
                 continue
             try:
                 found.append(ListedProgram(path, self._load(path)))
@@ -308,7 +333,8 @@ class Listing:
 
 
 def _is_target(path: str, target: str) -> bool:
-    """Return True where an attach point's target means a file: by its path, or its name alone.
+    """Return True where an attach point's target means a file: by its path, or its name alone;
+    `libc` also means `libc.so.6`.
 
     Args:
         path: the file's path.
@@ -316,7 +342,8 @@ def _is_target(path: str, target: str) -> bool:
     """
     if target in ("", "*"):
         return True
-    if fnmatch.fnmatchcase(path, target) or os.path.basename(path) == target:
+    base = os.path.basename(path)
+    if fnmatch.fnmatchcase(path, target) or base == target or base.startswith(f"{target}.so"):
         return True
     return os.path.exists(target) and os.path.exists(path) and os.path.samefile(path, target)
 

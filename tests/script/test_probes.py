@@ -303,6 +303,16 @@ def test_blocks_at_one_place_run_as_they_are_written(demo: Kprobes, engine: str 
     assert s.output.strip() == "abcd"
 
 
+def test_globs_mean_no_stubs_of_imports(demo: Kprobes) -> None:
+    fib = demo.machine.symbols["fib"].address
+    demo.machine.symbols.add("fib2", fib + 4)
+    demo.machine.symbols.add("fib@plt", fib + 8)
+    names = {"kprobe:fib*": {"fib", "fib2"}, "kprobe:fib@plt": {"fib@plt"}, "kprobe:f*@*": {"fib@plt"}}
+    for point, expected in names.items():
+        with demo.script(f"{point} {{ @[func] = count(); }}") as s:
+            assert {p.text.removeprefix("kprobe:") for one, _ in s._compiled.programs for p in one.points} == expected
+
+
 def test_semaphores_of_markers() -> None:
     """A marker that nobody looks at may be skipped: the script is counted while it runs."""
     with UnicornMachine.load(MARKED["arm64"], name="sdt") as m, Kprobes(m) as k:

@@ -127,6 +127,27 @@ def test_points_of_a_script() -> None:
     ]
 
 
+class LibraryNames(Names):
+    """A function of its own, and one that the guest has, too."""
+
+    def functions(self) -> Sequence[tuple[str, int]]:
+        return [("malloc", 16), ("add", 32)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("uprobe:libc:*", ["uprobe:/lib/libc.so.6:add", "uprobe:/lib/libc.so.6:malloc"]),
+        ("uprobe:libc.so.6:m*", ["uprobe:/lib/libc.so.6:malloc"]),
+        ("uprobe:*:ma*", ["uprobe:./demo:main", "uprobe:/lib/libc.so.6:malloc"]),
+        ("kprobe:*", ["kprobe:add", "kprobe:main", "kprobe:malloc"]),
+    ],
+)
+def test_libraries_of_the_guest(pattern: str, found: list[str]) -> None:
+    listing = Listing(GUEST, load, libraries=[ListedProgram("/lib/libc.so.6", LibraryNames())])
+    assert [probe.text for probe in listing.search(pattern)] == found
+
+
 def test_missing_file() -> None:
     assert looks_like_a_missing_file("tool.bt")
     assert not looks_like_a_missing_file("uprobe:./a.out:*")
