@@ -296,7 +296,12 @@ def _missing(front: Front, point: Point, text: str, known: list[str]) -> None:
         text: the message.
         known: names that the guest has; similar ones are proposed.
     """
-    hints = did_you_mean(point.function, known)
+    if f"{point.function}@plt" in known:
+        hints: tuple[str, ...] = (
+            f"{point.function} is imported: load a library that has it (--preload LIBRARY)",
+        )
+    else:
+        hints = did_you_mean(point.function, (name for name in known if "@" not in name))
     if front.settings.missing_probes == "error":
         front.found.error(text, point.span, *hints)
     elif front.settings.missing_probes == "warn":

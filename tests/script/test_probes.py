@@ -311,6 +311,13 @@ def test_globs_mean_no_stubs_of_imports(demo: Kprobes) -> None:
     for point, expected in names.items():
         with demo.script(f"{point} {{ @[func] = count(); }}") as s:
             assert {p.text.removeprefix("kprobe:") for one, _ in s._compiled.programs for p in one.points} == expected
+    demo.machine.symbols.add("mallok@plt", fib + 12)
+    with pytest.raises(ScriptError) as caught:
+        demo.script("kprobe:mallok { }")
+    assert "HINT: mallok is imported: load a library that has it (--preload LIBRARY)" in caught.value.shown
+    with pytest.raises(ScriptError) as caught:
+        demo.script("kprobe:mallo { }")
+    assert "@plt" not in caught.value.shown
 
 
 def test_semaphores_of_markers() -> None:
