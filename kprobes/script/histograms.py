@@ -128,6 +128,21 @@ def rows(type: HistogramType | LinearHistogramType, counts: Sequence[int], div: 
     return Rows(lower, upper, tuple(counts[index] // div for index in shown))
 
 
+class HistogramCounts(list[int]):
+    """The counts of a histogram's rows, those that are 0 included; shown as a chart.
+
+    Attributes:
+        type: which histogram.
+    """
+
+    def __init__(self, type: HistogramType | LinearHistogramType, counts: Sequence[int]) -> None:
+        super().__init__(counts)
+        self.type = type
+
+    def __repr__(self) -> str:
+        return histogram_text(rows(self.type, self)).rstrip("\n") or "<no counts>"
+
+
 def _header(lower: Bound | None, upper: Bound | None) -> str:
     """Return how a row is labelled: `[1, 2)`, or `[1]` where it has one number.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import layout, types
 from .compiler import Compiled
+from .histograms import HistogramCounts
 from .output import MapShape, ScriptOutput, SourceReference
 from .printf import Format
 from .settings import Settings
@@ -400,9 +401,12 @@ class Performer:
         Raises:
             KeyError: there is no such map.
         """
-        if name in self._compiled.maps:
-            return {hashable(key): value for key, value in self.items(name)}
-        if name not in self._compiled.storage.scalars:
-            raise KeyError(name)
+        if name not in self._compiled.maps and name not in self._compiled.storage.scalars:
+            raise KeyError(f"{name}: the script's maps are {', '.join(self.names()) or 'none'}")
+        kind = self._compiled.typing.maps[name].value
         found = self.items(name)
+        if isinstance(kind, types.HistogramType | types.LinearHistogramType):
+            found = [(key, HistogramCounts(kind, counts)) for key, counts in found]
+        if name in self._compiled.maps:
+            return {hashable(key): value for key, value in found}
         return found[0][1] if found else None

@@ -278,6 +278,17 @@ def test_an_address_of_this_computer_is_refused() -> None:
         Script("begin { $a = 1; $b = &$a; }", environment={})
 
 
+def test_histograms_show_themselves_as_charts() -> None:
+    with Script("begin { @a = hist(5); @b[1] = lhist(30, 0, 100, 10); if (pid == 0) { @c = hist(1); } }", environment={}) as s:
+        pass
+    assert sum(s.maps["a"]) == 1 and s.maps["a"].index(1) and isinstance(s.maps["a"], list)
+    assert repr(s.maps["a"]) == f"[4, 8)                 1 |{'@' * 52}|"
+    assert repr(s.maps["b"]) == f"{{1: [30, 40)               1 |{'@' * 52}|}}"
+    assert s.maps["c"] is None
+    with pytest.raises(KeyError, match="@d: the script's maps are @a, @b, @c"):
+        s.maps["d"]
+
+
 def test_unroll_that_makes_a_program_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "LIMIT", 5000)
     with pytest.raises(ScriptError, match=r"stdin:1:28-64: a program has at most .* unroll"):
