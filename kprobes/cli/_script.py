@@ -462,7 +462,8 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
 
 
 def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
-    """Verify a script's programs; write their instructions if `dump`. Nothing runs.
+    """Verify a script's programs; write their instructions if `dump`, with the parts of the script
+    that these are made of. Nothing runs.
 
     Args:
         made: the script.
@@ -473,14 +474,22 @@ def _show(made: Script, dump: bool, write: Callable[[str], object]) -> None:
         ScriptError: a program is not safe.
     """
     from ..programs.disassembly import disassemble
+    from ..programs.helpers import HELPERS
     from ..programs.isa import steps
+    from ..script.source import span_of
 
     made.verify()
-    for program in made.programs:
-        if dump:
-            write(f"{program.name}:\n")
-            for pc, instruction in steps(program.code.instructions):
-                write(f"{pc:5}  {disassemble(instruction)}\n")
+    for program in made.programs if dump else ():
+        write(f"{program.name}:\n")
+        shown = None
+        for pc, instruction in steps(program.code.instructions):
+            line = program.code.line(pc)
+            if line is not None and line is not shown:
+                write(f"; {made.source.mark(span_of(line))}: {line.word}\n")
+                shown = line
+            helper = HELPERS.get(instruction.imm) if instruction.is_helper_call else None
+            name = f"  ; bpf_{helper.name}" if helper is not None else ""
+            write(f"{pc:5}  {disassemble(instruction)}{name}\n")
 
 
 def _start(made: Script, guest: GuestOptions, machine: Any) -> None:

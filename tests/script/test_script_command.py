@@ -116,6 +116,8 @@ def test_verbose_names_the_words_that_need_python() -> None:
 def test_lists_and_dumps() -> None:
     assert "kprobe:crc32\n" in command(DEMO, "-l", "kprobe:cr*").stdout
     assert "call" in command(DEMO, "-d", "-e", "kprobe:fib { @ = hist(nsecs); }").stdout
+    dump = command("-d", "-e", "begin { @ = rand; }").stdout.splitlines()
+    assert "; stdin:1:13-17: rand" in dump and any(line.endswith("call 7  ; bpf_get_prandom_u32") for line in dump)
     assert command(DEMO, "--dry-run", "-e", "kprobe:fib { @[arg0] = count(); }").exit_code == 0
 
 
