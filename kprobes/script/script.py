@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError, Unsupported
+from ..programs.isa import MAP, steps
+from ..programs.maps import Hash
 from . import compiler, values
 from .folding import Parameters
 from .inference import TypedProbe
@@ -190,6 +192,13 @@ def chosen(points: list[list[Point]], probe_filter: str, mode: str | None) -> li
         ]
         for of_block in points
     ]
+
+
+def _tables(program: Program) -> set[str]:
+    """Return the names of the maps with keys that a program uses."""
+    code = program.code
+    used = {i.imm for _, i in steps(code.instructions) if i.wide and i.src == MAP}
+    return {code.maps[n].name for n in used if isinstance(code.maps[n], Hash)}
 
 
 class Script:
@@ -397,10 +406,43 @@ class Script:
             KprobeError: it cannot be attached there.
         """
         assert self._kprobes is not None
+        shared = self._shared_with_return(point, program)
+        engine = "interpreter" if shared and self._engine is None else self._engine
         with self._explained(program):
-            return attach(
-                self._kprobes, point, number, program, self._ticks, self._engine, self.woken
-            )
+            made = attach(self._kprobes, point, number, program, self._ticks, engine, self.woken)
+        from ..programs.attach import Attachment
+
+        if shared and self._engine is None and isinstance(made, Attachment):
+            for name in made.why_python:
+                made.why_python[name] = (
+                    f"the guest stops at the function's return anyway, for what reads {shared}"
+                )
+        return made
+
+    def _shared_with_return(self, point: Point, program: Program) -> str:
+        """Return the name of a table that a program at a function's entry in a process shares with
+        one at the function's return.
+
+        Programs at returns are Python's in a process under QEMU, which copies its tables to and fro
+        for them: that takes longer than one more stop, at the entry.
+
+        Args:
+            point: the attach point.
+            program: its block's program.
+
+        Returns:
+            "": there is no such table, it is no entry, or programs run elsewhere.
+        """
+        assert self._kprobes is not None
+        if self._kprobes.machine.guest_view is None or point.returns:
+            return ""
+        tables = _tables(program)
+        for probe, other in self._compiled.programs:
+            if any(one.returns and one.address == point.address for one in probe.points):
+                shared = tables & _tables(other)
+                if shared:
+                    return min(shared)
+        return ""
 
     def start(self) -> None:
         """Attach the probes, run `begin`, and start the timers.

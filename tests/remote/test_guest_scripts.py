@@ -71,6 +71,22 @@ SPEAKING = f"""
     }}"""
 
 
+def test_entries_whose_tables_a_return_reads_are_not_the_guests_code(m: Any) -> None:
+    """A stop costs less than tables that are copied for each return; others stay the guest's code."""
+    text = f"""kprobe:{FUNCTION} {{ @begun[tid] = (uint32)arg0 + 1; }}
+               kretprobe:{FUNCTION} /@begun[tid]/ {{ @calls[@begun[tid]] = count(); delete(@begun, tid); }}
+               kprobe:{FUNCTION}+0 {{ @other[(uint32)arg0] = count(); }}"""
+    with Kprobes(m) as k, k.script(text) as s:
+        for seed in SEEDS:
+            m.call(FUNCTION, seed)
+        counts = {seed + 1: SEEDS.count(seed) for seed in SEEDS}
+        assert dict(s.maps["calls"]) == counts and not s.maps["begun"]
+        assert {key + 1: value for key, value in s.maps["other"].items()} == counts
+        why = [why for one in s.attachments for why in one.why_python.values()]
+        if in_guest(m):
+            assert sum("for what reads @begun" in each for each in why) == 1
+
+
 def test_words_that_only_the_host_can_do(m: Any) -> None:
     text = f"kprobe:{FUNCTION} {{ @ = kstack(2); @n = nsecs; @s = ustack; }}"
     with Kprobes(m) as k, k.script(text) as s:
