@@ -554,10 +554,12 @@ class Kprobes(Uncopied):
     ) -> Coverage:
         """Count every block that the guest executes from now on, until the result's close().
 
+        close() of this object does not end it.
+
         Args:
             modules: a glob of modules, or several; only blocks in these are counted. (): all.
             functions: a glob of functions, or several; only blocks in these are counted. (): all.
-            edges: True: count each edge by itself, too, not in the bitmap only.
+            edges: True: count each edge by itself, for the result's `edges`, besides its `bitmap`.
 
         Raises:
             Unsupported: the engine tells of no blocks.

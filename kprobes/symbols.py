@@ -136,7 +136,8 @@ class Symbols:
             module: that the symbols are to belong to; "": the one that the file tells.
 
         Raises:
-            ImageError: the file cannot be read, is damaged, or has nothing in it.
+            ImageError: there is no such format; or the file cannot be read, is damaged, or has
+                nothing in it.
         """
         before = len(self)
         names, data = read_names(path, format)

@@ -19,7 +19,7 @@ def check_limit(memory: int | None) -> None:
         memory: bytes; None: no limit.
 
     Raises:
-        BadArgument: `memory` is not positive, or more than a process can have.
+        BadArgument: `memory` is not positive, or more than _MOST.
         Unsupported: this system has no such limit.
     """
     if memory is None:

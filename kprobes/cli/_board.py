@@ -169,14 +169,16 @@ class BoardOptions:
         return self.board is not None and self.board.base is not None
 
     def load(self, file: str, arch: str | None) -> UnicornMachine:
-        """Make a machine with an image and this board around it; add the names of --symbols.
+        """Make a machine with an image and this board around it; add the names of --symbols and of
+        separate debug information.
 
         Args:
             file: path of the image.
-            arch: the architecture's name; None: the file's header tells it.
+            arch: the architecture's name; None: the file's header or the board tells it.
 
         Raises:
-            UsageError: options contradict each other.
+            UsageError: a raw image has no architecture, --input no serial port, or --debuginfod no
+                server.
             KprobeError: the file or the board is wrong.
         """
         from ..machine.unicorn.machine import UnicornMachine
@@ -209,14 +211,16 @@ class BoardOptions:
         machine.symbols.find_debug(servers=servers)
 
     def _load_onto_board(self, file: str, arch: str | None) -> UnicornMachine:
-        """Do the work of load() where there is a board or --input: memory, devices, serial ports.
+        """Do the work of load() where there is a board or --input: memory, devices and serial ports
+        are added, too.
 
         Args:
             file: path of the image.
             arch: the architecture's name; None: the file's header or the board tells it.
 
         Raises:
-            UsageError: a raw image has no architecture, or --input no serial port.
+            UsageError: a raw image has no architecture, --input no serial port, or --debuginfod no
+                server.
         """
         from ..board import Board
 

@@ -122,7 +122,7 @@ class _Places:
             self._fail(error.plain)
 
     def _label(self, name: str, label: str) -> list[SourcePlace]:
-        """Return the place of a label in a function.
+        """Return the place of a label in a function, as a list of one.
 
         Args:
             name: the function.

@@ -237,7 +237,8 @@ class Parser:
             at: its column.
 
         Returns:
-            The place without the brackets, and the address; (word, 0) where there is none.
+            The place without the brackets, and the address. (word, 0): there is none; brackets
+            behind anything but a number, as in `f(int)`, belong to the place.
 
         Raises:
             EventError: what the brackets have is no integer.

@@ -182,12 +182,13 @@ def _whole(value: Plan) -> Plan:
 def plan(source: Fetch, type: Type, symbols: Symbols) -> Plan:
     """Return the function of (registers, saved values) that gives an argument's value at a hit.
 
-    The function gives None where guest memory cannot be read, and a tuple for an array.
+    The function gives None where guest memory cannot be read. For an array it gives a tuple, in
+    which elements that cannot be read are None.
 
     Args:
         source: the parsed fetch.
         type: of the value.
-        symbols: name addresses, for types that are shown by name.
+        symbols: name addresses, for types whose values are names.
     """
     if source.value is not None:
         return _whole(source.value)

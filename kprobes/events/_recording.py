@@ -300,7 +300,8 @@ def _compared(event: Event, arch: Arch, field: EventField) -> RecordedNumber:
     Args:
         event: the event.
         arch: the guest's architecture.
-        field: an argument of the event, or one of ftrace's common fields.
+        field: an argument of the event; or its place (`__probe_ip` ...) or CPU, process or the
+            like (_filter.COMMON).
 
     Raises:
         _Refused: the field is no number that a machine can record.

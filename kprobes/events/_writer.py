@@ -390,7 +390,10 @@ class Writer:
         self._failing(failed, bit)
 
     def _element(self, arg: Argument, name: str, n: int, bit: int, at: int) -> None:
-        """Write one element of the argument at r9 into the record, or its fault bit.
+        """Write one element of the argument at r9 into the record, or set its fault bit.
+
+        A number is cut and extended as its type says, and takes 8 bytes. Of a string the text is
+        copied, with a NUL; in an array of strings the element is a pointer to it.
 
         Args:
             arg: the argument.

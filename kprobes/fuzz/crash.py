@@ -215,8 +215,9 @@ def _hash(
 ) -> str:
     """Return a hash that is the same for crashes of one origin: 12 hexadecimal digits.
 
-    Where pc is in no image, as behind a return address that was overwritten, the block that led
-    there stands for it.
+    Hashed are `kind` and the names of the stack's functions (_function()). Where pc is in no image,
+    as behind a return address that was overwritten, the stack is not believed: "?" is hashed in its
+    place, and the function of the last block that is in an image.
 
     Args:
         machine: the guest's machine, whose symbols name functions.

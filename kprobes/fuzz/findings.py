@@ -95,7 +95,9 @@ class Findings:
         write(place / "report.json", json_of([kept], self.words).encode())
 
     def _kept(self, known: _KnownFinding) -> Kept:
-        """Return a finding for reports, with its number of inputs and the command to repeat it."""
+        """Return a finding for reports, with its number of inputs and the words of the command that
+        repeats it: with the copy of the input in `folder`, or, without a folder, the input itself.
+        """
         path = (
             known.input
             if self.folder is None

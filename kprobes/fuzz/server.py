@@ -179,7 +179,11 @@ def _greet_new(size: int, shared: bool) -> bool:
         shared: True: inputs come by shared memory.
 
     Returns:
-        True: AFL++ may ask for runs now; False: AFL++ is gone, or does not know this handshake.
+        True: AFL++ may ask for runs now; False: AFL++ has not replied, or does not know this
+        handshake.
+
+    Raises:
+        OSError: AFL++ is gone where it is to be told something.
     """
     os.write(STATUS, _WORD.pack(_VERSION))
     if os.read(CONTROL, 4) != _WORD.pack(_VERSION ^ 0xFFFFFFFF):

@@ -557,7 +557,7 @@ class Elf:
         return bool(self._file["e_shoff"] and self._file["e_shnum"] and not self.sections)
 
     def symbols(self, table: SymbolTableSection) -> list[SymbolEntry]:
-        """Return the rows of a symbol table."""
+        """Return all rows of a symbol table, the null row at its start included."""
         return self._symbols(
             table["sh_offset"],
             table.num_symbols(),

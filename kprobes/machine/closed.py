@@ -36,8 +36,8 @@ def close(thing: object, keeps: frozenset[str] = frozenset()) -> None:
 def _closed(kind: type, keeps: frozenset[str]) -> type:
     """Make a subclass of a class, whose objects raise MachineClosed for nearly every use.
 
-    Each use of a public attribute or of an operator raises. The subclass is made once for each pair
-    of arguments.
+    Getting, setting or deleting any public attribute raises, and so does each operator of
+    OPERATORS. The subclass is made once for each pair of arguments.
 
     Args:
         kind: the class.

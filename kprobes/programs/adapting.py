@@ -62,12 +62,15 @@ def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], liste
 
 
 def _argument(code: Code, pc: int, at: int) -> int:
-    """Return where in the context an argument of fentry's list is: its offset in bytes.
+    """Return the offset in the context, in bytes, of an argument of fentry's list.
+
+    The context has a word for each of the first 16 arguments, whatever register or stack word has
+    it.
 
     Args:
         code: the program, for the error.
         pc: slot of the instruction that reads it.
-        at: offset of the argument in fentry's list, in bytes.
+        at: offset in fentry's list, in bytes; it may lie within an argument.
 
     Raises:
         ProgramError: the context has no argument of that number.

@@ -78,7 +78,9 @@ def _second(i: Instruction) -> str:
 
 
 def _jump(i: Instruction) -> str:
-    """Return the text of a JMP or JMP32 instruction."""
+    """Return the text of a JMP or JMP32 instruction: `jeq32 r1, 5, +3`, `ja +3`, `call 5`,
+    `call local +7`, `exit`.
+    """
     if i.op == isa.EXIT:
         return "exit"
     if i.op == isa.CALL and i.imm == isa.MISSING:

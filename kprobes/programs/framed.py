@@ -135,10 +135,16 @@ class FrameContext:
     def register(self, w: IrWriter, name: str, index: int) -> str:
         """Emit IR for a read of a register as it was before the detour; return the i64's name.
 
+        The stack pointer is computed, and pc comes from the environment; others are read from the
+        frame.
+
         Args:
             w: writer of the IR of the current function.
-            name: the register.
+            name: the register, or an alias of it.
             index: number of the context's word, which is not used.
+
+        Raises:
+            Unsupported: detours do not save the register.
         """
         name = self._arch.regs.aliases.get(name, name)
         if name == self._arch.regs.pc:

@@ -335,10 +335,11 @@ class InGuest:
             self._runs = int.from_bytes(raw, self._view.arch.order.value)
 
     def _woken(self) -> None:
-        """Call Python, as the program has asked for.
+        """Call `printed` with an empty line, as the program has called wake(): Python is to look at
+        what it has left.
 
-        Hash tables are large: Python calls fetch_from_guests() of those that it looks at. All other
-        maps are copied before.
+        Hash tables are large: Python calls settle() of those that it looks at. All other maps are
+        copied from the guest before.
         """
         for m in self._maps:
             if not isinstance(m, Hash):

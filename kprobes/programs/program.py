@@ -409,7 +409,8 @@ class Program:
         return engine
 
     def at_sites(self, view: HostCodeView, clock: str) -> HostCode:
-        """Return the program as host code for probes of one machine, which is made once.
+        """Return the program as host code for probes of one machine, which is made once for each
+        view and clock.
 
         Args:
             view: the machine's view for host code.

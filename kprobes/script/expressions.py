@@ -252,7 +252,9 @@ class ExpressionParser(Scanner):
                 return operand
 
     def word_digits(self) -> int:
-        """Move on behind decimal digits, and return the number: a tuple's index."""
+        """Move on behind decimal digits, of which the first is here, and return the number: a
+        tuple's index, or a positional parameter's number.
+        """
         start = self.at
         while self.peek().isdigit():
             self.at += 1

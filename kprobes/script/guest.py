@@ -76,14 +76,17 @@ class GuestWorld:
     def converted(self, type: CType, depth: int = 0) -> ValueType:
         """Return the script's type for a type of debug information.
 
-        Integers, bool, floating point, enums, pointers, arrays, structures and unions have one. An
-        array of signed char becomes a String that is one byte longer than the array, for a NUL.
-        Any other type (void, a function) becomes VoidType().
+        Integers, bool, floating point, enums (with their names), pointers, arrays, structures and
+        unions each become a type of their kind. An array of signed char becomes a string that is
+        one byte longer than the array, for a NUL. Any other type (void, a function) becomes
+        VoidType(). A structure or union that a pointer points at has no members, only name and
+        size.
 
         Args:
             type: the C type.
             depth: how many structures and pointers `type` is inside of; 0: none. Where these are
-                too many (_DEEPEST), structures get no members, and pointers point at VoidType().
+                too many (_DEEPEST), structures get no members, and pointers to anything but
+                structures and unions point at VoidType().
         """
         if type.kind in ("int", "char"):
             size = type.size if type.size in (1, 2, 4, 8) else 8

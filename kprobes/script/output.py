@@ -288,11 +288,13 @@ class TextOutput(ScriptOutput):
         """Write a message to standard error: a line for each place, with its source lines.
 
         Args:
-            kind: "ERROR" or "WARNING".
+            kind: "ERROR" or "WARNING", which each line says.
             text: the message, in the line of the first place; the others are said to be expanded
                 from.
-            places: the call, then the calls of the macros that it stands in.
-            context: True to show the source lines of the first of these, too.
+            places: the call, then the calls of the macros that it stands in. Where there is none
+                nothing is written.
+            context: True to show the source lines of the first of these, too, not of the others
+                only.
         """
         text = text.removesuffix("\n")
         for index, place in enumerate(places):
@@ -606,7 +608,7 @@ class JsonOutput(ScriptOutput):
     def test_result(
         self, names: Sequence[str], passed: Sequence[bool], nanoseconds: int, output: str
     ) -> None:
-        """Write an object with the result of a test.
+        """Write an object with the result of a test: its name -> duration, passed or not, output.
 
         Args:
             names: names of all tests.

@@ -118,8 +118,8 @@ class Scenery:
         """Map pages of landings where branches go; return the addresses of those mapped now.
 
         Args:
-            states: the states; those that lead where nothing can be mapped are removed from the
-                list.
+            states: the states; those that lead where nothing can be mapped, or to an address that
+                is not aligned, are removed from the list.
         """
         mapped, kept = [], []
         for state in states:

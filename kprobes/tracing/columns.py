@@ -529,8 +529,8 @@ def load(path: str | os.PathLike[str]) -> tuple[TableSource, Mapping[int, str], 
 
 
 def _one_category_each(table: pyarrow.Table) -> pyarrow.Table:
-    """Return the table with each name once among the categories of its columns; the same table
-    where that is so already.
+    """Return the table with each name once among the categories of each column that has categories;
+    the same table where that is so already.
 
     Files before version 2 have a category for each place instead.
     """

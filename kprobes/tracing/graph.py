@@ -109,8 +109,8 @@ class CallTree:
 
     @property
     def missed(self) -> int:
-        """Number of calls that were not recorded because another probe was running, or because too
-        many were open.
+        """Number of calls that were not recorded: because another probe was running, too many calls
+        were open, or the tree has MOST_CALLS (`dropped` of them).
         """
         return (
             self.dropped

@@ -638,9 +638,9 @@ def _edges(values: Sequence[int]) -> list[int]:
     """Return the bounds of a histogram's bars, in ascending order: one more than there are bars.
 
     A bar has the numbers from its bound up to the next bound, without the latter. Where least and
-    greatest number are less than MOST_BARS apart, there is a bar for each integer. Else, where a
-    few numbers are much greater than the median, bars get wider: there are one to four for each
-    power of two. In all other cases about 40 bars at most have the same, round width.
+    greatest number are less than MOST_BARS apart, there is a bar for each integer. Else, where none
+    is negative and the greatest is more than 16 times the median, bars get wider: there are one to
+    four for each power of two. In all other cases about 40 bars at most have the same, round width.
 
     Args:
         values: the numbers that are counted, each once, in ascending order; at least one.

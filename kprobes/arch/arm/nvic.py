@@ -145,7 +145,8 @@ class Nvic:
     # --- who comes first (B1.5.4)
 
     def _group(self, number: int) -> int:
-        """Return the part of an exception's priority that decides whether it preempts others.
+        """Return the part of an exception's priority that decides whether it preempts others: the
+        bits above `group_bits`, where they are; a FIXED priority, which is negative, whole.
 
         Args:
             number: of the exception.

@@ -13,10 +13,11 @@ def _value(number: int) -> Value:
 
 
 def find(code: bytes, _addr: int) -> OperandComparison | None:
-    """Return what CMP, CMN, CCMP, CBZ or CBNZ compares; None for any other instruction.
+    """Return what a comparison compares; None for any other instruction.
 
-    CMP and CMN are SUBS and ADDS without a result. A second operand that is shifted or extended is
-    left out, but for that of CMP with UXTH, which compares 16 bits.
+    Known are CCMP, CBZ, CBNZ, and CMP and CMN (SUBS and ADDS without a result) with a constant;
+    CMN's is negated. CMP with a register is known where the register is neither shifted nor
+    extended, or extended by UXTH: that compares 16 bits.
 
     Args:
         code: bytes from the instruction on.

@@ -405,9 +405,10 @@ def _number(data: bytes) -> int:
 
 
 def _widest(shape: EncodingShape) -> int:
-    """Return the most bytes that an instruction's memory operand may have.
+    """Return how many bytes of its memory operand an instruction is taken to use.
 
-    FXSAVE, vectors, x87 and general registers are told apart.
+    The opcode decides: 512 for FXSAVE's, else 16 in map 0F and 64 in later maps (vectors); 10 for
+    x87, though FNSTENV and FNSAVE use more; 8 or 1 for general registers.
     """
     if shape.map == TWO_BYTE_MAP:
         return 512 if shape.opcode == 0xAE else 16

@@ -185,9 +185,11 @@ class TrapDriver:
             fault: what has failed.
 
         Returns:
-            True where a handler has handled it: the guest goes on at regs.pc, and jumps that cover
-            a place where the handler has sent it are taken out. False: not handled; regs.pc is the
-            original address where it was in a displaced instruction, else unchanged.
+            True where a handler has handled it. If the handler has left pc alone, the displaced
+            instruction is executed again, in the same hit: regs.pc is in its copy again. If it has
+            changed pc, the hit is over, and jumps that cover the new place are taken out. False:
+            not handled; regs.pc is the original address where it was in a displaced instruction,
+            else unchanged.
 
         Raises:
             Exception: a fault_handler has raised it; regs.pc is the original address.

@@ -578,11 +578,12 @@ class Walk:
         return end
 
     def _note_address_table(self, at: int, jump: Insn) -> None:
-        """Note the table of a computed jump as data.
+        """Note the bytes of a computed jump's table in `literals`; `tables` stays as it is.
 
         Args:
-            at: where the table begins. Its entries are addresses in this text, or their distances
-                from the table; it ends before the first entry that is neither.
+            at: where the table begins. Each entry is a word: an aligned address in this text, or
+                its distance from the table's beginning. The table ends before the first entry that
+                is neither.
             jump: the computed jump.
         """
         arch = self._source.arch

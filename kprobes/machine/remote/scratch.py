@@ -149,14 +149,14 @@ class AreaPages:
 
     def map(self, hint: int, size: int) -> int:
         """Hand out a page of the area, and return its address. When a page is handed out for the
-        first time, its first four bytes are changed, to see whether it keeps them.
+        first time, its first four bytes are inverted, to see whether it can be written.
 
         Args:
             hint: not used.
             size: bytes; it must be one page.
 
         Raises:
-            NoMemory: no page is left, the memory keeps its bytes when it is written, or `size` is
+            NoMemory: no page is left, the memory does not change when it is written, or `size` is
                 no page.
         """
         if size != self._page or not self._free:

@@ -162,10 +162,11 @@ class RemoteThreads:
         the guest runs. A system call in which such a CPU was interrupted does not begin again.
 
         Args:
-            ours: (pc) -> True in code of the library's.
+            ours: (pc) -> True in code of the library's, where a CPU stands while it is in a hit.
 
         Raises:
-            MachineBusy: another CPU than the current one is in a hit, and stays where it is.
+            MachineBusy: a CPU that is to be moved is in a hit, and is not the current one. It stays
+                where it is.
             RemoteError: no thread is that CPU.
         """
         for cpu, regs in enumerate(self.regs):

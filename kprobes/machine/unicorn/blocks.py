@@ -136,8 +136,8 @@ class HostBlocks:
     def mark(self, start: int, end: int, code: bool) -> None:
         """Note that [start, end) has code from now on, or that it has none.
 
-        Blocks are cut at `start` and `end`, and replaced by others with the same host memory.
-        Functions given to on_remove() and on_change() are called.
+        Blocks are cut at `start` and `end`, and replaced by others with the same host memory, even
+        if nothing changes. Functions given to on_remove() and on_change() are called once each.
 
         Args:
             start: address of the first byte.

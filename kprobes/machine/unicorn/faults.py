@@ -436,7 +436,7 @@ class FaultReports:
 
         The engine does not say it: the instruction is executed once more under a hook that does.
         With delay slots nothing may be executed again, nor may a store that the engine would notice
-        late: the address was noted when the access failed.
+        late: the address was noted when the access failed. A fetch's is not known then.
 
         Args:
             pc: address of the instruction.

@@ -437,7 +437,7 @@ class Scratch:
         self.engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
 
     def run(self, code: str) -> None:
-        """Execute instructions once.
+        """Execute instructions once. An error that ends the run early is ignored.
 
         Args:
             code: the instructions, in hexadecimal digits.

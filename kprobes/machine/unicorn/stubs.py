@@ -146,7 +146,8 @@ class Stubs:
                 self._lay_jump(trap, self._resolved[resolver])
 
     def _lay_jump(self, trap: int, pointer: int) -> None:
-        """Replace the trap of a stub by a jump to a function, if that is possible.
+        """Replace the trap of a stub by a jump to a function, if that is possible, and note the
+        jump for trap_again().
 
         The trap stays where entering the function takes more than a jump (a register to set,
         another mode), where no jump reaches the function, or where the stub's place holds no trap.

@@ -413,8 +413,9 @@ class Watches:
     def _report(self, kind: int, place: int, size: int, value: int, number: int) -> None:
         """Call the function of a watch with an access. What it raises is kept.
 
-        Nothing is called where the watch has ended, an error is kept already, or the access ends
-        before the watch's first byte.
+        The function gets the registers, with pc at the guest's instruction, the guest address, the
+        size, and the bytes that are written; None for a read. Nothing is called where the watch has
+        ended, an error is kept already, or the access ends before the watch's first byte.
 
         Args:
             kind: of the access, one of unicorn's UC_MEM_ constants.

@@ -414,6 +414,11 @@ class ProgramFlow:
     def _before_store(self, insn: Instruction, live: int, exact: int) -> tuple[int, int]:
         """Return (live, exact) before a store: masks of registers, bit n for rn.
 
+        All registers that the store reads are live. The address is exact, and so is the number that
+        a plain store stores by r10, or by any register where the program stores to the stack by
+        others than r10. What an atomic operation adds, stores or compares need not be exact, and
+        the register that receives the old number (r0 in a CMPXCHG) is exact no more.
+
         Args:
             insn: the store, which may be an atomic operation.
             live: mask of the registers that are live behind the store.

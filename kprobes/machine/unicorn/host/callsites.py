@@ -273,7 +273,8 @@ class FollowedCalls:
             block: (address, bytes) -> the block of guest memory that holds them, or None.
 
         Returns:
-            True where host code reaches the stack from now on, or needs no stack.
+            True where host code reaches the block that sp points into from now on, or needs no
+            stack. False: nothing was changed.
         """
         if self._sp is None:
             return True
