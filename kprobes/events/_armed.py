@@ -182,7 +182,11 @@ class TraceEvent:
         before = self._filter
         self._filter = parse_filter(text, self.definition, self._owner.machine.symbols)
         if before is not self._filter:
-            self._rearm()
+            try:
+                self._rearm()
+            except MachineBusy:  # before anything has changed
+                self._filter = before
+                raise
 
     def trigger(self, text: str) -> TraceEvent:
         """Add a trigger, as ftrace writes them, or remove one by `!` and its text.

@@ -271,7 +271,7 @@ class Parser:
         )
         size = 4
         body, colon, digits = rest.rpartition(":")
-        if colon and digits[:1].isdigit():
+        if colon and digits[:1].isdecimal():
             size_at = at + len(word) - len(digits)
             wrong = "BAD_ACCESS_LEN"
             size = self.count(digits, size_at, MOST_WATCHED, wrong, wrong, integer_of(digits))
@@ -783,7 +783,7 @@ class Parser:
             if sign
             else 0
         )
-        if name[:1].isdigit() or not name:
+        if name[:1].isdecimal() or not name:
             address = self.integer(
                 name, "BAD_MEM_ADDR", at, text, "write a number, or a symbol's name"
             )

@@ -168,7 +168,7 @@ def _location(place: CodePlace) -> dict[str, Any]:
     }
     file, _, line = place.line.rpartition(":")
     physical: dict[str, Any] = {"address": {"absoluteAddress": place.address}}
-    if file and line.isdigit() and int(line) > 0:
+    if file and line.isdecimal() and int(line) > 0:
         physical |= {
             "artifactLocation": {"uri": file.replace("\\", "/")},
             "region": {"startLine": int(line)},

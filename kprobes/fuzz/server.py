@@ -68,7 +68,7 @@ def wanted_size(size: int | None) -> int:
         BadArgument: the user wants more than AFL has, which has started this process.
     """
     text = os.environ.get(MAP_SIZE, "")
-    there = int(text) if text.isascii() and text.isdigit() and int(text) else DEFAULT_SIZE
+    there = int(text) if text.isascii() and text.isdecimal() and int(text) else DEFAULT_SIZE
     if size is None:
         return 1 << there.bit_length() - 1
     if size > there and called_by_afl():

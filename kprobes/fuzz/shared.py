@@ -37,7 +37,7 @@ def attached(variable: str) -> tuple[int, int]:
     """
     text = os.environ.get(variable, "")
     hint = "let afl-fuzz start this"
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdecimal():
         raise BadArgument(f"{variable} is {text!r}, and no number of shared memory", hint=hint)
     described = (ctypes.c_uint64 * 32)()
     number = ctypes.c_int(int(text) & 0x7FFFFFFF)

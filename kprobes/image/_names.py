@@ -214,7 +214,7 @@ def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
     address = _NUMBER.match(cell("address").rpartition(":")[2])
     size = re.match(r"(?:0x)?([0-9a-fA-F]+)$", cell("size"))
     if address and cell("name"):
-        ten = cell("size").isdigit() and not cell("size").startswith("0")
+        ten = cell("size").isdecimal() and not cell("size").startswith("0")
         length = 0 if size is None else int(size[1], 10 if ten else 16)
         yield Symbol(
             cell("name"),

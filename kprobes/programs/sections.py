@@ -137,7 +137,7 @@ def target_of(code: Code) -> SectionTarget | None:
     offset = 0
     if match is not None:
         function, text = match.groups()
-        offset = int(text, 8 if text.isdigit() and text.startswith("0") else 0)
+        offset = int(text, 8 if text.isdecimal() and text.startswith("0") else 0)
     if offset and on != "entry":
         raise code.error(
             "is for a return at an offset", hint="returns are probed by the function's name alone"

@@ -283,7 +283,7 @@ class _Constant:
             return self.known[token]
         if token[:1] == "'":
             return ord(token[1])
-        number = integer(token) if token[:1].isdigit() else ""
+        number = integer(token) if token[:1].isdecimal() else ""
         if not isinstance(number, int):
             raise _DefinitionError(f"{token or 'nothing'} is no number")
         return number

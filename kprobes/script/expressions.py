@@ -95,7 +95,9 @@ PLAIN_TYPES: Final = frozenset(
 
 def is_builtin(name: str) -> bool:
     """Return True for names that are never types."""
-    return name in _BUILTINS or (name.startswith(("arg", "sarg")) and name.lstrip("sarg").isdigit())
+    return name in _BUILTINS or (
+        name.startswith(("arg", "sarg")) and name.lstrip("sarg").isdecimal()
+    )
 
 
 class ExpressionParser(Scanner):
@@ -221,7 +223,7 @@ class ExpressionParser(Scanner):
             if self.peek() == "." and self.peek(1) != ".":
                 self.at += 1
                 self.skip()
-                if self.peek().isdigit():
+                if self.peek().isdecimal():
                     number = self.word_digits()
                     operand = tree.TupleAccess(span=self.since(start), of=operand, index=number)
                 else:
@@ -256,7 +258,7 @@ class ExpressionParser(Scanner):
         tuple's index, or a positional parameter's number.
         """
         start = self.at
-        while self.peek().isdigit():
+        while self.peek().isdecimal():
             self.at += 1
         return int(self.text[start : self.at])
 
@@ -279,7 +281,7 @@ class ExpressionParser(Scanner):
         if char == '"':
             value = self.string()
             return tree.StringLiteral(span=self.since(start), value=value)
-        if char.isdigit():
+        if char.isdecimal():
             number, text = self.number()
             return tree.NumberLiteral(span=self.since(start), value=number, text=text)
         word = self.word_at(start)
@@ -378,7 +380,7 @@ class ExpressionParser(Scanner):
         if self.peek(1) == "#":
             self.at += 2
             return tree.Parameter(span=self.since(start), number=0)
-        if self.peek(1).isdigit():
+        if self.peek(1).isdecimal():
             self.at += 1
             number = self.word_digits()
             if not 1 <= number < 1 << 63:

@@ -235,12 +235,12 @@ def number(g: BlockWriter, node: tree.Name | tree.FunctionCall) -> None:
     definitions = g.definitions
     if word in definitions.constants and isinstance(node, tree.Name):
         g.asm.set(0, definitions.constants[word])
-    elif word.startswith("arg") and word[3:].isdigit():
+    elif word.startswith("arg") and word[3:].isdecimal():
         if g.probe.points[0].kind == "usdt":
             _marker_argument(g, int(word[3:]))
         else:
             g.asm.load(0, _CONTEXT, 8 * (ARGUMENT + int(word[3:])), 8)
-    elif word.startswith("sarg") and word[4:].isdigit():
+    elif word.startswith("sarg") and word[4:].isdecimal():
         g.asm.load(0, _CONTEXT, 8 * SP, 8)
         g.asm.compute_with("+", 0, g.world.stacked + int(word[4:]) * g.world.bits // 8)
         g.read_number(IntegerType(g.world.bits, False))

@@ -165,7 +165,7 @@ class _Parser(ExpressionParser):
             value: str | int | bool
             if self.peek() == '"':
                 value = self.string().decode("utf-8", "replace")
-            elif self.peek().isdigit():
+            elif self.peek().isdecimal():
                 value = self.number()[0]
             else:
                 value = self.identifier("expected string, int, boolean, or ident")
@@ -237,7 +237,7 @@ class _Parser(ExpressionParser):
         kind = self.identifier("expected map type name")
         self.expect("(")
         self.skip()
-        if not self.peek().isdigit():
+        if not self.peek().isdecimal():
             raise self.fail("expected positive integer for map declaration max entries")
         entries = self.number()[0]
         self.expect(")")

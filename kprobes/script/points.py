@@ -262,9 +262,9 @@ def _function(point: Point, words: list[str], found: Diagnostics) -> Point | Non
             f"{point.kind} probe needs a function, an address or FILE@SOURCE:LINE", point.span
         )
         return None
-    if len(words) == 3 and words[1] not in ("cpp", "") and target.isdigit():  # IMAGE:source.c:22
+    if len(words) == 3 and words[1] not in ("cpp", "") and target.isdecimal():  # IMAGE:source.c:22
         return evolve(point, line=(words[1].removeprefix("@"), int(target)))
-    if "@" in point.image and target.isdigit():  # IMAGE@source.c:22
+    if "@" in point.image and target.isdecimal():  # IMAGE@source.c:22
         image, _, source = point.image.partition("@")
         return evolve(point, image=image, line=(source, int(target)))
     if re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", target):
@@ -326,7 +326,7 @@ def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
             *did_you_mean(unit, known),
         )
         return None
-    if not count.isdigit() or not int(count):
+    if not count.isdecimal() or not int(count):
         found.error(f"{point.kind} duration must be an integer above 0, not '{count}'", point.span)
         return None
     period = 10**9 // int(count) if unit == "hz" else int(count) * _UNITS[unit]
@@ -352,7 +352,7 @@ def _watchpoint(point: Point, words: list[str], found: Diagnostics) -> Point | N
         )
         return None
     where, size, access = words[-3:]
-    if not size.isdigit() or size not in ("1", "2", "4", "8"):
+    if not size.isdecimal() or size not in ("1", "2", "4", "8"):
         found.error("watchpoint length must be one of (1, 2, 4, 8)", point.span)
         return None
     if not access or not set(access) <= set("rwx"):

@@ -102,7 +102,7 @@ def configured(
     for name in NAMES:
         text = environment.get(f"BPFTRACE_{name.upper()}")
         if text is not None:
-            value = _value(name, int(text) if text.isascii() and text.isdigit() else text)
+            value = _value(name, int(text) if text.isascii() and text.isdecimal() else text)
             if isinstance(value, _BadValue):
                 found.error(value.reason, None)
             else:

@@ -124,7 +124,7 @@ def _show(value: str | Callable[[Regs], Any], regs: Regs) -> str:
     """
     if not isinstance(value, str):
         return str(value(regs))
-    if value.startswith("arg") and value[3:].isdigit():
+    if value.startswith("arg") and value[3:].isdecimal():
         return f"{value}={regs.arg(int(value[3:])):#x}"
     number = getattr(regs, value) if value in ("pc", "sp", "return_value") else regs[value]
     return f"{value}={number:#x}"

@@ -153,6 +153,12 @@ def test_messages_have_a_caret(text: str, shown: str) -> None:
     assert caught.value.shown == shown
 
 
+@pytest.mark.parametrize("text", ["begin { $t = (1, 2); print($t.²) }", "begin { print($²) }", "begin { print(²) }"])
+def test_digits_that_are_no_numbers(text: str) -> None:
+    with pytest.raises(ScriptError):
+        script(text)
+
+
 @pytest.mark.parametrize("text", ["kprobe", "kprobe:f+", "kprobe:f+0x10", "uprobe:a:f", "interval:s:1", "i:10ms",
                                   "watchpoint:0x10:4:rw", "usdt:a:b:c", "self:signal:SIGUSR1", "profile:hz:99"])
 def test_points(text: str) -> None:

@@ -407,15 +407,17 @@ def _number(data: bytes) -> int:
 def _widest(shape: EncodingShape) -> int:
     """Return how many bytes of its memory operand an instruction is taken to use.
 
-    The opcode decides: 512 for FXSAVE's, else 16 in map 0F and 64 in later maps (vectors); 10 for
-    x87, though FNSTENV and FNSAVE use more; 8 or 1 for general registers.
+    The opcode decides: 512 for FXSAVE's, else 16 in map 0F and 64 in later maps (vectors); for x87
+    108 where it is FNSAVE's, 28 where it is FNSTENV's, else 10; 8 or 1 for general registers.
     """
     if shape.map == TWO_BYTE_MAP:
         return 512 if shape.opcode == 0xAE else 16
     if shape.map:
         return 64
     if 0xD8 <= shape.opcode <= 0xDF:
-        return 10
+        if shape.modrm >> 3 & 5 != 4:
+            return 10
+        return {0xDD: 108, 0xD9: 28}.get(shape.opcode, 10)  # /4 and /6
     return 1 if shape.opcode < 0x40 and not shape.opcode & 1 else 8
 
 

@@ -440,7 +440,7 @@ def _connected(address: str, timeout: float) -> socket.socket:
             raise
         return channel
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
+    if not colon or not port.isascii() or not port.isdecimal() or int(port) > 0xFFFF:
         raise ValueError("no address: host:port, or a socket's path with a slash")
     channel = socket.create_connection((host.strip("[]") or "localhost", int(port)), timeout)
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

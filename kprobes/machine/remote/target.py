@@ -646,7 +646,7 @@ def _number(element: ElementTree.Element, name: str, default: int) -> int:
     none.
     """
     text = element.get(name, "")
-    if text.isascii() and text.isdigit() and len(text) < 8:
+    if text.isascii() and text.isdecimal() and len(text) < 8:
         return min(int(text), 1 << 16)
     return default
 
