@@ -253,6 +253,8 @@ def _call_job(
         call,
         *(word for text in before for word in ("--before", text)),
         *(word for event in events for word in ("-e", event)),
+        *(() if arch is None else ("--arch", arch)),
+        *(() if max_insns is None else ("--max-insns", str(max_insns))),
         "--inputs",
     ]
     job = Calls(
@@ -290,7 +292,8 @@ def _check_job(
             f"no file matches {', '.join(files)}",
             hint="quote the pattern, as in --files 'lib/*.so'; ** stands for directories",
         )
-    return Checks(arch), items, "kprobes check"
+    words = ["kprobes", "check", *(() if arch is None else ("--arch", arch))]
+    return Checks(arch), items, shlex.join(words)
 
 
 @contextlib.contextmanager

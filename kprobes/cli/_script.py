@@ -434,7 +434,7 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
         """Load an ELF file that a pattern names by its path; return the names of its functions."""
         from ..machine.unicorn.machine import UnicornMachine
 
-        return MachineNames(UnicornMachine.load(path))
+        return MachineNames(closing.enter_context(UnicornMachine.load(path)))
 
     if looks_like_a_missing_file(pattern) and not os.path.exists(pattern):
         click.echo(missing_file_warning(pattern), err=True)

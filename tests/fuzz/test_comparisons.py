@@ -9,6 +9,7 @@ import pytest
 from arches import RUNNABLE
 
 from kprobes import UnicornMachine, get_arch
+from kprobes.arch.m68k.comparing import find as m68k_comparison
 from kprobes.machine.unicorn.host import hostcode
 
 BASE, NUMBER = 0x10000, 0x11223344
@@ -211,3 +212,12 @@ def test_subtractions_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run((BASE, BASE + 4)) == found and not any(run((BASE + 4, BASE + 8)))
     monkeypatch.setattr(hostcode, "available", lambda: False)
     assert run() == found
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("encoding", ["b03c0005", "0c000005", "b03cff05", "b07c0005", "0c800000 0005"])
+def test_immediate_bytes_of_m68k(encoding: str) -> None:
+    """CMP.B #5,D0; CMPI.B #5,D0; CMP.B with rubbish in the upper byte; CMP.W; CMPI.L."""
+    found = m68k_comparison(bytes.fromhex(encoding) + bytes(8), BASE)
+    assert found is not None
+    assert found.other.constant == 5

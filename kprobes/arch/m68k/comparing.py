@@ -43,8 +43,16 @@ def _value(e: int, code: bytes, at: int, bits: int, addr: int) -> Value | None:
     if number == PC_DISPLACED:
         return Value(constant=addr + at + displacement, memory=True)
     if number == IMMEDIATE:
-        return constant(int.from_bytes(code[at : at + bits // 8], "big"))
+        return constant(_immediate(code, at, bits))
     return None
+
+
+def _immediate(code: bytes, at: int, bits: int) -> int:
+    """Return the immediate operand at an offset in an instruction; a byte is the lower one of a
+    word.
+    """
+    size = max(bits // 8, 2)
+    return int.from_bytes(code[at : at + size], "big") & (1 << bits) - 1
 
 
 def find(code: bytes, addr: int) -> OperandComparison | None:
@@ -78,7 +86,7 @@ def find(code: bytes, addr: int) -> OperandComparison | None:
     if word >> 8 == 0x0C:  # CMPI
         given = extension(0o74, code, 2, max(bits // 8, 2))
         compared = _value(e, code, 2 + given, bits, addr)
-        number = constant(int.from_bytes(code[2 : 2 + given], "big"))
+        number = constant(_immediate(code, 2, bits))
         return None if compared is None else OperandComparison(bits, compared, number)
     if word >> 8 == 0x4A:  # TST
         compared = _value(e, code, 2, bits, addr)
