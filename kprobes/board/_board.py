@@ -114,7 +114,7 @@ class Board:
         """Read a board file, which is TOML; files that it names are looked for beside it.
 
         Raises:
-            ImageError: it cannot be read, or is no TOML.
+            ImageError: it cannot be read, or is no TOML; or a device's `input` file cannot be read.
             BadArgument: it says something that no board has.
         """
         name = os.fspath(path)
@@ -279,7 +279,8 @@ class Board:
         """Set pc and registers as where the CPU starts, and where its interrupts' vector table is.
 
         A vector table that is given sets pc and the stack pointer; then the entry sets pc; then
-        come `registers`. Where none is given, interrupts find theirs at the lowest image.
+        come `registers`. Where none is given, a CPU that starts by such a table, and has none yet,
+        finds its interrupts' at the start of the lowest image.
 
         Raises:
             Unsupported: a vector table is given, and the CPU starts at none.
@@ -446,6 +447,7 @@ def _board_of(said: dict[str, Any], folder: Path) -> Board:
 
     Raises:
         BadArgument: it has an unknown key, or a value of a wrong kind.
+        ImageError: the file of a device's `input` cannot be read, or is empty.
     """
     _check_keys(said, KEYS, "a board")
     plain: dict[str, Any] = {

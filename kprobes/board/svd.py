@@ -106,7 +106,8 @@ def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
 def _peripherals(root: Any) -> Iterator[Peripheral]:
     """Yield the peripherals of a device description.
 
-    What a peripheral lacks is taken from the one that it is derived from.
+    Where a peripheral lacks registers, their size or an address block, these are taken from the
+    one that it is derived from. Without an address block it ends behind its last register.
 
     Args:
         root: the file's XML element.

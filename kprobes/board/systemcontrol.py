@@ -138,9 +138,12 @@ class SystemControl(Device):
         self.nvic.set_priority(self._exception(offset), value)
 
     def _write(self, offset: int, value: int) -> None:
-        """Write a 32-bit register; it may pend or withdraw exceptions (ICSR, STIR and the
-        interrupts' bits), move the vector table (VTOR), or stop the run (a reset by AIRCR).
-        Registers that are not modelled are left alone.
+        """Write a 32-bit register; it may start or stop SysTick, enable, disable, pend or withdraw
+        exceptions (ICSR, STIR and the interrupts' bits), move the vector table (VTOR), group
+        priorities, or stop the run (a reset by AIRCR, which needs its key).
+
+        Registers without an effect of their own keep the value (`_kept`); those that are not
+        modelled are left alone.
 
         Args:
             offset: of the register, a multiple of 4.
@@ -201,7 +204,8 @@ class SystemControl(Device):
     # --- SysTick
 
     def _read_timer(self, offset: int) -> int:
-        """Return a register of SysTick; reading the control register clears COUNTFLAG.
+        """Return a register of SysTick; reading the control register clears COUNTFLAG. The counter
+        is 0 while SysTick is stopped.
 
         Args:
             offset: of the register, 0x10 to 0x1F.

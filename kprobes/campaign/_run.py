@@ -289,7 +289,7 @@ class _Run:
 
     def _next(self) -> _Batch | None:
         """Take the items of the next batch from those that wait; return None where no batch can be
-        handed over now.
+        handed over now, or no item is left.
 
         Items whose batch died come first, each alone. Items that died alone are tried again when
         nothing else is under way; while one of these is, no batch is handed over. Else the batch

@@ -212,7 +212,7 @@ class BoardOptions:
 
     def _load_onto_board(self, file: str, arch: str | None) -> UnicornMachine:
         """Do the work of load() where there is a board or --input: memory, devices and serial ports
-        are added, too.
+        are added, too. On an error the machine is closed.
 
         Args:
             file: path of the image.
@@ -221,6 +221,7 @@ class BoardOptions:
         Raises:
             UsageError: a raw image has no architecture, --input no serial port, or --debuginfod no
                 server.
+            KprobeError: the file or the board is wrong.
         """
         from ..board import Board
 

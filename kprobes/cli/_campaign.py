@@ -466,7 +466,7 @@ def _show(
         count: number of items.
         failed: items with an error.
         again: the command that repeats one item when its path is appended.
-        as_json: True: one JSON object instead of tables.
+        as_json: True: one JSON object, failures included, instead of tables, and nothing to stderr.
     """
     if "blocks" in total:
         total["blocks"] = len(total["blocks"])

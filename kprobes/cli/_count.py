@@ -165,9 +165,9 @@ class _Top:
         self._rates: dict[str, float] = {}
 
     def counter(self, function: str) -> Callable[[Any, int, Sequence[int]], None]:
-        """Make a function that counts the hits of one guest function; called at each hit.
+        """Make a function to be called at each hit of one guest function, which counts it.
 
-        Now and then the made function also shows the table.
+        Now and then the made function also shows the table. The count is 0 from now on.
 
         Args:
             function: name of the guest's function, as the table has it.
@@ -191,6 +191,9 @@ class _Top:
 
     def _typed(self, now: float) -> bool:
         """Read the keys typed so far, and change the order by them.
+
+        Args:
+            now: the time, of time.perf_counter(); noted as that of the last look for keys.
 
         Returns:
             True: the order has changed.
@@ -220,8 +223,10 @@ class _Top:
         self.show(clear)
 
     def show(self, clear: bool = True) -> None:
-        """Print the table as it is now (or a line of JSON), and set the time of the next one. Rates
-        are of the time since the table before.
+        """Print the table as it is now (or a line of JSON), and set the time of the next one.
+
+        Rates are of the time since the table before. A table that comes sooner than half an
+        interval after that one, as after a key, shows its rates again.
 
         Args:
             clear: True: a terminal is cleared first; False: the table comes below what is there.

@@ -388,7 +388,7 @@ def _serve(
     """Run the inputs that afl-fuzz sends, and end the process.
 
     It is AFL's fork server where afl-fuzz asks for one. Without one a single input runs, and the
-    process dies of the signal that stands for its end.
+    process dies of the signal that stands for a crash or a hang, or ends with exit status 0.
 
     Args:
         named: the target.
@@ -434,6 +434,10 @@ def _run_one(
         timeout: seconds that the run may take.
         max_input: bytes that an input may have; None: LARGEST.
         as_json: True: one JSON object instead of text.
+
+    Raises:
+        BadArgument: the input has more bytes than `max_input`.
+        OSError: the input cannot be read.
     """
     from ..fuzz.bench import InputRunner
     from ..fuzz.crash import examine
@@ -524,7 +528,8 @@ def _replay(
         folder: of inputs; AFL++'s output is known by its files.
         output: folder for crashes, corpus, reports and the journal by which a stopped replay goes
             on; None: nothing is kept.
-        coverage: file for the coverage of the minimal corpus; None: none.
+        coverage: file for the coverage of the minimal corpus, which is not written after Ctrl-C;
+            None: none.
         sarif: file for the findings as SARIF; None: none.
         jobs: number of processes; None: one for each processor.
         dask: address of a scheduler whose workers run the inputs; None: processes here.
@@ -665,7 +670,7 @@ def _sum_up(
     Args:
         entries: what came of each input that was run.
         found: the findings.
-        output: folder for reports and corpus; None: nothing is written.
+        output: folder for reports and corpus; None: neither is written.
         as_json: True: one JSON object instead of tables.
         sarif: file for the findings as SARIF; None: none.
         stopped: True: inputs are left, so no corpus is written.

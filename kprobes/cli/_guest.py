@@ -445,8 +445,8 @@ def on_clock(default: str) -> Callable[[Callable[..., None]], Callable[..., None
 def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
     """Yield a file to write, which replaces `path` when the body ends; for "-" yield stdout.
 
-    If the body fails, what it has written stays after a KprobeError or Ctrl-C. Otherwise, and if it
-    has written nothing, the file that was there before stays.
+    If the body fails by a KprobeError or Ctrl-C and has written something, that replaces `path`
+    nevertheless. After any other error, or if it has written nothing, `path` stays as it was.
 
     Args:
         path: of the file, or "-".

@@ -85,7 +85,7 @@ def _verdicts(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterato
     Args:
         machine: has the file.
         k: the Kprobes that checks.
-        place: SYMBOL or SYMBOL+OFFSET; None: all functions.
+        place: SYMBOL, SYMBOL+OFFSET or an address; None: all functions.
 
     Yields:
         "function", "offset", "address", "bytes" (hexadecimal), "text" (disassembled), "probe"

@@ -117,7 +117,8 @@ def _slots(value: Any) -> list[int] | None:
 
 
 def _drawn(name: str, counts: list[int]) -> Iterator[str]:
-    """Yield the lines of a histogram by powers of two.
+    """Yield the lines of a histogram by powers of two, and an empty one at the end; only the name
+    where all counts are 0.
 
     Args:
         name: the histogram's name.
@@ -193,7 +194,9 @@ def as_json(name: str, m: Any, describe: Describe) -> str | None:
         describe: a guest address -> its name, for stack traces.
 
     Returns:
-        None: it is of a kind that has no entries.
+        The object: "type", "name" and "data". That maps keys, as text, to values, at most the last
+        MOST entries (of an array those that are not 0); of stack traces, numbers to the names of
+        their addresses. None: the map is of a kind that has no entries.
     """
     if isinstance(m, StackTraces):
         data: Any = {

@@ -98,7 +98,9 @@ def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
 
 
 def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
-    """Return the text under which a record is counted.
+    """Return the text under which a record is counted; of a caller its function's name.
+
+    Where the recording tells no caller or stack, the text says so, and what to record.
 
     Args:
         trace: the recording.

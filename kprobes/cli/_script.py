@@ -260,8 +260,9 @@ def _sorted_out(
 
     Without -e the script is the first word that is "-" or ends in .bt, else the last of the first
     two words that is no ELF file. The guest is then the first word that is left, if it exists or
-    has a slash; without a script, whatever it is. Where the script's file cannot be read, the
-    command ends with exit status 1.
+    has a slash; without a script, whatever it is. With `listed` the first word is the guest, the
+    second the pattern; a lone one that ends in .bt or is no file is the pattern. Where the script's
+    file cannot be read, the command ends with exit status 1.
 
     Args:
         names: the words in front of `--`.
@@ -270,8 +271,8 @@ def _sorted_out(
         command: the guest and its arguments, of -c, and no word names the guest; None: a word does.
 
     Returns:
-        (guest's file or None, script's name, script's text (with `listed` the pattern) or None,
-        words that are left: the script's parameters).
+        (guest's file or None, script's name ("stdin" for -e and stdin), script's text (with
+        `listed` the pattern) or None, words that are left: the script's parameters).
     """
     rest = list(names)
     file: str | None = None
@@ -538,14 +539,15 @@ def _run_tests(made: Script, output: ScriptOutput, caught: io.StringIO) -> int:
 
 
 def _run_benchmarks(made: Script, output: ScriptOutput) -> int:
-    """Run each of a script's benchmarks for _LONG ns or more, and print how long one run takes.
+    """Run each of a script's benchmarks for _LONG ns or more, or until the script ends, and print
+    how long one run takes.
 
     Args:
         made: the script.
         output: takes the results.
 
     Returns:
-        The exit status.
+        The exit status, the script's.
     """
     benchmarks = made.named("bench")
     names = [name for name, _ in benchmarks]

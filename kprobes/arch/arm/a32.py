@@ -206,6 +206,8 @@ def short_rules(
 ) -> Insn:
     """Return LDRH or one of its kin with its pc-relative operand; refuse what is UNPREDICTABLE.
 
+    With the offset in a register there is no operand: the instruction is returned as it is.
+
     Args:
         insn: the instruction; `f` and `o` tell which, as in short().
         p: 1: pre-indexed.

@@ -17,7 +17,7 @@ def find(code: bytes, _addr: int) -> OperandComparison | None:
 
     Known are CCMP, CBZ, CBNZ, and CMP and CMN (SUBS and ADDS without a result) with a constant;
     CMN's is negated. CMP with a register is known where the register is neither shifted nor
-    extended, or extended by UXTH: that compares 16 bits.
+    extended, or extended by UXTH without a shift: that compares 16 bits.
 
     Args:
         code: bytes from the instruction on.

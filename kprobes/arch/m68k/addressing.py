@@ -206,7 +206,8 @@ class OperandShape:
             z: its size field.
 
         Returns:
-            None: registers tell the address. Of a jump absolute addresses count, too.
+            None: there is no such operand, or registers tell its address. An absolute address
+            counts only as that of a jump.
         """
         at, _, allowed = self.place(raw, z)
         kind = mode(e)

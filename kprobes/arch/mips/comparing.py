@@ -20,7 +20,10 @@ WITH_ZERO = (0x36, 0x3E)  #: release 6: BEQZC, BNEZC
 
 
 def find(bits: int, order: Literal["little", "big"], six: bool, code: bytes, _addr: int) -> OperandComparison | None:
-    """Return what an instruction compares: conditional branches of two registers, SLT and its kin.
+    """Return what an instruction compares: BEQ, BNE and their likely and compact kin, SLT and its
+    kin; of release 6 also BEQZC and BNEZC.
+
+    Other branches that compare with 0, as BLEZ, do not count.
 
     Args:
         bits: width of a register.

@@ -55,14 +55,16 @@ def _halves(code: bytes) -> tuple[int, int, int]:
 
 
 def find(code: bytes, addr: int) -> OperandComparison | None:
-    """Return what an instruction compares: registers, constants and storage, branches included.
+    """Return what COMPARE or COMPARE LOGICAL compares: a register or storage with a register, a
+    constant or storage; those that branch are included.
 
     Args:
         code: its bytes.
         addr: its address.
 
     Returns:
-        None for other instructions, and for a CLC whose length is none of a number's.
+        None for other instructions, for those that extend an operand (CGFR), and for a CLC whose
+        length is none of a number's.
     """
     one, two, three = _halves(code)
     opcode = one >> 8

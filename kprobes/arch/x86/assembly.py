@@ -18,7 +18,7 @@ def _register(name: str, bits: int) -> tuple[str, int]:
         bits: of a word, 32 or 64.
 
     Returns:
-        (its name, bits of it below the part).
+        (its name, bits of it below the part); (`name`, 0) where `name` is no part of a register.
     """
     wide = "r" if bits == 64 else "e"
     found = PARTS.fullmatch(name)

@@ -148,7 +148,7 @@ def _extended(code: bytes, at: int, wide: bool) -> tuple[int, int, int] | None:
         wide: True in 64-bit mode.
 
     Returns:
-        None: that byte is an opcode.
+        None: that byte is an opcode. NO_MAP as the map: the prefix names a map that there is not.
     """
     escape, second = code[at], code[at + 1]
     if escape == 0x8F:

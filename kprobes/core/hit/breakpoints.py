@@ -101,6 +101,8 @@ class BreakpointHandover:
             Raises:
                 BaseException: `error`, if the probe's fault_handler has not handled it.
                 BadLocation: the handler says that it has diverted, but pc is still the probepoint.
+                GuestFault: the instruction is simulated and has faulted, and no fault_handler has
+                    handled that.
             """
             diverted = (
                 bool(result) if error is None else self._entries.failed(p, point, regs, error)

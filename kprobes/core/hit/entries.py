@@ -97,7 +97,8 @@ class Entries:
             Where a handler has diverted, the guest goes to regs.pc, and the probepoint becomes a
             breakpoint for good. Else `regs.target` becomes None: the guest goes on in the detour.
             An instruction that is simulated is simulated here, and says where the guest goes. Where
-            a handler has put a probe inside the jump, the hit goes on as a breakpoint's.
+            a handler has put a probe inside the jump, the instruction is executed in its slot
+            instead of the detour.
 
             A hit within a hit is counted as missed on every probe there, and no handler runs.
 
@@ -160,8 +161,8 @@ class Entries:
             """Finish a hit whose handler has diverted or raised, or has had the jump taken out.
 
             Where the handler has not diverted, the guest goes on in the detour; or, if the jump was
-            taken out and a probe now stands inside what it covered, the hit goes on as a
-            breakpoint's.
+            taken out and a probe now stands inside what it covered, the instruction is executed in
+            its slot.
 
             Args:
                 regs: the registers at the call site.
@@ -213,8 +214,8 @@ class Entries:
             taken out.
 
             Where no handler has diverted, the guest goes on in the detour; or, if the jump was
-            taken out and a probe now stands inside what it covered, the hit goes on as a
-            breakpoint's.
+            taken out and a probe now stands inside what it covered, the instruction is executed in
+            its slot.
 
             Args:
                 regs: the registers at the call site.
@@ -271,8 +272,8 @@ class Entries:
             Where the entry handler has returned a false value, the call is followed here, by the
             core. Else it is not followed, and `ri` goes back to its pool. In both cases the other
             probes' pre-handlers run afterwards, and the guest goes on in the detour; or, if the
-            jump was taken out and a probe now stands inside what it covered, the hit goes on as a
-            breakpoint's.
+            jump was taken out and a probe now stands inside what it covered, the instruction is
+            executed in its slot.
 
             The exception of an entry handler goes to its probe's fault_handler. Where that sends
             the guest elsewhere, the guest goes there, and the other probes' count of the hit is
@@ -341,8 +342,8 @@ class Entries:
     def _go_on_as_breakpoint(
         self, cb: ControlBlock, point: Probepoint, regs: Regs, detour: Detour
     ) -> bool:
-        """Execute the instruction as after a breakpoint, where a handler has put a probe inside the
-        jump.
+        """Execute the instruction in its slot instead of the detour, where a handler has put a
+        probe inside the jump.
 
         The new probe has had the jump taken out. The detour would execute all instructions that the
         jump covered, and so pass over that probe.
@@ -354,7 +355,8 @@ class Entries:
             detour: where the jump led.
 
         Returns:
-            True if the hit goes on as a breakpoint's; False if the guest goes on in the detour.
+            True if that was done. False: no breakpoint stands inside, or another hit is under way;
+            nothing was changed.
         """
         inside = self._rooms.sites.between(point.address + 1, point.address + detour.size)
         if cb.state is not HitState.IDLE or not any(other.state in BREAKPOINTS for other in inside):

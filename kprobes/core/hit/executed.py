@@ -32,7 +32,8 @@ class ExecutedBreakpoints:
         self._displaced = displaced
 
     def disable_executed(self, cb: ControlBlock, regs: Regs) -> bool:
-        """Disable the probes whose breakpoint an EXECUTE at regs.pc has executed, and warn.
+        """Disable the probes whose breakpoint an EXECUTE at regs.pc has executed, and warn
+        (ExecutedElsewhere).
 
         The guest then executes the instruction at regs.pc again. Called for a trap at an address
         where the core has no breakpoint.

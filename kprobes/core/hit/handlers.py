@@ -157,6 +157,7 @@ class Handlers:
 
         Raises:
             GuestFault: no fault_handler has handled it; the hit is over.
+            Exception: a fault_handler has raised it; the hit is over.
         """
         home = point.address | point.insn.mode
         regs.go(home)
@@ -215,7 +216,8 @@ class Handlers:
             error: what the handler has raised.
 
         Raises:
-            Exception: `error`, which was not handled.
+            Exception: `error`, if there is no fault_handler, or it has returned a false value; or
+                what the fault_handler itself has raised.
         """
         handled = False
         if p.fault_handler is not None:

@@ -111,8 +111,9 @@ class Serving:
 
         Returns:
             True where the machine does. False where it cannot, and nothing was changed: there are
-            several return probes, or an entry handler in Python, or the architecture's calls do not
-            simply return where their caller wants (Returning.plain).
+            several return probes, or an entry handler in Python, or the machine follows no calls,
+            or the architecture's calls do not simply return where their caller wants
+            (Returning.plain).
         """
         linkage = self._rooms.arch.linkage
         probes = point.returning

@@ -99,8 +99,8 @@ class Stacks:
             limit: the most addresses, pc included.
 
         Raises:
-            Unsupported: only pc is known: no call frame information, frame pointer or followed call
-                leads on.
+            Unsupported: only pc is known: no call frame information and no followed call leads on,
+                and the architecture has no frame-pointer convention.
         """
         kept = None if self._walk is None else self._walk.walk(regs, limit)
         if kept is not None:
@@ -199,8 +199,8 @@ class _StackWalk:
                 then where a call has just left it.
 
         Raises:
-            Unsupported: only pc is known: no call frame information, frame pointer or followed call
-                leads on.
+            Unsupported: only pc is known: no call frame information and no followed call leads on,
+                and the architecture has no frame-pointer convention.
         """
         if self._unwinder.row(self._regs.pc) is not None:
             ended = self._by_frame_information()
@@ -284,7 +284,8 @@ class _StackWalk:
             pointer of 0: the outermost caller was found.
 
         Raises:
-            Unsupported: only pc is known, and the architecture has no frame-pointer convention.
+            Unsupported: only pc is known, the architecture has no frame-pointer convention, and the
+                function at pc is not known to be the outermost.
         """
         shape = self._arch.linkage.frame if self._arch.linkage is not None else None
         if shape is None:

@@ -27,9 +27,9 @@ def copied_patch(rooms: Rooms, pc: int) -> str:
         pc: where the guest has failed: at a breakpoint, or where a jump has led.
 
     Returns:
-        A sentence that says what was copied, and which probe's it is; "" where no copy is found, or
-            a site of the library's own is at `pc`. Of several copies, the one with the most equal
-            text around it.
+        A part of a sentence that says what was copied, and which probe's it is; "" where no copy is
+        found, or a breakpoint of the library's own is at `pc`. Where several patches may be the
+        original, the one with the most equal text around it is named.
     """
     if pc in rooms.sites:  # our own breakpoint, not a copy, even if the text around looks alike
         return ""

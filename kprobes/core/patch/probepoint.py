@@ -198,8 +198,9 @@ class Probepoint:
         """Add a probe. The newest runs first; a jprobe last: its mirror sees what the others did.
 
         Thousands of probes may be at one address, so neither this nor remove() looks at the others
-        one by one. Memory is not armed here. A kprobe's handlers are copied into `_pre` and
-        `_post`, which hits use; the hits counted by the machine are added to nhit first.
+        one by one. No breakpoint is written here; for an active probe the slot's end is written
+        anew. A kprobe's handlers are copied into `_pre` and `_post`, which hits use; the hits
+        counted by the machine are added to nhit first.
 
         Args:
             probe: its `_active` says whether it joins `active`.

@@ -274,7 +274,7 @@ class Text:
             mask: the bits that it replaces; b"": all.
 
         Returns:
-            The patch that is in memory now.
+            The other patch; `patch` itself where it was overwritten: nothing was written then.
         """
         if not patch.stands_in(self._machine.read(patch.addr, len(patch.new))):
             return patch
@@ -401,7 +401,8 @@ class Text:
 
         A patch is put back where the original text stands in its place; a former patch that stands
         again is taken out. Where the machine notes what its user writes, only those pages are
-        looked at, and the ones that the guest may write.
+        looked at, and the ones that the guest may write. Of more than AT_A_TIME pages that many are
+        compared at a call, other ones each time; all, if one of them has changed.
 
         Returns:
             How many patches were put back.
@@ -450,8 +451,9 @@ class Text:
     def lost(self) -> list[int]:
         """Return the addresses of patches that the guest has overwritten without a report.
 
-        The stores since the last check() are found. Called after a run. Where permissions have
-        changed, `suspects` is worked out anew first.
+        The stores since the last check() are found; where more than AT_A_TIME patches may be
+        written by the guest, perhaps only at a later call. Called after a run. Where permissions
+        have changed, `suspects` is worked out anew first.
         """
         if self.suspected != self.writes.changes:
             self.suspected = self.writes.changes
@@ -544,9 +546,11 @@ class Text:
         return back
 
     def _put_back(self, addr: int) -> bool:
-        """Put a patch back if the original stands in its place; return True if it was put back.
+        """Put a patch back if the original, or a part of it, stands in its place; return True if it
+        was put back.
 
-        A former patch that stands there is taken out first.
+        A former patch that stands there is taken out first. Nothing is put back where the guest has
+        changed the instruction behind the patch.
         """
         self.take_out_stray(addr)
         patch = self._patches.get(addr)

@@ -134,8 +134,8 @@ class Walk:
         self._begin()
 
     def _begin(self) -> None:
-        """Start a round: forget all that the last one has noted but for what it was repeated
-        for.
+        """Start a round at `start`: forget all that the last one has noted but for `literals`, and
+        the targets and pointers that it was repeated for.
         """
         self.marks = bytearray(len(self.code))
         self.pos = self.start
@@ -368,7 +368,7 @@ class Walk:
 
         Nothing is taken for data where the function's end is not known, because the address may be
         that of another function; nor where an EXECUTE has a computed target, because the
-        instruction that is executed may be there.
+        instruction that is executed may be there; nor what a computed jump may have as its base.
         """
         maker = self.pointers.get(addr)
         if maker is None:
