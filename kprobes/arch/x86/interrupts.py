@@ -32,7 +32,7 @@ def enter(cpu: ExceptionCpu, line: int) -> int:
 
     Raises:
         GuestFault: the IDT has no such gate, or memory of the IDT or the stack is not mapped.
-        Unsupported: the gate changes the stack.
+        Unsupported: the gate changes the stack: it has an IST entry, or changes the privilege.
     """
     wide = cpu.bits == 64
     base, limit = cpu.system("idt"), cpu.system("idt_limit")

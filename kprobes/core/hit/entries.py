@@ -97,8 +97,8 @@ class Entries:
             Where a handler has diverted, the guest goes to regs.pc, and the probepoint becomes a
             breakpoint for good. Else `regs.target` becomes None: the guest goes on in the detour.
             An instruction that is simulated is simulated here, and says where the guest goes. Where
-            a handler has put a probe inside the jump, the instruction is executed in its slot
-            instead of the detour.
+            a handler has put a probe inside the jump, the instruction is executed in its slot or
+            simulated instead, and the guest comes to that probe.
 
             A hit within a hit is counted as missed on every probe there, and no handler runs.
 
@@ -162,7 +162,7 @@ class Entries:
 
             Where the handler has not diverted, the guest goes on in the detour; or, if the jump was
             taken out and a probe now stands inside what it covered, the instruction is executed in
-            its slot.
+            its slot or simulated, and the guest comes to that probe.
 
             Args:
                 regs: the registers at the call site.
@@ -215,7 +215,7 @@ class Entries:
 
             Where no handler has diverted, the guest goes on in the detour; or, if the jump was
             taken out and a probe now stands inside what it covered, the instruction is executed in
-            its slot.
+            its slot or simulated, and the guest comes to that probe.
 
             Args:
                 regs: the registers at the call site.
@@ -273,7 +273,7 @@ class Entries:
             core. Else it is not followed, and `ri` goes back to its pool. In both cases the other
             probes' pre-handlers run afterwards, and the guest goes on in the detour; or, if the
             jump was taken out and a probe now stands inside what it covered, the instruction is
-            executed in its slot.
+            executed in its slot or simulated, and the guest comes to that probe.
 
             The exception of an entry handler goes to its probe's fault_handler. Where that sends
             the guest elsewhere, the guest goes there, and the other probes' count of the hit is
@@ -342,8 +342,8 @@ class Entries:
     def _go_on_as_breakpoint(
         self, cb: ControlBlock, point: Probepoint, regs: Regs, detour: Detour
     ) -> bool:
-        """Execute the instruction in its slot instead of the detour, where a handler has put a
-        probe inside the jump.
+        """Execute the instruction as after a breakpoint, in its slot or simulated, where a handler
+        has put a probe inside the jump.
 
         The new probe has had the jump taken out. The detour would execute all instructions that the
         jump covered, and so pass over that probe.

@@ -67,9 +67,10 @@ class Optimizer:
     def consider(self, point: Probepoint) -> None:
         """Queue a probepoint to become a jump, or to lose its jump, as its probes now want.
 
-        Called when its probes have changed. The work is done at the next safe point. A jump is
-        wanted where jumps are allowed, a probe is active, none has a post-handler or
-        optimize=False, the machine can serve the probes at a call site, and there is no `refusal`.
+        Called when its probes have changed, or what prevented a jump there may be gone. The work is
+        done at the next safe point. A jump is wanted where jumps are allowed, a probe is active,
+        none has a post-handler or optimize=False, the machine can serve the probes at a call site,
+        and there is no `refusal`.
         A jump whose probes are merely gone or disabled is queued to be taken out; if they come back
         before that, it stays. Where a queued breakpoint's probes no longer want a jump, it leaves
         the queue. A jump that may not stay (a post-handler, optimize=False, or handlers that the
@@ -525,8 +526,8 @@ class Optimizer:
         """Give a probepoint's detour back, to be freed when no CPU can be in it any more.
 
         The detour is marked as `left`, its call site is added for take_left(), and `point.detour`
-        becomes None. A probepoint that is served in place ends being so at once. Nothing happens
-        without a detour.
+        becomes None. Of a probepoint that is served in place the call site is ended at once.
+        Nothing happens without a detour.
         """
         detour, point.detour = point.detour, None
         if detour is None:
