@@ -39,8 +39,8 @@ class BreakpointHandover:
         """Have the machine serve the next hits of a breakpoint, if it can. Called at a hit.
 
         It can where the breakpoint is in memory, one probe is active, and the instruction is
-        executed in a slot and not simulated, or `diverted` is True. Then `point.served` becomes
-        what the machine gives for it (Hits.trap); else nothing is changed.
+        executed in a slot and not simulated, or `diverted` is True. Then `point.served` becomes the
+        machine's handle of the breakpoint (ServedTrap); else nothing is changed.
 
         Args:
             point: the probepoint whose breakpoint was hit.

@@ -119,8 +119,8 @@ class Exits:
                 regs: the registers at the trampoline; regs.target becomes None where the code there
                     returns to the right address by itself, else the guest goes to regs.pc.
                 ri: the call's instance; None: no handler ran, but the caller has changed its return
-                    address: the guest goes to regs.pc, and jumps that cover that place are taken
-                    out.
+                    address: the guest goes to regs.pc, and jumps that cover that place become
+                    breakpoints.
                 _result: not used.
                 error: what the handler has raised; None: nothing.
 

@@ -282,7 +282,8 @@ class Handlers:
         return self.pre(cb, regs)
 
     def check_diverted(self, point: Probepoint, regs: Regs) -> None:
-        """Check where a pre-handler has sent the guest; a jump that covers that place is taken out.
+        """Check where a pre-handler has sent the guest; a jump that covers that place becomes a
+        breakpoint.
 
         Args:
             point: the probepoint.
@@ -413,7 +414,7 @@ class Handlers:
         raises.
 
         An exception goes to the probe's fault_handler; if it is not handled it is raised, and the
-        handlers after it do not run. Jumps that cover regs.pc are taken out at the end.
+        handlers after it do not run. Jumps that cover regs.pc become breakpoints at the end.
 
         Args:
             cb: the control block of the CPU.

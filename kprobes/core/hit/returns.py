@@ -126,8 +126,9 @@ class Returns:
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
         """Make the trampoline, to which followed calls return, and store its address in `calls`.
 
-        It is a call site where the machine can call the core in place, else one or two breakpoints.
-        The machine is told of either.
+        It is a call site where the machine can call the core in place: the machine calls the core
+        there from now on, and serves returns of the calls that it follows itself. Else it is one or
+        two breakpoints, which the machine reports from now on.
 
         Args:
             linkage: how the architecture calls and returns.

@@ -549,8 +549,9 @@ class Probepoint:
         """Write the slot's end: a jump back to the text (boost), or a trap that is reported.
 
         A trap is written where an active probe has a post-handler or optimize=False, the
-        instruction forbids a jump, or none reaches. `boosted` and `native` are set, and the machine
-        is told whether a breakpoint is there.
+        instruction forbids a jump, another breakpoint stands behind it in its bundle, or no jump
+        reaches. `boosted` and `native` are set, and the machine reports the trap from now on, or no
+        longer.
         """
         machine = self._rooms.machine
         boost = self._back_jump() if self._may_boost() else None
