@@ -187,6 +187,7 @@ class GuestOptions:
         Raises:
             GuestFault: the guest has failed.
             GuestTimeout: a bound was reached.
+            GuestStopped: a call was ended by machine.stop(), as by a board's reset.
         """
         bounds: dict[str, Any] = {"timeout": self.timeout}
         if self.max_insns is not None:

@@ -187,9 +187,9 @@ class TrapDriver:
         Returns:
             True where a handler has handled it. If the handler has left pc alone, the displaced
             instruction is executed again, in the same hit: regs.pc is in its copy again. If it has
-            changed pc, the hit is over, and jumps that cover the new place become breakpoints.
-            False: not handled, and the hit is over; regs.pc is the original address where it was in
-            a displaced instruction, else unchanged.
+            changed pc, a hit that waits for the slot's end is over, and jumps that cover the new
+            place become breakpoints. False: not handled, and such a hit is over; regs.pc is the
+            original address where it was in a displaced instruction, else unchanged.
 
         Raises:
             Exception: a fault_handler has raised it; regs.pc is the original address.
