@@ -451,9 +451,9 @@ class Text:
     def lost(self) -> list[int]:
         """Return the addresses of patches that the guest has overwritten without a report.
 
-        The stores since the last check() are found; where more than AT_A_TIME patches may be
-        written by the guest, perhaps only at a later call. Called after a run. Where permissions
-        have changed, `suspects` is worked out anew first.
+        The stores since the last check() are found; where the guest may write patches in more than
+        AT_A_TIME pages, perhaps only at a later call. Called after a run. Where permissions have
+        changed, `suspects` is worked out anew first.
         """
         if self.suspected != self.writes.changes:
             self.suspected = self.writes.changes
