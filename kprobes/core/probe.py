@@ -408,8 +408,10 @@ class Followers:
         """Yield an instance of each probe for a call that the machine has followed, and that the
         core follows now.
 
-        The order is that in which the probes run at the entry. An instance is taken from `_held`,
-        or else from the probe's pool; then what a program has kept of the call becomes its `data`.
+        The order is that in which the probes run at the entry. The oldest instance in the probe's
+        `_held` is taken, which its entry handler has seen; where there is none, one of its `_pool`,
+        whose `data` becomes what the probe's program has kept of the call, if one keeps values. The
+        first probe's instance gets the true return address as its `link`, the others' `trampoline`.
 
         Args:
             frame: stack pointer at the call's entry.

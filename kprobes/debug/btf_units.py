@@ -242,7 +242,8 @@ class _Writer:
     def _fill(self) -> None:
         """Write the references that are still zeros.
 
-        A type of the kernel that has no entry yet is written for it now, at the end.
+        A type that has no entry yet is written now, at the end: a function's type that a pointer
+        points at, or a type of the kernel.
 
         Raises:
             ValueError: a reference is to a type that does not exist.
@@ -356,8 +357,9 @@ class _Writer:
 
         Args:
             number: of the type.
-            shared: True where it is the kernel's and a module refers to it: a named structure,
-                union or enumeration is then only declared.
+            shared: True where _fill() writes it for a reference: a function's type, or a type of
+                the kernel, to which a module refers. A named structure, union or enumeration is
+                then only declared.
 
         Raises:
             errors in DAMAGE: the type is damaged.

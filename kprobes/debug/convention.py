@@ -949,7 +949,7 @@ def _integers(
 
     Returns:
         The parts of each; () for a floating-point number, which is not in the registers counted
-        here.
+        here, unless the rules have it on the stack.
 
     Raises:
         NotKnown: a parameter, or the result, is of a type that the rules do not tell.

@@ -576,12 +576,17 @@ class _Machine:
 
     @staticmethod
     def _result(name: str, left: Typed, right: Typed) -> int | float:
-        """Return the exact result of an operation on two numbers of one type.
+        """Return the result of an operation on two numbers of one type, not yet cut to that type.
+        Quotients of integers are rounded towards zero.
 
         Args:
             name: of the operation, without DW_OP_.
             left: the lower entry of the stack.
             right: the upper one.
+
+        Raises:
+            ZeroDivisionError: the right number is 0.
+            KeyError: the operation is none of floating-point numbers, and they are.
         """
         one, two = left.number, right.number
         if left.type.real:

@@ -154,7 +154,7 @@ class DebugInfo:
         """Return a type by its name in C or C++: "struct table", "char [16]", "geo::Table *".
 
         Raises:
-            UnknownSymbol: no file has it, or several that differ.
+            UnknownSymbol: no file has it, or a file has several that differ.
         """
         rows = _DIMENSIONS.search(name)
         if rows is not None:
@@ -553,7 +553,8 @@ class DebugInfo:
     ) -> Iterator[tuple[Variable, Any]]:
         """Yield (variable, value) of the functions in which a nested function stands.
 
-        Variables of their blocks are left out. The value is None where it cannot be read.
+        Variables of their blocks are left out. The value is None where it cannot be read. Nothing
+        more is yielded from the first function on whose frame cannot be found.
 
         Args:
             there: reads the nested function's variables.
@@ -631,6 +632,9 @@ class DebugInfo:
             there: reads the parameter where the parameter's own location expression has to say
                 where the value is: `arrival.kind` is "frame" or "place".
             regs: the registers at the entry.
+
+        Returns:
+            A number, or a View.
 
         Raises:
             UnknownValue: the value is not kept, or `arrival.kind` is "refused".
@@ -946,7 +950,7 @@ class DebugInfo:
             The places, one file after the other, by address in each.
 
         Raises:
-            UnknownSymbol: the line has no code.
+            UnknownSymbol: the line has no code, or no source file has this name.
         """
         found: list[SourcePlace] = []
         near: list[int] | None = None
@@ -1055,7 +1059,7 @@ class DebugInfo:
 
     def copies(self, name: str) -> list[SourcePlace]:
         """Return the first instruction of each inlined copy of a function: one file after the
-        other, by address in each.
+        other, by address in each; [] where there is none.
 
         Args:
             name: of the function.

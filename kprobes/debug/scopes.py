@@ -68,13 +68,17 @@ def entries(
 ) -> Iterator[tuple[Any, Any, int | None]]:
     """Yield the parameters and variables that are in scope at an address, innermost blocks first.
 
+    Without `own`, variables that only other inlined copies of a block have come, too (_left_out):
+    they hide others of their name, and have no value.
+
     Args:
         function: whose variables they are.
         address: a link address in it.
         own: True: without those of functions that stand inlined there.
 
     Yields:
-        (entry, entry with its name and type, the parameter's index or None for a variable).
+        (entry, entry with its name and type, the index of a parameter of the function itself; else
+        None).
     """
     order = _parameters(function.die)
     for block in _blocks(function, address, own):
@@ -519,6 +523,10 @@ class FrameVariables:
         Args:
             site: entry of the call in this function.
             callee: the function that was reached.
+
+        Raises:
+            UnknownValue: the address that the site computes depends on what is not kept.
+            GuestFault: guest memory cannot be read.
         """
         function = callee._function
         start = function.start + callee._bias
@@ -708,8 +716,8 @@ class FrameVariables:
         return (value & mask).to_bytes(size, "little"), bytes(byte == 0xFF for byte in kept_bytes)
 
     def sized(self, type: CType) -> CType:
-        """Fill in the lengths that an array's type leaves to variables (a C array of variable
-        length).
+        """Return an array's type with the lengths that it leaves to variables (a C array of
+        variable length) filled in; a length that nothing tells stays None.
 
         Args:
             type: of an array; one whose lengths are all told, and any other type, is returned as it

@@ -249,6 +249,7 @@ def _parts(
 ) -> Iterator[tuple[bytes, _Contribution]]:
     """Yield the units that one index of a .dwp lists, each with its part of the sections.
 
+    Nothing is yielded where the index is empty, cut off, or of another version than 2 and 5.
     Source: DWARF 5, section 7.3.5.3: a table of hashed numbers, one of rows, the columns' sections,
     then for each row where its part of each section begins, and how many bytes it has.
 

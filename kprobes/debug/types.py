@@ -182,7 +182,9 @@ class CType:
 
     @cached_property
     def kind(self) -> str:
-        """The kind of the type, as the class lists them; "void" of no entry."""
+        """The kind of the type, as the class lists them; "void" also where there is no entry, or
+        more than DEEPEST types are around it.
+        """
         if self._die is None or self._depth > DEEPEST:
             return "void"
         kind = KINDS.get(_tag(self._die), "other")

@@ -141,6 +141,7 @@ class View:
     @property
     def variant(self) -> Member | None:
         """The variant that a Rust enumeration has now; None for other types, and where none fits.
+        Without a discriminant in memory it is the first one.
 
         Raises:
             GuestFault: it cannot be read.

@@ -240,7 +240,8 @@ class _Search:
         return max(modes, key=lambda mode: self._sense(address, mode))
 
     def _sense(self, address: int, mode: int) -> int:
-        """Return how many instructions from an address on make sense in a mode.
+        """Return how many instructions from an address on make sense in a mode. Four bytes of zeros
+        count as none, except in a delay slot.
 
         Args:
             address: address of the first instruction.
@@ -452,10 +453,13 @@ class _Search:
             self._add(address, mode, JUMP)
 
     def _gaps(self) -> None:
-        """Add functions at code behind an end or a call that nothing falls into or branches to.
+        """Add functions at code behind an end or a call, and behind padding there, to which nothing
+        branches or jumps and which lies in no function with an unwind entry.
 
-        Where such code does not begin as a function usually does, it is added only behind an end,
-        and behind functions that have no computed jump: else it may be a case of a jump table.
+        Where such code does not begin as a function usually does, it may be a case of a jump table.
+        It is then added only if all of this holds: it is behind an end, without zeros between, at a
+        multiple of a word; it makes sense; its mode bits are 0; no computed jump stands between the
+        function in front and it; and unwind tables do not cover most of the text.
         """
         sweep = self._sweeper.sweep
         targets = sweep.branches | {

@@ -124,14 +124,14 @@ class Sweeper:
         Args:
             code: the bytes from its start on.
             start: address of its first instruction.
-            end: address where it ends at the latest.
+            end: address at which decoding stops at the latest.
             mode: mode bits of its code.
             data_end: (address) -> end of the data amid code that lie at that address; 0: there are
                 none.
 
         Returns:
-            The address behind the function, at most `end`. Where data or bytes that are no
-            instruction were met before, their address.
+            The address behind the function; `end` where it does not end before. Where data or bytes
+            that are no instruction were met before, their address.
         """
         at, far = start, start
         while at < end:

@@ -308,6 +308,7 @@ class TraceEvent:
 
         Raises:
             EventError: a place was refused. Then none of these places is armed.
+            MachineBusy: another thread runs the machine; none of these places is armed.
         """
         before = (self._why, list(self.skipped))
         done = list[EventPlace]()
@@ -434,8 +435,9 @@ class TraceEvent:
         Called after a change of filter, triggers or recording that registered probes cannot follow.
 
         Raises:
-            EventError: of the first place that cannot be armed now; it is disabled, and the others
-                are armed.
+            EventError: of the first place that cannot be armed now. Such places have no probe any
+                more; the others are armed.
+            MachineBusy: another thread runs the machine; no probe was changed.
         """
         refused: EventError | None = None
         self._made.clear()

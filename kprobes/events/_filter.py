@@ -356,7 +356,8 @@ class _FilterParser:
         return Test(field, op, symbol.address, max(self.symbols.extent(symbol), symbol.address + 1))
 
     def value(self, field: EventField, kind: str, text: str, at: int) -> int | str:
-        """Return the constant of a test: a text, or a number in the width of the field's type.
+        """Return the constant of a test: a text, or a number in the width of the field's type; of a
+        character in quotes its number.
 
         Args:
             field: the field that is compared.
@@ -416,7 +417,8 @@ def _test(test: Test, constants: dict[str, Any]) -> str:
 
     Args:
         test: the test.
-        constants: name -> object; the constant or function that the expression names is added.
+        constants: name -> object; the constant or function that the expression names is added. A
+            mask, or the bounds of a function, stand in the expression itself.
     """
     field = test.field
     op = test.op

@@ -244,7 +244,8 @@ def _matcher(pattern: str, text: str, at: int) -> Callable[[str], object]:
     """Return a function from a name to a true value where it fits a pattern, else None.
 
     Args:
-        pattern: a glob, or a /regular expression/.
+        pattern: a glob, or a /regular expression/. MODULE: in front of a glob is left out, as it is
+            no part of the name.
         text: the definition, for the error.
         at: the pattern's column.
 

@@ -52,7 +52,8 @@ def marked(words: list[str], machine: Machine) -> tuple[tuple[str, str], ...]:
         For each place (the place as definitions have it, the definition).
 
     Raises:
-        EventError: there is no such marker, it has not the arguments, or it is no p event.
+        EventError: there is no such marker, it lacks an argument or has one that cannot be fetched,
+            or the event's kind is not "p".
     """
     joined = " ".join(words)
     at = len(words[0]) + 1

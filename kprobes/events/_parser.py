@@ -415,7 +415,8 @@ class Parser:
             (symbol or None, offset from it in bytes, address with mode bits).
 
         Raises:
-            EventError: there is no such place, or the name stands for several.
+            EventError: there is no such place, the name stands for several, something else than
+                `return` is behind the %, or a return event's place is no function's entry.
         """
         body, percent, suffix = word.partition("%")
         self.need(

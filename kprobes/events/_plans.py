@@ -166,7 +166,7 @@ def _string(regs: Regs, address: int, limit: int) -> str:
 
 def _whole(value: Plan) -> Plan:
     """Return a function that calls `value` at a hit, and gives None where guest memory cannot be
-    read.
+    read, the compiler has not kept the value, or its format is not known.
     """
 
     def read(regs: Regs, saved: Saved) -> Value:

@@ -162,8 +162,8 @@ class Events(Mapping[str, TraceEvent]):
         Raises:
             EventError: a definition is wrong, or `-:` has neither group nor name.
             NotRegistered: there is no such event to be deleted (ENOENT).
-            EventBusy: an event to be deleted is enabled, or has triggers; then the line deletes
-                none. Lines before one that fails stay done.
+            EventBusy: an event to be deleted is enabled, has triggers, or is switched by another
+                event's; then the line deletes none. Lines before one that fails stay done.
         """
         if not text.strip():
             for event in self._events.values():

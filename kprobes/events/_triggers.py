@@ -218,7 +218,8 @@ class TriggerParser:
         )
 
     def action(self, name: str, target: str) -> Callable[[], object]:
-        """Return the function, without arguments, that a trigger calls at a hit.
+        """Return the function, without arguments, that a trigger calls at a hit. Of "stacktrace" it
+        does nothing: it is the hit's handler that adds a stack to the record.
 
         Args:
             name: one of PLAIN or SWITCHES.

@@ -363,13 +363,17 @@ class Writer:
         self.op(opcode, dst, src)
 
     def _argument(self, arg: Argument, number: int, bit: int, at: int) -> None:
-        """Write one argument into the record, or its fault bits.
+        """Write one argument into the record. Where it, or an element of it, cannot be read, set
+        that fault bit instead.
 
         Args:
             arg: the argument.
             number: of the argument, which makes its labels unique.
-            bit: number of its first fault bit.
+            bit: number of its first fault bit: its own; those of an array's elements follow.
             at: offset of its first byte in the record.
+
+        Raises:
+            ProgramError: it is in a register that programs do not see.
         """
         failed = f"argument {number}"
         if arg.source.where is None:
@@ -392,8 +396,8 @@ class Writer:
     def _element(self, arg: Argument, name: str, n: int, bit: int, at: int) -> None:
         """Write one element of the argument at r9 into the record, or set its fault bit.
 
-        A number is cut and extended as its type says, and takes 8 bytes. Of a string the text is
-        copied, with a NUL; in an array of strings the element is a pointer to it.
+        A number is cut and extended to 64 bits as its type says, and takes 8 bytes. Of a string the
+        text is copied, with a NUL; in an array of strings the element is a pointer to it.
 
         Args:
             arg: the argument.
@@ -540,7 +544,7 @@ class Writer:
             self.op(isa.AND | isa.ALU64, 3, imm=self._arch.mask)
 
     def _load(self, size: int, failed: str) -> None:
-        """Fetch the number at the guest address in r3.
+        """Fetch the number at the guest address in r3, as an unsigned one.
 
         Args:
             size: its bytes: 1, 2, 4 or 8.

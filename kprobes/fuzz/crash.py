@@ -103,7 +103,7 @@ def examine(
 
     Returns:
         (how the run has ended, the finding). The finding is None where nothing went wrong this
-        time, or the run was ended by a bound.
+        time, or the run was ended by `seconds` or a bound of the target's own.
     """
     machine = bench.target.machine
     blocks = machine.last_blocks(PATH)
@@ -215,9 +215,9 @@ def _hash(
 ) -> str:
     """Return a hash that is the same for crashes of one origin: 12 hexadecimal digits.
 
-    Hashed are `kind` and the names of the stack's functions (_function()). Where pc is in no image,
-    as behind a return address that was overwritten, the stack is not believed: "?" is hashed in its
-    place, and the function of the last block that is in an image.
+    Functions are hashed by name, without offsets; where there is no symbol, by image and offset.
+    Where pc is in no image, as behind a return address that was overwritten, the rest of the stack
+    is not used either: the last executed block that is in an image stands for all of it.
 
     Args:
         machine: the guest's machine, whose symbols name functions.

@@ -164,7 +164,10 @@ def _greet(size: int, shared: bool) -> bool:
         shared: True: inputs may come by shared memory.
 
     Returns:
-        True: AFL++ may ask for runs now; False: AFL++ is gone.
+        True: AFL++ may ask for runs now; False: AFL++ has not replied.
+
+    Raises:
+        OSError: AFL++ is gone where it is to be told something.
     """
     said = _ENABLED | _SIZED | size - 1 << 1 | (_SHARED if shared else 0)
     os.write(STATUS, _WORD.pack(said))
@@ -213,8 +216,9 @@ class _Server:
         that has died in a run is told to AFL++.
 
         Returns:
-            The exit status for this process: that of a worker which has ended by itself, as AFL++
-            asked for no more; 0 where AFL++ is gone when a status is to be told.
+            The exit status for this process: that of a worker that has ended by itself between
+            runs, 0 as AFL++ asked for no more or 1 at an error of its own; 0 where AFL++ is gone
+            when a status is to be told.
         """
         parent = os.getpid()
         asked = False
@@ -295,6 +299,10 @@ class _Worker:
 
         Args:
             asked: True: AFL++ has asked for the first run already.
+
+        Raises:
+            BrokenPipeError: AFL++ is gone where it is to be told something.
+            OSError: the input cannot be read.
         """
         bench, inputs, phase = self._bench, self._inputs, self._phase
         mine = _WORD.pack(os.getpid())

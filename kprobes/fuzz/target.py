@@ -167,9 +167,10 @@ class CallTarget:
         Raises:
             EventError: a call does not parse, or there is no such function.
             ImageError: the image or a library cannot be loaded.
-            BadArgument: no argument is the input, or with `heap` the guest has no allocator
-                functions.
+            BadArgument: no argument is the input, a raw image has no `arch`, or with `heap` the
+                guest has no allocator functions.
             GuestFault, GuestTimeout: a call of `before` fails.
+            HeapError: with `heap`, a call of `before` makes a memory error.
         """
         call = parse_call(self.call, inputs=True)
         machine = self._machine()

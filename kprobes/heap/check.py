@@ -265,7 +265,8 @@ class HeapCheck:
 
         Args:
             functions: symbol or address -> name of the C function.
-            defaults: True: add the functions that are known by their names.
+            defaults: True: add the functions that are known by their names, unless `functions` has
+                their addresses.
 
         Returns:
             (probe, name of the C function that the function is like) of each.
@@ -406,8 +407,8 @@ class HeapCheck:
         """Do the work of realloc(): copy the block to a new one, free the old one, set the result.
 
         A size of 0 frees the block, as glibc does; a null pointer allocates. A wrong pointer is a
-        finding, and the result is 0. Without room for the new block the result is 0, and the old
-        block stays.
+        finding, and the result is 0. Where there is no room for the new block, or its size is more
+        than half the address space, the result is 0, and the old block stays.
 
         Args:
             allocator: what the function does, and where its arguments are.
@@ -673,7 +674,7 @@ class HeapCheck:
         only takes that mark from them. A read of such bytes is reported, and takes the mark, too. A
         block that was written outside of its bytes is not reported again when it is freed. Of one
         instruction, after TOLD accesses to bytes with the same mark, the further ones are only
-        counted.
+        counted, unless the check was made with `raising`.
 
         Args:
             regs: registers at the instruction.
@@ -738,7 +739,8 @@ class HeapCheck:
         `reads_lines`.
 
         Such functions, as strlen(), read whole words and vectors, within the page and within
-        64 bytes of the block. What was freed they may not read.
+        64 bytes of the block. What was freed they may not read. A read of less than 4 bytes is not
+        allowed.
 
         Args:
             regs: registers at the instruction; pc tells the function.
@@ -990,6 +992,9 @@ class HeapCheck:
         Args:
             start: address of the first byte; a word that begins in front of it is left out.
             size: bytes of the range.
+
+        Raises:
+            GuestFault: the range cannot be read.
         """
         arch = self._machine.arch
         width = arch.bits // 8

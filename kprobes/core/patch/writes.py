@@ -118,10 +118,10 @@ class Writes:
         return any(self._writable[page] for page in range(addr & -size, end, size))
 
     def _watch(self, addr: int) -> None:
-        """Watch the lines of text that a patch lies on; lines become longer where watches are too
-        many.
+        """Watch the lines of text that a patch lies on.
 
-        Where the machine refuses, `watched` becomes False for good, and all lines are forgotten.
+        Where there are more than MOST watches then, all lines become longer. Where the machine
+        refuses a watch, `watched` becomes False for good, and writes are not looked at any more.
 
         Args:
             addr: address of the patch.

@@ -41,7 +41,8 @@ def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Re
         (jprobe, regs) -> 0, as a pre-handler is called.
 
     Raises:
-        BadLocation: the mirror is neither callable nor guest code.
+        BadLocation: the mirror is neither callable nor guest code, or its address has mode bits
+            that are not those of the code.
         NotText, NotFunctionEntry: it is guest memory, but no function.
         UnknownSymbol, AmbiguousSymbol: it is text that does not name one symbol.
         Unsupported: it is a Python function, and an argument cannot be read as its annotation says.
@@ -113,11 +114,16 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
 
 
 def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jprobe, Regs], int]:
-    """Return the hook that calls a Python function with as many arguments as it has parameters.
+    """Return the hook that calls a Python function with the probed function's first arguments: one
+    for each positional parameter.
 
     Args:
         entry: the mirror. Parameters' annotations say how arguments are converted.
         machine: runs the guest.
+
+    Returns:
+        (jprobe, regs) -> 0. What the mirror raises is raised; what it changes in `regs` and at the
+        top of the stack is put back.
 
     Raises:
         Unsupported: an argument cannot be read as its annotation says.
@@ -141,7 +147,7 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
 def _hook(
     entry: Callable[..., Any], arguments: list[Callable[[], Any]]
 ) -> Callable[[Jprobe, Regs], int]:
-    """Return the hook for one CPU.
+    """Return the hook that calls a Python mirror on one CPU: (jprobe, regs) -> 0.
 
     Args:
         entry: the mirror.
@@ -229,8 +235,8 @@ def _converter(annotation: Any, arch: Arch) -> Convert | None:
     """Return the function that converts an argument word as an annotation asks for.
 
     Integers of ctypes are cut to their width, with their sign; strings are read where the word
-    points to; a bool is whether the word's lowest byte is not 0. Annotations of other kinds, and
-    c_void_p, leave the word as it is.
+    points to (None for a null pointer); a bool is whether the word's lowest byte is not 0.
+    Annotations of other kinds, and c_void_p, leave the word as it is.
 
     Args:
         annotation: of the mirror's parameter.

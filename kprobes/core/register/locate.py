@@ -48,14 +48,15 @@ def locate(
     Args:
         machine: has the symbols.
         text: original guest text.
-        symbol_name: "f", "module:f", "f+0x10", or an address as text; None: `addr` is given.
+        symbol_name: "f", "module:f", "f+0x10", or an address as text, if no symbol is called so;
+            None: `addr` is given.
         addr: an address, which may have mode bits; None: `symbol_name` is given.
         offset: bytes that are added.
 
     Raises:
         BadLocation: not exactly one of `symbol_name` and `addr` is given, `symbol_name` is no
-            string, the offset leads out of the function, or the mode bits of `addr` are not those
-            of the function's code.
+            string, the offset from a symbol is negative or leads out of the function, or an
+            address has mode bits that are not those of the function's code.
         UnknownSymbol, AmbiguousSymbol: the symbol does not name one place.
     """
     if (symbol_name is None) == (addr is None):
@@ -154,6 +155,9 @@ def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Loc
         text: reads guest text without breakpoints.
         symbol: of a function.
         offset: bytes.
+
+    Returns:
+        The location. Its symbol is the one that covers the address, which need not be `symbol`.
 
     Raises:
         BadLocation: the offset is negative, or leads behind the symbol's end.

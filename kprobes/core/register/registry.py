@@ -70,9 +70,9 @@ class Registry:
             probe: a probe that is registered nowhere.
 
         Raises:
-            BadLocation: it is no Probe.
+            BadLocation: it is no Probe, or its place cannot be resolved.
             AlreadyRegistered: it is registered.
-            KprobeError: it may not be there.
+            KprobeError: there is no such symbol, the probe may not be there, or it cannot be armed.
         """
         typed(probe, Probe)
         if probe._point is not None:
