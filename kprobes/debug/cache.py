@@ -333,12 +333,16 @@ class UnpackedSection(mmap.mmap):
         return super().read(count)
 
     def find(self, wanted: Any, start: int = 0, end: int | None = None) -> int:
-        """Return the offset of the first occurrence of some bytes; -1: there is none.
+        """Return the offset of the first occurrence of some bytes; -1: there is none. The section
+        is decompressed as far as they are looked for.
 
         Args:
             wanted: the bytes.
             start: offset where the search begins.
             end: offset where it ends; None: where the section does.
+
+        Raises:
+            ValueError, zlib.error: the section is damaged.
         """
         last = len(self) if end is None else min(end, len(self))
         until = start

@@ -630,7 +630,8 @@ class FrameVariables:
         return int.from_bytes(data, order)
 
     def contents(self, place: ValuePlace, size: int) -> tuple[bytes, bytes]:
-        """Read the bytes at a place, as memory would have them, and say which of them are kept.
+        """Read the bytes at a place, as memory would have them, and say which of them the compiler
+        has kept.
 
         Args:
             place: where they are.

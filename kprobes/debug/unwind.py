@@ -315,7 +315,7 @@ class _Walked:
             The address where the caller goes on, mode bits included; 0: there is no caller.
 
         Raises:
-            UnknownValue: a register that is needed is not kept.
+            UnknownValue: a register that is needed has not been saved.
             GuestFault: memory cannot be read.
         """
         base, offset, link, link_register, saved = step
@@ -341,7 +341,7 @@ class _Walked:
             The address where the caller goes on; 0: there is no caller, and nothing was changed.
 
         Raises:
-            UnknownValue: a register that is needed is not kept.
+            UnknownValue: a register that is needed has not been saved.
             GuestFault: memory cannot be read.
         """
         values: dict[str, int | None] = {**self._values, self._sp: self.sp}
@@ -575,7 +575,7 @@ class UnwindFrame:
             row: of unwind information, for `pc`.
 
         Raises:
-            UnknownValue: it depends on what is not kept.
+            UnknownValue: it depends on a register that has not been saved.
             GuestFault: memory cannot be read.
         """
         if row.cfa.expr is not None:
@@ -591,7 +591,7 @@ class UnwindFrame:
             first: numbers that are on the stack before the first operation, the last one on top.
 
         Raises:
-            UnknownValue: it is damaged, or depends on what is not kept.
+            UnknownValue: it is damaged, or depends on a register that has not been saved.
             GuestFault: memory cannot be read.
         """
         from elftools.dwarf.dwarf_expr import DWARFExprParser
@@ -614,7 +614,7 @@ class UnwindFrame:
             None: the function is the outermost one.
 
         Raises:
-            UnknownValue: it depends on what is not kept.
+            UnknownValue: it depends on a register that has not been saved.
             GuestFault: memory cannot be read.
         """
         cfa, arch = self.cfa(row), self._arch
@@ -656,10 +656,10 @@ class UnwindFrame:
             cfa: the canonical frame address.
 
         Returns:
-            None: it is not kept.
+            The value; None: it has not been saved.
 
         Raises:
-            UnknownValue: it depends on what is not kept.
+            UnknownValue: it depends on a register that has not been saved.
             GuestFault: memory cannot be read.
         """
         kind, mask = rule.type, self._arch.mask

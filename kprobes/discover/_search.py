@@ -98,7 +98,10 @@ class _Stretch:
 
 
 class _Search:
-    """The search through one image. Its steps add to `_known`, address -> (mode bits, why)."""
+    """The search through one image. Its steps add to `_known`, address -> (mode bits, why).
+
+    A linker's stub (PLT) is not added because code calls it, jumps to it or stands before it.
+    """
 
     def __init__(self, machine: Any, layout: CodeLayout) -> None:
         """Read the image's text from guest memory; nothing is searched yet.
@@ -181,8 +184,10 @@ class _Search:
             self._vectors()
 
     def _vectors(self) -> None:
-        """Add the functions at pc and in the vector table of a raw image. The table ends in front
-        of the lowest of these functions, or at a word that is no address of code with mode bits.
+        """Add the functions at pc and in the vector table of a raw image.
+
+        Words of 0 in the table are passed over. It ends in front of the lowest of these functions,
+        or at another word that is no address of code with mode bits.
         """
         arch, first = self._arch, self._text[0]
         pc = self._machine.regs.pc

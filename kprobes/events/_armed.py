@@ -364,7 +364,12 @@ class TraceEvent:
         return next(filter(None, map(why_not, self.hists)), "")
 
     def _program(self, definition: Event) -> EventProgram:
-        """Return the program of a definition. Definitions that fetch the same words share one."""
+        """Return the program of a definition; compile it where that has not been done. Definitions
+        that fetch the same words share one.
+
+        Raises:
+            ProgramError: only Python can record its hits.
+        """
         key = shape(definition)
         made = self._made.get(key)
         if made is None:

@@ -189,7 +189,7 @@ class Histogram:
             func: the probed address.
 
         Returns:
-            False: the record needs no stack for this trigger.
+            False, always: the record needs no stack for this trigger.
         """
         counted = self._counted
         table, state = counted.table, counted.words

@@ -166,8 +166,11 @@ class _Places:
         return found
 
     def _file(self, path: str) -> str:
-        """Return the path of a source file on this computer; "" where it is not here, or too
+        """Return the path of a source file on this computer; "" where there is none, or it is too
         large.
+
+        It is looked for in the folders that debug information has for it, then by its path, then by
+        its name in the current folder.
         """
         folders = [] if os.path.isabs(path) else self._info.source_folders(path)
         for where in (

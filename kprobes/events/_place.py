@@ -331,9 +331,10 @@ def probe_at(attachment: Attached) -> Probe:
 
 
 def counts_of(probe: Any) -> tuple[int, int]:
-    """Return (hits, hits that were not served).
+    """Return (hits, hits at which no handler ran).
 
-    A return probe's hits are its returns; its entries that were not served count as not served.
+    A return probe's hits are its returns; entries at which no handler ran, or that were not
+    followed, are among the others.
 
     Args:
         probe: a probe or a watchpoint; None: (0, 0).

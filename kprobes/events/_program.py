@@ -70,7 +70,7 @@ def needs_python(
     clock: str = HOST_CLOCK,
 ) -> str:
     """Return why hits of an event need Python on this machine, as one clause; "" where a program
-    serves them.
+    can record them.
 
     Args:
         machine: the guest.
@@ -270,7 +270,7 @@ def compiled(
         least: bytes that a record has at least.
 
     Raises:
-        ProgramError: only Python can serve the event; the message says why.
+        ProgramError: only Python can record its hits; the message says why.
     """
     why = why_not(event, filter)
     if why:

@@ -96,7 +96,7 @@ def described(
         layout: of the records; None: it does not matter.
 
     Returns:
-        (numbers, comparisons); None: Python is to serve the event.
+        (numbers, comparisons); None: only Python can record its hits.
     """
     if (
         machine.hit_recording is None

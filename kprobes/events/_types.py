@@ -109,7 +109,7 @@ def type_of(around: TypeContext, text: str, at: int) -> Type:
         at: its column.
 
     Raises:
-        EventError: there is no such type.
+        EventError: there is no such type, or its bits or its count are wrong.
     """
     name, bracket, rest = text.partition("[")
     count = _array(around, rest, at + len(name) + 1) if bracket else 0

@@ -170,13 +170,18 @@ class Writer:
         Args:
             event: the event, whose arguments a record has.
             filter: which hits are recorded; None: all.
-            first: write what is done before a record is made; each may end by jumps to labels of
-                its own.
-            switch: number of a map whose first word says whether there are records; 0: there are.
-            kept: number of the map with what was kept at the entry; 0: nothing is.
+            first: functions that, called with this Writer, append what the program does before it
+                makes a record; each may end by jumps to labels of its own.
+            switch: number of a map whose first word is 0 where no records are made; 0: there is no
+                such map.
+            kept: number of the map with what the program at the function's entry has kept; 0: there
+                is none.
 
         Returns:
             The instructions, linked.
+
+        Raises:
+            ProgramError: an argument is in a register that programs do not see.
         """
         op = self.op
         op(isa.MOV | isa.X | isa.ALU64, 6, 1)

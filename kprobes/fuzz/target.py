@@ -59,7 +59,8 @@ class PythonTarget:
         return [self.path]
 
     def load(self) -> Target:
-        """Execute the file, and return the target that it defines.
+        """Execute the file, and return the target that it defines. A Kprobes of its machine that
+        the file defines, too, is the target's.
 
         The file's folder is added to sys.path.
 

@@ -190,7 +190,8 @@ class Registry:
 
     @alone
     def leave(self, probe: Probe) -> None:
-        """Unregister a probe, and disarm its probepoint where no other wants it armed.
+        """Unregister a probe, and disarm its probepoint where no other wants it armed. The pool of
+        a return probe is dropped.
 
         Jumps and memory that are not needed any more are left to collect(), which the caller calls
         afterwards.
