@@ -481,6 +481,7 @@ def store(machine: ViewedMemory, type: CType, address: int, value: Any) -> None:
 
     Raises:
         GuestFault: the memory cannot be written.
+        Unsupported: `machine` stands for a variable that is not in memory (Held).
         BadArgument: the type is no number or pointer, the value is none, or beyond a float's range.
     """
     if type.kind == "float" and type.size in (4, 8) and not isinstance(value, View):

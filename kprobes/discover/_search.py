@@ -100,7 +100,8 @@ class _Stretch:
 class _Search:
     """The search through one image. Its steps add to `_known`, address -> (mode bits, why).
 
-    A linker's stub (PLT) is not added because code calls it, jumps to it or stands before it.
+    Linkers' stubs (PLT) are added only where symbols, headers, unwind tables, or words of data name
+    them.
     """
 
     def __init__(self, machine: Any, layout: CodeLayout) -> None:

@@ -174,6 +174,10 @@ class EventFiles:
         Args:
             text: the lines.
             append: False: all events are removed first.
+
+        Raises:
+            EventError, EventBusy, NotRegistered: of the first line that fails; what was done before
+                it stays.
         """
         if not append:
             self._events.write("")

@@ -435,9 +435,8 @@ class Parser:
         return found
 
     def in_file(self, body: str, at: int) -> int:
-        """Return the address that a number is, as written, or that FILE:OFFSET stands for.
-
-        That has the mode bits of the symbol that covers it.
+        """Return the address that a number is, as written, or that FILE:OFFSET stands for: with the
+        mode bits of the symbol that covers it.
 
         Args:
             body: the number or FILE:OFFSET; an offset is in bytes from the file's beginning.

@@ -125,7 +125,7 @@ class EventPlace:
         why: why a guest under a debugger would stop at each hit, which a program is to avoid; "":
             it does not.
         hits: of probes that are gone.
-        missed: hits of probes that are gone which were not served.
+        missed: hits of probes that are gone at which no handler ran.
     """
 
     def __init__(self, definition: Event, buffer: Buffer) -> None:
@@ -193,7 +193,7 @@ class EventPlace:
             lower_semaphore(owner, self.definition)
 
     def counts(self) -> tuple[int, int]:
-        """Return (hits, hits that were not served), of all probes that it has had."""
+        """Return (hits, hits at which no handler ran), of all probes that it has had."""
         hits, missed = counts_of(self.probe)
         return self.hits + hits, self.missed + missed
 

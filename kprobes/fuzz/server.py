@@ -293,7 +293,8 @@ class _Worker:
         os._exit(status)
 
     def _serve(self, asked: bool) -> None:
-        """Run inputs and tell AFL++ how each run ended, until it asks for no more.
+        """Run inputs and tell AFL++ how each run ended, until it asks for no more. `_phase` tells
+        the server how far a run has come.
 
         A run that reaches a bound of the target's own waits for AFL++ to kill it: that is a hang.
 

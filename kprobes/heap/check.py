@@ -272,7 +272,7 @@ class HeapCheck:
             (probe, name of the C function that the function is like) of each.
 
         Raises:
-            UnknownSymbol: the guest has no such symbol.
+            UnknownSymbol, AmbiguousSymbol: a symbol does not name one function of the guest.
             BadArgument: there is no function at all, or no such C function.
         """
         made: list[tuple[Probe, str]] = []
