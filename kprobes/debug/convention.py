@@ -199,6 +199,9 @@ def _sysv_parameter(
 ) -> tuple[ParameterPart, ...]:
     """Return the parts of the next parameter by the System V ABI; `taken` counts what it takes.
 
+    A value of class _MEMORY, or of which not all 8-byte words get a register, is on the stack as a
+    whole. A structure or union that C++ copies by a function is passed by its address.
+
     Args:
         type: of the parameter.
         taken: what the parameters before it have taken; is changed.
@@ -330,7 +333,8 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
 
 
 def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
-    """Return the parts of a function's result by the System V ABI, as it returns.
+    """Return the parts of a function's result by the System V ABI, as it returns. One in memory is
+    at the address in rax.
 
     Args:
         type: of the result.
@@ -705,6 +709,10 @@ def _aapcs64_parameter(
     type: CType, taken: _Taken, by_reference: Callable[[CType], bool]
 ) -> tuple[ParameterPart, ...]:
     """Return the parts of the next parameter on AArch64; `taken` counts what it takes.
+
+    Structures of one to four floats of one type are in floating-point registers, others of at most
+    16 bytes in general ones. Larger ones, and those that C++ copies by a function, are passed by
+    their address.
 
     Args:
         type: of the parameter.

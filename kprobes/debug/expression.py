@@ -428,14 +428,18 @@ class _Machine:
         return int(top)
 
     def _step(self, name: str, args: Sequence[Any]) -> None:
-        """Execute an operation that works on the stack.
+        """Execute an operation that works on the stack: take its operands from `_stack`, and push
+        its result.
 
         Args:
             name: of the operation, without DW_OP_.
-            args: its operands.
+            args: its operands in the expression.
 
         Raises:
             UnknownValue: there is no such operation, or the surroundings lack what it needs.
+            GuestFault: guest memory cannot be read.
+            IndexError, ValueError and others, which callers turn into UnknownValue: the expression
+                is damaged.
         """
         stack, around = self._stack, self._around
         if name.startswith("lit"):

@@ -56,7 +56,8 @@ def without_scopes(name: str) -> str:
 def _wanted(
     units: Units, n: int, copies: list[InlinedCopy], bare: str, name: str
 ) -> Iterator[tuple[int, Function]]:
-    """Yield those of a unit's copies whose function has the scopes of a name.
+    """Yield those of a unit's copies whose function has the scopes of a name. Copies without code,
+    and with damaged entries, are left out.
 
     Args:
         units: of the file.
@@ -64,6 +65,9 @@ def _wanted(
         copies: of functions of the name without scopes.
         bare: that name.
         name: with the scopes that are wanted.
+
+    Yields:
+        (link address at which a copy begins, the function that it stands in).
     """
     for copy in copies:
         if not f"::{copy.scopes}{bare}".endswith(f"::{name}"):

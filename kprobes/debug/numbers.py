@@ -53,7 +53,7 @@ def number(type: CType, raw: int, arch: Arch) -> int | float | bool | complex:
         arch: the guest's architecture.
 
     Raises:
-        Unsupported: the format of the type's numbers is not known.
+        Unsupported: the type's kind, or the format of its numbers, is not known.
     """
     if type.kind == "float":
         return _float(raw, _known(type, arch, type.size))
@@ -116,7 +116,8 @@ def _float(raw: int, form: str) -> float:
     Numbers too large for that become infinite; a NaN keeps its sign.
 
     Args:
-        raw: the bits, as an unsigned number; bits beyond the format's width are ignored.
+        raw: the bits, as an unsigned number. Bits beyond the format's width are ignored, but
+            "double" must have none.
         form: the format, a key of _FORMATS.
     """
     if form == "double":

@@ -341,6 +341,9 @@ def _shapes(data: bytes, header: Header) -> Any:
     Args:
         data: contents of .debug_abbrev.
         header: the unit's, which says where the table begins and how wide values are.
+
+    Raises:
+        IndexError: the table is cut off.
     """
     at = header.abbrev
     while True:

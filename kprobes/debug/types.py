@@ -677,7 +677,8 @@ class Derived(CType):
 
     @classmethod
     def array(cls, element: CType, dims: tuple[int | None, ...]) -> Derived:
-        """Make an array type.
+        """Make an array type. With several dimensions it is an array of arrays: its `target` has
+        all but the first.
 
         Args:
             element: type of its elements.

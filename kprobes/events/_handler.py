@@ -100,6 +100,10 @@ def handler(
 ) -> Handler:
     """Generate the handler of an event's hits at one place.
 
+    At a hit the handler fetches the arguments, calls the triggers, and adds a record to the store;
+    no record is added where the store is off, a trigger has switched the event off, or the filter
+    does not hold.
+
     Args:
         event: the event, at this place.
         machine: whose hits they are.

@@ -427,7 +427,8 @@ class Histogram:
 
 
 def _value(column: Column, value: int, total: int, most: int) -> str:
-    """Return a sum as ftrace prints it, with its name.
+    """Return a sum as ftrace prints it, with its name; "[ERROR]" in its place where a share is
+    wanted of a total of 0.
 
     Args:
         column: the value's column.

@@ -186,7 +186,8 @@ class _Places:
         """Return the places of all lines whose text fits a glob, blanks aside.
 
         Args:
-            name: a function or a source file, whose lines are looked at.
+            name: a source file, or a function, of which the lines from its declaration to its last
+                one are looked at.
             pattern: the glob.
 
         Raises:

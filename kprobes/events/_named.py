@@ -295,7 +295,11 @@ class KnownNames:
         return _Found(type, self._at(lambda regs, saved: address, Word("value", address), 0, 1))
 
     def _arrived(self, variable: Variable, arrival: Arrival, at: int) -> _Found:
-        """Return where a parameter is at the function's entry; a return event keeps it from there.
+        """Return where a parameter is at the function's entry.
+
+        A plain event fetches it as a word where that can be said (an argument, a register, a
+        constant, the caller's part of the stack), else Python reads it at each hit. A return event
+        keeps its value from the entry.
 
         Args:
             variable: the parameter.
@@ -379,7 +383,8 @@ class KnownNames:
         return _Found(type, view=read)
 
     def _result(self, at: int) -> _Found:
-        """Return where a function's return value is, at its return.
+        """Return where a function's return value is, at its return: a word in the result register,
+        memory at an address that the event keeps from the entry, or parts that Python reads.
 
         Args:
             at: column of `$retval`, for errors.
@@ -413,7 +418,8 @@ class KnownNames:
     def _viewed(
         self, found: _Found, steps: list[tuple[str, str]], text: str, at: int, suffix: str | None
     ) -> tuple[Fetch, Type | None]:
-        """Make the fetch of a variable, or a member of it, that only Python finds.
+        """Make the fetch of a variable, or a member of it, that Python reads at each hit. With a
+        suffix, that of a structure, union or array is of memory at its address.
 
         Args:
             found: the variable; it has a `view`.

@@ -176,10 +176,13 @@ class Parser:
     # --- what and where
 
     def event(self) -> Event:
-        """Parse the whole definition, and return the event.
+        """Parse the whole definition, and return the event; one without a name is named after its
+        kind and place.
+
+        Sets `kind`, `written`, `entry` and `target`.
 
         Raises:
-            EventError: the definition is wrong.
+            EventError: the definition is wrong, or its place is missing.
         """
         maxactive, group, name = self.head(self.words[0][0])
         if len(self.words) == 1:
@@ -251,7 +254,8 @@ class Parser:
     def watch(self, group: str, name: str, word: str, at: int) -> Event:
         """Parse a watchpoint's definition: `[r|w|rw]@ADDRESS[:LENGTH]`.
 
-        Without arguments it has the value before and after.
+        Without an access it is "rw", without a length 4 bytes. Without arguments it has the value
+        before and after.
 
         Args:
             group: the event's.

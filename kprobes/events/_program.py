@@ -257,7 +257,11 @@ def compiled(
     counts: Counts | None = None,
     least: int = 0,
 ) -> EventProgram:
-    """Compile an event into a program.
+    """Compile an event into a program, which at a hit counts in histograms, applies the filter, and
+    writes a record.
+
+    For a return event that needs arguments of the entry a second program is compiled, which keeps
+    them (`program.at_entry`).
 
     Args:
         event: the event.
@@ -266,7 +270,7 @@ def compiled(
         buffer: where the records go.
         filter: which hits are recorded; None: all.
         timed: records have times.
-        counts: histograms that the program counts; None: there are none.
+        counts: histograms that the program counts, whatever the filter says; None: there are none.
         least: bytes that a record has at least.
 
     Raises:

@@ -267,7 +267,8 @@ def _size(node: Node) -> int:
 
 
 def _test(event: Event, arch: Arch, test: Test, yes: int | bool, no: int | bool) -> RecordedTest:
-    """Describe a comparison.
+    """Describe to the machine a comparison of a number with a constant. Of !=, > and >= the
+    opposite is described, with `yes` and `no` exchanged.
 
     Args:
         event: the event that is filtered.

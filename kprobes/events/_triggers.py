@@ -337,7 +337,8 @@ class TriggerParser:
         self.fail("BAD_FIELD_MODIFIER", word, word, there_are, behind=behind, skip=skip)
 
     def column(self, word: str, modifiers: tuple[str, ...]) -> Column:
-        """Parse a column, `FIELD[.MODIFIER]` or `FIELD.buckets=WIDTH`.
+        """Parse a column, `FIELD[.MODIFIER]` or `FIELD.buckets=WIDTH`; of a key also `stacktrace`,
+        of a value `hitcount`, which have no field.
 
         Args:
             word: the column as written.

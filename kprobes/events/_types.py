@@ -101,7 +101,8 @@ def signed_of(text: str) -> int | None:
 
 
 def type_of(around: TypeContext, text: str, at: int) -> Type:
-    """Return the type of a name: u8, x32[4], b4@2/8, string.
+    """Return the type of a name: u8, s16, x32[4], f64, b4@2/8, char, string, ustring, symbol,
+    symstr.
 
     Args:
         around: the definition that is parsed.

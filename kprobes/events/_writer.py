@@ -458,7 +458,8 @@ class Writer:
     # --- words: all into r3
 
     def _fetch(self, tree: Word, failed: str) -> None:
-        """Fetch a word of the guest.
+        """Fetch a word of the guest: from memory, a register, the stack, an argument, the result,
+        what was kept at the function's entry, or a constant.
 
         Args:
             tree: the word's source.

@@ -43,7 +43,7 @@ class Location:
 def locate(
     machine: Machine, text: Text, symbol_name: str | None, addr: int | None, offset: int
 ) -> Location:
-    """Resolve a place.
+    """Resolve a place that a user has given as a symbol or an address, and an offset.
 
     Args:
         machine: has the symbols.
