@@ -525,7 +525,8 @@ class KnownNames:
         return source.where
 
     def _holder(self, type: CType, op: str, field: str, at: int) -> CType:
-        """Return the structure or union that has a member, itself or from a virtual base.
+        """Return the structure or union that has a member, itself or from a virtual base. `.`
+        follows a reference of C++, as `->` does a pointer.
 
         Args:
             type: of the value in front of the operator.
@@ -534,7 +535,7 @@ class KnownNames:
             at: column, for errors.
 
         Raises:
-            EventError: it is no structure, or has no such member.
+            EventError: it is no structure, has no such member, or where the member is is not known.
         """
         around = self._around
         reference = type.kind == "pointer" and type.is_reference

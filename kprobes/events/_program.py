@@ -40,6 +40,9 @@ LARGEST: Final = 1 << 16
 def why_not(event: Event, filter: Filter | None = None) -> str:
     """Return why an event needs Python, as a clause; "" if a program can record it on some machine.
 
+    Python is needed for tasks' names, for values that only Python finds or reads, for filters that
+    test more than numbers, and where too much is kept from the entry (KEPT) or recorded (LARGEST).
+
     Args:
         event: the event.
         filter: which hits are recorded; None: all.

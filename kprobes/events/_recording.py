@@ -96,7 +96,9 @@ def described(
         layout: of the records; None: it does not matter.
 
     Returns:
-        (numbers, comparisons); None: only Python can record its hits.
+        (numbers, comparisons); None: only Python can record its hits: the machine records none by
+        itself, the guest has several CPUs or tasks, the event is a watchpoint's, or an argument or
+        a test is not one of numbers.
     """
     if (
         machine.hit_recording is None
@@ -187,7 +189,8 @@ def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNum
 
 
 def _root(event: Event, tree: Word, arch: Arch) -> RecordedNumber | None:
-    """Describe a word that is read without following a pointer: a register, the stack, a constant.
+    """Describe a word that is read without following a pointer: a register, an argument, the stack,
+    a constant, or what was kept at the entry.
 
     Args:
         event: the event.

@@ -72,7 +72,9 @@ def headline(finding: Finding) -> str:
 
 
 def text_of(kept: Kept) -> str:
-    """Return a finding as lines of text, for people: stack, last blocks, registers, command."""
+    """Return a finding as lines of text, for people: stack and last blocks (at most _SHOWN of
+    each), registers, command.
+    """
     finding = kept.finding
     lines = [f"{finding.hash}  {headline(finding)}", f"  input: {kept.input}"]
     if kept.count > 1:
