@@ -140,11 +140,11 @@ class EventPlace:
         self.why = ""
 
     def attach(self, owner: EventOwner, program: EventProgram) -> bool:
-        """Register a probe that runs the event's program, if that saves stops of a remote guest.
+        """Register a probe that runs the event's program.
 
-        Where the program cannot run in the remote guest, each hit would stop the guest all the
-        same; the program is then taken off again. Sets `reader`, `why` and `compiled`, and `probe`
-        where it stays.
+        Where the program cannot run in a remote guest, each hit would stop the guest all the same:
+        then the program is taken off again, and no probe is registered. Sets `reader`, `why` and
+        `compiled`, and `probe` where it stays.
 
         Args:
             owner: registers the probe.

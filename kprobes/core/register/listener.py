@@ -83,9 +83,10 @@ class Listener:
         """Prepare memory for a run that is about to start.
 
         Hits whose slot the guest has left end, and patches that others have replaced by the
-        original are put back. Jumps that no probe needs are taken out while no CPU is in a hit, and
-        those that have `target` inside in any case. A Kprobes that is being closed is finished
-        where that is possible now. At last there is a warning of text that was overwritten.
+        original are put back. If no CPU is in a hit, jumps that no probe needs are taken out; those
+        that have `target` inside are taken out in any case. A Kprobes that is being closed is
+        finished where that is possible now. At last there is a warning of text that was
+        overwritten.
 
         Args:
             target: address where the run starts, mode bits included.
