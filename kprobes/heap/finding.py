@@ -64,7 +64,7 @@ class HeapFinding:
 
     @property
     def headline(self) -> str:
-        """The finding in one line, without the stacks."""
+        """The finding in one line, without the stacks: kind, access, place, note and count."""
         what = f"{KINDS[self.kind]}"
         if self.access:
             what += (
@@ -81,7 +81,8 @@ class HeapFinding:
     def _where(self) -> str:
         """Return where the address is, as the end of a sentence; "" without a block.
 
-        Such as ", 4 bytes behind a block of 16 bytes".
+        Such as ", 4 bytes behind a block of 16 bytes"; of a leak " of 16 bytes at 0x1000", the
+        block's size and address.
         """
         block = self.block
         if block is None:

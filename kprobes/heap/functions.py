@@ -134,13 +134,14 @@ def named(role: str | Allocator) -> Allocator:
 def known(symbols: Symbols) -> Iterator[tuple[Symbol, str, Allocator]]:
     """Find the guest's allocator functions that have their usual names.
 
-    Imports that no module of the guest defines are found as well.
+    Imports (f@import, f@plt) that no module of the guest defines are found as well.
 
     Args:
         symbols: the guest's symbols.
 
     Yields:
-        (symbol, the function's usual name, what it does) for each address.
+        (symbol, the function's usual name, what it does), once for each address. The name is
+        without "@import" and "@plt".
     """
     found = dict[int, tuple[Symbol, str, Allocator]]()
     defined = set[str]()

@@ -482,7 +482,9 @@ class HeapMemory:
     def books(self) -> HeapState:
         """A copy of the heap's state as it is now, for a snapshot.
 
-        Setting it brings the heap back to that state; None: to one without segments and blocks.
+        Setting it brings blocks, segments and marks back to that state; None: to a heap without
+        segments and blocks. The guest's own bytes are not written, and segments made since are
+        forgotten, their marks cleared, but not unmapped.
         """
         segments = [(one.start, one.size, bytes(one.marks[: one.used])) for one in self._segments]
         return HeapState(

@@ -71,7 +71,7 @@ def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) ->
 
     Args:
         source: a path, or the file's bytes.
-        name: of the module; None: the file's base name.
+        name: of the module; None: the file's base name, or "<bytes>".
 
     Returns:
         The image; Image.place() gives it an address.
@@ -133,11 +133,12 @@ def read_names(
         format: as Symbols.load() names formats; None: what the contents look like.
 
     Returns:
-        (symbols, contents): the contents of BTF, and of an ELF file with debug information; else
-        b"".
+        (symbols, contents): the contents of BTF, which has no symbols here, and of an ELF file with
+        debug information (of a relocatable one with the symbols' new addresses); else b"".
 
     Raises:
-        ImageError: the file cannot be read, is damaged, or names no address.
+        ImageError: the file cannot be read, is damaged, or is a text that names no address; or
+            there is no such format.
     """
     from ._names import FORMATS, names_in
 

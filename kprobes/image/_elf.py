@@ -389,7 +389,11 @@ class Elf:
         return found
 
     def _relocations(self, offset: int, size: int, rela: bool) -> list[Relocation]:
-        """Return the entries of a relocation table: Elf32_Rel, Elf64_Rela and so on.
+        """Return the entries of a relocation table: Elf32_Rel, Elf64_Rela and so on. Without
+        addends in the table, `addend` is None.
+
+        Of MIPS64's three composed types the first is in bits 0 to 7 of `type`, the second and the
+        third in the bytes above.
 
         Args:
             offset: of the table, in the file.
@@ -463,7 +467,8 @@ class Elf:
         """Return how many dynamic symbols there are, as far as the file tells; it may be too few.
 
         The section header of .dynsym tells. Where it is missing, a hash table does: GNU's need not
-        count imports, for it does not hash them.
+        count imports, for it does not hash them. DT_MIPS_SYMTABNO counts where it says more. 0:
+        nothing tells.
         """
         counts = [
             s["sh_size"] // self._structs.Elf_Sym.sizeof()

@@ -141,14 +141,16 @@ class ArmBranch:
     def write(self, x: RelocationSite, value: int) -> None:
         """Store a branch's distance, and exchange BL and BLX as the target's mode asks.
 
-        A target that is too far away, or Thumb code behind a B, is reached by a veneer, made here.
+        A target that is too far away, or Thumb code behind a B or a conditional BL, is reached by a
+        veneer, made here.
 
         Args:
             x: the relocation at the branch.
             value: bytes from the branch's pc to the target; bit 0: Thumb.
 
         Raises:
-            ImageError: the veneer is beyond 32 MiB, too.
+            ImageError: the veneer is beyond 32 MiB, too, or the file is linked and has no room for
+                veneers.
         """
         word = x.binder.memory.read(x.p, 4)
         links = word >> 24 in (0xEB, 0xFA, 0xFB)
@@ -185,7 +187,8 @@ class ThumbBranch:
             value: bytes from the branch's pc to the target; bit 0: Thumb.
 
         Raises:
-            ImageError: the veneer is beyond 16 MiB, too.
+            ImageError: the veneer is beyond 16 MiB, too, or the file is linked and has no room for
+                veneers.
         """
         memory, second = x.binder.memory, x.binder.memory.read(x.p + 2, 2)
         if (not second & 0x4000 and not value & 1) or not _within(value, 25):

@@ -150,8 +150,8 @@ def _static_relocations(elf: Elf) -> list[Relocation]:
 
 
 def _mips_got(elf: Elf, memory: ImageMemory, symbols: int) -> Iterator[Relocation]:
-    """Yield a relocation for each entry of MIPS's GOT, which has none in the file; nothing on other
-    machines.
+    """Yield a relocation for each entry of MIPS's GOT, which has none in the file, but for the
+    linker's own first one or two; nothing on other machines.
 
     Local entries are moved by the load bias; the others stand for the last dynamic symbols, in
     order.

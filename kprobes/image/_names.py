@@ -41,7 +41,9 @@ _COLUMNS = {
 
 
 def _nm(lines: list[str]) -> Iterator[Symbol]:
-    """Yield the symbols of nm's output: lines of an address, perhaps a size, a letter, the name."""
+    """Yield the symbols of nm's output: lines of an address, perhaps a size, a letter, the name,
+    and perhaps [module]. Lines with letters of other things than functions and data are left out.
+    """
     for line in lines:
         found = _NM.match(line)
         if found and found[3] in FUNCTIONS + OBJECTS:
@@ -60,8 +62,8 @@ def _linker(lines: list[str]) -> Iterator[Symbol]:
     """Yield the symbols of a linker's map.
 
     GNU ld writes input sections, and below each the symbols in it; lld addresses, sizes and names
-    in columns. A symbol is a function if its section's name begins as one of code does (.text,
-    .init, .fini, .plt).
+    in columns; ld's symbols have size 0. A symbol is a function if its section's name begins as one
+    of code does (.text, .init, .fini, .plt); else it is an object.
     """
     code = False
     for line in lines:
@@ -114,7 +116,8 @@ def _json(lines: list[str]) -> Iterator[Symbol]:
     to addresses.
 
     Nothing is yielded where the JSON is damaged or is neither; objects without a name or a sound
-    address are left out.
+    address are left out. A symbol is a function, or an object where its "type" is "data"; a "size"
+    that makes no sense is 0.
     """
     try:
         found = json.loads("\n".join(lines))
@@ -199,7 +202,7 @@ def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
     """Yield the symbol of a table's row; nothing where the row has no address or no name.
 
     Addresses are hexadecimal; so is a size, unless it consists of decimal digits and does not begin
-    with 0.
+    with 0. The symbol is a function unless the row has a type without "func" in it; else an object.
 
     Args:
         row: the cells.
@@ -253,7 +256,8 @@ def names_in(text: str, format: str | None) -> Iterator[Symbol]:
 
     Args:
         text: the contents of the file.
-        format: one of FORMATS, but for "elf" and "btf"; None: the format that the text looks like.
+        format: one of FORMATS, but for "elf" and "btf"; None: the format that the text looks like,
+            a table if it looks like none.
     """
     lines = text.splitlines()
     if format is None:

@@ -16,8 +16,9 @@ def in_order(images: Sequence[Image]) -> list[int]:
         images: the libraries, in the order in which they were named.
 
     Returns:
-        Their indices in `images`. Of libraries that take variables of one another, the one named
-        first comes first.
+        Their indices in `images`; libraries keep the order in which they were named otherwise.
+        Where each that is left takes variables of another that is left, the first of them that was
+        named comes next.
     """
     has = [{symbol.name for symbol in image.symbols} for image in images]
     takes = [

@@ -71,7 +71,8 @@ def go_functions(elf: Elf, relocations: Iterable[Relocation]) -> Iterator[GoFunc
 
 
 def functions(table: bytes, order: str, text: int) -> Iterator[GoFunction]:
-    """Yield the functions of a table, by address; nothing where its version is not known.
+    """Yield the functions of a table, by address; nothing where its version is not known. A row
+    that makes no sense ends the result.
 
     Args:
         table: the section's bytes.

@@ -146,7 +146,7 @@ class Image:
 
         Args:
             base: a multiple of page_size(machine); 0 for kind "exec".
-            resolve: addresses of undefined symbols; where it has none a weak symbol is 0.
+            resolve: name of an undefined symbol -> its address, or None: a weak symbol is 0 then.
             resolve_ifunc: address of a resolver -> the function that it chooses; without it such
                 functions are bound to 0.
             module: of the symbols; None: the image's name.
@@ -311,7 +311,8 @@ class _Placing:
 
     def _apply(self, r: Relocation, found: list[RelocationRow]) -> None:
         """Apply a relocation: write its value into memory, or note what is to be copied after
-        mapping. The symbol of a thread-local one is noted, to be warned of.
+        mapping. The symbol of a thread-local one is noted, to be warned of. A type that does
+        nothing (formula "-") is passed over.
 
         Args:
             r: the relocation, at its link address.
@@ -399,8 +400,9 @@ class _Placing:
         return self._targets[index]
 
     def _bind(self, e: SymbolEntry) -> RelocationTarget:
-        """Return what a symbol means at run time; an ifunc is resolved, which runs its resolver in
-        the guest, or counts it. Of a thread-local symbol the address is its offset.
+        """Return what a symbol means at run time. The address of a thread-local symbol is its
+        offset. For an ifunc its resolver is run in the guest; without `resolve_ifunc` the address
+        is 0, and the ifunc is counted.
 
         Raises:
             ImageError: the symbol is undefined, not weak, and has no address.
@@ -419,7 +421,7 @@ class _Placing:
 
     def _undefined(self, e: SymbolEntry) -> RelocationTarget:
         """Return what an undefined symbol means: a name of the linker's own, or what `resolve`
-        gives.
+        gives. A weak symbol without an address is at 0, and `absent`.
 
         Args:
             e: the symbol's entry.
@@ -503,7 +505,8 @@ class _Placing:
         """Return the address that a direct call is to jump to.
 
         That is the function, but for MIPS and PPC64. A function of another image wants its address
-        (MIPS) or its TOC (PPC64) in a register: then it is a veneer, made here, that sets it. On
+        (MIPS, below 0x80000000) or its TOC (PPC64) in a register: then it is a veneer, made here,
+        that sets it. On
         PPC64 a function of this image is entered at its local entry point (ELFv2), or where its
         descriptor says (ELFv1).
 

@@ -80,7 +80,8 @@ def plt_symbols(
     entries: Sequence[SymbolEntry],
     everything: Iterable[SymbolEntry],
 ) -> Iterator[Symbol]:
-    """Yield `f@plt` for each stub that jumps to an import f.
+    """Yield `f@plt` for each stub that jumps to an import f; nothing on machines whose stubs are
+    not known.
 
     Args:
         elf: the file.

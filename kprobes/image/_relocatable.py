@@ -166,7 +166,7 @@ class _Layout:
 
         Where its section is not loaded, the value stays and the entry's section becomes "none"; a
         common symbol's becomes "common". A symbol of a loaded section without a name gets the
-        section's.
+        section's. An undefined or absolute symbol's entry is returned as it is.
 
         Args:
             n: index in the symbol table.
@@ -232,7 +232,8 @@ def _small_data_first(member: tuple[int, Any]) -> tuple[bool, bool, int]:
 def _mips_pairs(relocations: list[Relocation], entries: list[SymbolEntry]) -> list[Relocation]:
     """Join the addends of a section's relocations, which MIPS files cut in two halves.
 
-    The low half of a HI16's addend stands at the next LO16 for the same symbol.
+    The low half of a HI16's addend stands at the next LO16 for the same symbol; so does that of a
+    GOT16 for a local symbol.
 
     Args:
         relocations: of one section, in order, with the halves as addends.

@@ -84,7 +84,8 @@ class SectionPlace(NamedTuple):
 
 
 def section_places(data: bytes) -> list[SectionPlace]:
-    """Return where the sections of an ELF file are, by their numbers.
+    """Return where the sections of an ELF file are: a list whose index is the section's number; []
+    where the file has no section headers.
 
     It takes a hundredth of pyelftools' time.
 

@@ -159,7 +159,9 @@ def candidates(data: bytes, path: str, folders: Sequence[str] = FOLDERS) -> Iter
 def find_separate(
     data: bytes, path: str, folders: Sequence[str] = FOLDERS, mapped: bool = False
 ) -> tuple[str, bytes] | None:
-    """Find the file with another one's debug information.
+    """Find the file with another one's debug information: the first of candidates() with the same
+    build-id or, where the file has none, with the checksum of its debug link. Candidates that
+    cannot be read are passed over.
 
     Args:
         data: contents of the file that lacks it.

@@ -26,8 +26,9 @@ def symbols_of(
     """Return the functions and objects that symbol tables name, each (name, address) once, with the
     largest of its sizes.
 
-    Of several versions of a symbol only the default one keeps the plain name; others are
-    NAME@VERSION. Mode bits are not in an address but in Symbol.mode.
+    Of several versions of a symbol at different addresses only the default one keeps the plain
+    name; others are NAME@VERSION. Mode bits are not in an address but in Symbol.mode. A size ends
+    with the segment.
 
     Args:
         elf: the file.
@@ -72,7 +73,9 @@ def symbols_of(
 def _naming(elf: Elf, entries: Iterable[SymbolEntry]) -> Iterator[SymbolEntry]:
     """Yield the entries that name code or data of this file.
 
-    Sections, files, registers, marks of the assembler and imports are left out.
+    Sections, files, registers, thread-local symbols, marks and labels (.L) of the assembler,
+    symbols of sections that are not loaded, and imports are left out; so are absolute symbols, but
+    for an executable with fixed addresses.
 
     Args:
         elf: the file.

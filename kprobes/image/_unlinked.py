@@ -67,7 +67,7 @@ def renumbered(elf: Elf, entries: list[SymbolEntry]) -> bytes:
         entries: its symbols, with the values to put in, in the file's order.
 
     Returns:
-        The file's bytes; b"" where it has no debug information.
+        The file's bytes; b"" where it has no debug information or no symbol table.
     """
     section = next((s for s in elf.sections if s["sh_type"] == "SHT_SYMTAB"), None)
     if section is None or not elf.has_debug:

@@ -101,7 +101,8 @@ def decode(code: bytes, addr: int) -> Insn:
         addr: address of the instruction.
 
     Returns:
-        The instruction; one marked as truncated or undefined where the bytes are none.
+        The instruction; one marked as truncated or undefined where the bytes are none. Where no
+        probe may be at it, only `reject`, its name, bytes, `atomic` and `delay_slot` are set.
     """
     length = LENGTHS.get(code[0] if code else 0, 0)
     if not code or len(code) < length:

@@ -97,6 +97,9 @@ class Passing:
             abi: the architecture's calling convention.
             pushed: bytes of the return address that a call pushes.
             spilled: bytes of arguments that go on the stack.
+
+        Raises:
+            GuestFault: the zeros are to be written, and the stack is not mapped.
         """
         room, align = BELOW + abi.stack_args + spilled, abi.stack_align
         if abi.upwards:
@@ -162,7 +165,7 @@ class Passing:
 def room_maker(memory: ArgumentMemory, regs: Regs) -> Callable[[], None]:
     """Return a function that moves the stack pointer to where it stands at a function's entry.
 
-    It is for calls without arguments, which it serves quicker than Passing.set_up().
+    For calls without arguments the function does what Passing.set_up() does, but quicker.
 
     Args:
         memory: the guest's.

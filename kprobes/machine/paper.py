@@ -442,6 +442,7 @@ class PaperMachine:
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: 100,000 steps are made.
             ReentryError: 16 runs are nested.
+            BaseException: a handler has raised it. Registers are put back in all these cases.
         """
         regs, values = self._regs[self._cpu], self._values[self._cpu]
         saved, outer = dict(values), (regs.reported, regs.target)
@@ -505,7 +506,8 @@ class PaperMachine:
         """Execute one instruction of a CPU, or deliver one report; set the CPU's pc.
 
         `before` is called first. At a call site the service is called, and the instruction there
-        executed where that has not sent the guest elsewhere. What `before`, services and handlers
+        executed where that has not sent the guest elsewhere; at a site where executions are only
+        counted, and in no nested run, it is counted instead. What `before`, services and handlers
         raise is raised.
 
         Args:

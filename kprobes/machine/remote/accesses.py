@@ -134,7 +134,8 @@ class Accesses:
 
         Where it fails at another page first, that page of guest memory is copied into the engine
         before the next try, 64 pages at most (TRIES). Copied pages are unmapped in the engine at
-        the end. Nothing is written to the guest.
+        the end. A failure in a page that was copied is taken for the one looked for, too. Nothing
+        is written to the guest.
 
         Args:
             m: the engine.
@@ -183,7 +184,7 @@ class Accesses:
         how one of them failed.
 
         Args:
-            m: the engine; its registers are set.
+            m: the engine; the method sets its registers.
             values: the guest's registers: name -> value. Those that the engine refuses are left
                 out.
             start: address of the instruction, mode bits included.

@@ -208,8 +208,8 @@ class StubBreakpoints:
         return bytes(out)
 
     def _insert(self, addr: int, kind: int) -> None:
-        """Have the stub insert a breakpoint: in memory (Z0), or by hardware (Z1) where memory
-        cannot be written or does not keep it.
+        """Have the stub insert a breakpoint: in memory (Z0), or by hardware (Z1) where memory is
+        flash or ROM, or the stub refuses Z0.
 
         What the stub shows over the guest's bytes is noted in `_beneath`; a hardware breakpoint in
         `hardware`.

@@ -148,7 +148,9 @@ class GuestCalls:
             UnknownSymbol, AmbiguousSymbol: of `function`.
             GuestFault: the function fails, or the program ends.
             GuestTimeout: a bound has come.
-            Unsupported: the architecture has no calling convention.
+            NoMemory: there is no room for a copy of an argument.
+            Unsupported: the architecture has no calling convention, or there are more pointers
+                than it passes in registers.
         """
         arch = self._arch
         threads = self._threads

@@ -87,13 +87,14 @@ class HostReads:
         return pc == self._at
 
     def answer(self, regs: Regs) -> int:
-        """Make the read that a program asks for, and return the address of the second copy, where
-        the guest goes on.
+        """Make the read that a program asks for, or give it the number that it asks for, and return
+        the address of the second copy, where the guest goes on.
 
         The bytes are written to guest memory, with 0 as the result. Where memory is not mapped, or
-        more than 64 KiB are asked for, nothing is written: the result stays not 0. Where the
-        program wants Python to be called, the function's number is noted for call_python(). The
-        guest's pc is not set here.
+        more than 64 KiB are asked for, nothing is written: the result stays not 0. A number that
+        only the host knows is written over the request's first u64. Where the program wants Python
+        to be called, the function's number is noted for call_python(). The guest's pc is not set
+        here.
 
         Args:
             regs: registers at the function; the first argument is the address of the request.
