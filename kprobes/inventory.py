@@ -63,8 +63,9 @@ def functions(machine: UnicornMachine, pattern: str = "*") -> list[Symbol]:
 def instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
     """Yield the addresses of a function's instructions, one after the other.
 
-    Data between them is left out as far as it is known. A function without a size reaches to the
-    next symbol, or to where memory ends.
+    Data between them is decoded as instructions, too: k.check() says of such an address why no
+    probe may be there. What is no instruction is as long as the shortest one. A function without a
+    size reaches to the next symbol, or to where memory ends.
 
     Args:
         machine: has the image.

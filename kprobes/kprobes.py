@@ -785,6 +785,7 @@ class Kprobes(Uncopied):
             offset: bytes behind the place.
             addr: address of the place, instead of `symbol_name`.
             pre_handler: (probe, registers): runs before the instruction, where none is decorated.
+                It returns a true value where it has set pc itself, and the guest goes on there.
             post_handler: (probe, registers, flags): runs after the instruction.
             fault_handler: (probe, registers, number of the signal) -> True where it has handled a
                 guest fault in the instruction, or an exception of a handler (number 0).

@@ -144,9 +144,9 @@ class RemoteInterrupts:
         library's.
 
         Where it stops in a detour, it is stepped out of that, and a program's requests to the host
-        are served on the way. Where another stop comes first, this interrupt is counted in `late`,
-        and the signal of that stop, if it is the guest's own, goes to `signals`. Returns as well
-        where the program ends.
+        are answered on the way. Where another stop comes first, this interrupt is counted in
+        `late`, and the signal of that stop, if it is the guest's own, goes to `signals`. Returns as
+        well where the program ends.
 
         Args:
             breakpoints: addresses of the core's breakpoints.
@@ -224,6 +224,9 @@ class RemoteInterrupts:
         one at the same time. Else send an interrupt. A thread that stops at a probe is moved back
         to the probed address, without a report. An interrupt that another stop precedes is counted
         in `late`; other signals go to `signals`. Returns as well where the program ends.
+
+        Raises:
+            RemoteError: no thread stops.
         """
         lock = self._lock
         deadline = time.monotonic() + self._target.link.timeout

@@ -81,7 +81,8 @@ class QemuMachine(RemoteMachine):
             BadArgument: an argument is of the wrong kind.
             ImageError: the file is no program.
             RemoteError: QEMU ends, or does not answer.
-            Unsupported: there is no QEMU, or it is too old.
+            Unsupported: there is no QEMU, it is too old, or the file is not executable or of an
+                architecture that is not known.
         """
         check_limits(timeout, threads)
         program, *words = _words("argv", argv)
@@ -147,8 +148,9 @@ class QemuMachine(RemoteMachine):
 
         Raises:
             BadArgument: an argument is of the wrong kind.
+            ImageError: the file of symbols cannot be read.
             RemoteError: QEMU ends, or does not answer.
-            Unsupported: there is no QEMU, or it is too old.
+            Unsupported: there is no QEMU, it is too old, or the architecture is not known.
         """
         check_limits(timeout)
         name = qemu_name(get(arch)) if arch in names() else arch

@@ -119,7 +119,7 @@ class Connection:
             alive: () -> False where no stub will listen any more.
 
         Raises:
-            RemoteError: none listens in time, or `address` is no address.
+            RemoteError: none listens in time, none will (`alive`), or `address` is no address.
         """
         deadline = time.monotonic() + timeout
         while True:

@@ -47,8 +47,8 @@ class Polling:
             seconds: how long to wait at most.
 
         Returns:
-            The bytes; b"" at the end of the stream. None: nothing has come, and the caller should
-            wait in a system call.
+            The bytes; b"" at the end of the stream. None: nothing has come, or no busy wait is made
+            at present; the caller should wait in a system call.
 
         Raises:
             OSError: as os.read() does.

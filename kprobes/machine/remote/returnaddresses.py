@@ -98,7 +98,8 @@ class ReturnAddresses:
         Args:
             trampoline: where its calls return to now, mode bits included.
             followed: its calls, oldest first; each has its stack pointer at entry (`frame`), its
-                true return address (`link`) and `aside`.
+                true return address (`link`) and `aside`: True where its frame is gone, so that it
+                is left out.
             regs: registers of the thread that runs the task; None: no thread does.
             below: where no thread does, bytes of stack that are searched below the youngest call.
 

@@ -379,8 +379,9 @@ class RunControl:
 
     def finish_hits(self) -> None:
         """Have every thread that stands in a slot, or at a trap of the core's, finish its hit
-        there, by single steps, at most 64 of a thread (STEPS). The core reports its breakpoints on
-        the way. Called between runs; the current thread changes.
+        there, by single steps, at most 64 of a thread (STEPS). Breakpoints on the way are reported
+        to the core, so handlers run, and other stops are answered as in a run. Called between runs;
+        the current thread changes.
         """
         for regs in self._threads.known:
             for _ in range(STEPS):
@@ -487,9 +488,10 @@ class RunControl:
     def _answer(self, stop: StopReply, stepping: bool = False, slot: bool = False) -> None:
         """Do what a stop asks for.
 
-        A breakpoint or a fault is reported to the core, a program's request to the host is served,
-        a signal is noted to be delivered, a late interrupt is dropped, and the program's end is
-        told to the core. The order is in the module's docstring. The run is not resumed here; only
+        A breakpoint or a fault is reported to the core, a program's request to the host is
+        answered, a signal is noted to be delivered, a late interrupt is dropped, and the program's
+        end is told to the core. Where the second thread is about to be made, threads take turns
+        from then on. The order is in the module's docstring. The run is not resumed here; only
         where Python has ended it in a detour, the thread steps out of that. What handlers raise
         goes to the caller, as does GuestFault of _fault() and _ended().
 

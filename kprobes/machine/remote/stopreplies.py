@@ -62,7 +62,7 @@ def end_of(status: int) -> StopReply:
 
 
 def stop_of(answer: bytes) -> StopReply:
-    """Parse a stop reply.
+    """Parse a stop reply. The `code` of a stop behind a system call is 0.
 
     Args:
         answer: the packet, without its frame.

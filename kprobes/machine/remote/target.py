@@ -121,6 +121,9 @@ class RemoteTarget:
             (GDB's name of the architecture, "" where it is not said; the registers in the order of
             the description: name, number and size in bytes of each). ("", ()) where the stub has no
             description.
+
+        Raises:
+            RemoteError: the description is no XML, has entities, or includes too many files.
         """
         text = self.transfer("features", "target.xml")
         if not text:
@@ -433,7 +436,8 @@ class RemoteTarget:
         """Send a packet that lets the guest run, behind packets that write memory.
 
         Where it is known how much the stub reads at once, the registers at the next stop are asked
-        for as well.
+        for as well, and the last writes go out with `packet`: whether the stub has made these is
+        not looked at.
 
         Args:
             packet: payload of the resuming packet.

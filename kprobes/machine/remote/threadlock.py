@@ -478,7 +478,8 @@ class ThreadLock:
             addr: the address.
 
         Raises:
-            Unsupported: the instruction there is shorter than a jump.
+            NoMemory, OutOfReach: there is no room for the trampoline within reach.
+            Unsupported: the instruction there is shorter than a jump, or is Thumb code.
         """
         # _exit(): the jump may be longer, as nothing leads behind a function's first instruction
         if addr in self.exits and addr not in self._breakpoints:

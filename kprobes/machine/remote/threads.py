@@ -135,7 +135,8 @@ class RemoteThreads:
         """Note that a thread has stopped: forget all register values, make its CPU the current one,
         and return its registers.
 
-        A thread that has no CPU yet gets a free one, or that of a thread that has ended.
+        A thread that has no CPU yet gets a free one, or that of a thread that has ended; where
+        there is neither, the one that the core does not know (`regs[cpus]`).
 
         Args:
             thread: as the stub names it.

@@ -281,10 +281,11 @@ class Bounds:
         and stops the engine in front of one where the run's bound has come, a stop was asked for,
         or an interrupt of the CPU's is due.
 
-        It counts the guest's own instructions, and never stops inside a slot. Where the engine
-        cannot stop in a delay slot (Runs.settle), a branch and the instruction behind it count as
-        one. Of an instruction that repeats itself only the first repetition counts, and the bound
-        ends it at none: in a slot it is executed as a whole, too.
+        It counts the guest's own instructions, and does not stop inside a slot; only where 4,096
+        (PASSING) of the library's instructions come in a row, these count, and stop, too. Where the
+        engine cannot stop in a delay slot (Runs.settle), a branch and the instruction behind it
+        count as one. Of an instruction that repeats itself only the first repetition counts, and
+        the bound does not stop the engine between two of them (a stop that was asked for does).
 
         Returns:
             (engine's handle, address, bytes, unused) -> None.

@@ -87,8 +87,10 @@ class FunctionCalls:
             GuestFault: the guest has failed, and no handler has handled that.
             GuestTimeout: a bound has come.
             GuestStopped: stop() has ended the call.
-            BadArgument, UnknownSymbol: there is no such function, or an argument cannot be passed.
-            Unsupported: the architecture has no calling convention.
+            BadArgument, UnknownSymbol, AmbiguousSymbol: there is no such function, or there are
+                several, or an argument cannot be passed.
+            Unsupported: the architecture has no calling convention, or there are more pointers
+                than it passes in registers.
             NoMemory: there is no room for the copies.
             MachineBusy: another thread runs this machine or changes its probes, or a device's
                 function calls.

@@ -146,10 +146,10 @@ class InstructionComparisons:
 
     def _put(self, address: int) -> None:
         """Add an instruction to the table, in the first free row of those where host code looks for
-        it.
+        it. The row of one that is no comparison has zeros behind its address.
 
         Args:
-            address: of the instruction, which is known.
+            address: of the instruction, a key of `_known`.
         """
         place = (address * _GOLDEN & _EMPTY) >> 32 & self._rows - 1
         while self._table[_ROW * place] != _EMPTY:

@@ -119,8 +119,9 @@ class FaultReports:
             fault: what has failed.
 
         Returns:
-            (the address where the guest goes on, or None where no handler has handled the fault;
-            the address where the guest is then, without mode bits).
+            (the address where the guest goes on, mode bits included, or None where no handler has
+            handled the fault; the address where the guest is then, without mode bits, or `pc` where
+            the fault was handled).
         """
         m, sink, regs = self._cpu, self._state.sink, self._cpu.regs
         handled, home, waits = False, None, None
@@ -174,8 +175,8 @@ class FaultReports:
 
         Returns:
             (address of the instruction, the fault that it stands for); (pc, fault) where no trap
-            was taken. A failed access to data stays what it is, but its text says that it was here
-            or shortly before.
+            was taken. A fault that is no failed fetch stays what it is, but has no address, and its
+            text says that it was here or shortly before.
         """
         m, state = self._cpu, self._state
         taken = (

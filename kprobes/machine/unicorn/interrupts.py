@@ -329,6 +329,7 @@ class InterruptDelivery:
 
         Raises:
             GuestFault: the vectors or the stack are no memory.
+            BaseException: a timer's function has raised it.
         """
         assert self._controller is not None
         self._call_timers()
@@ -445,17 +446,19 @@ class InterruptDelivery:
             self._state.take_stop()
 
     def serve(self, regs: Regs, number: int) -> bool:
-        """Serve an exception that an instruction has raised, where the CPU's own rules do.
+        """Do what the CPU's own rules say of an exception that an instruction has raised.
 
-        That is a supervisor call, or a branch to a value that stands for an exception return. The
-        guest then goes on where the rules say.
+        They say something of a supervisor call, and of a branch to a value that stands for an
+        exception return: registers and stack are changed, and the guest goes on where the rules
+        say.
 
         Args:
             regs: the CPU's registers.
             number: the engine's number of the interrupt.
 
         Returns:
-            False where the rules do not serve it, or nothing has asked for interrupts yet.
+            True where that was done. False: the rules say nothing of this interrupt, or nothing has
+            asked for interrupts yet; the guest is as it was.
 
         Raises:
             GuestFault: the vectors or the stack are no memory.

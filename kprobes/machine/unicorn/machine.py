@@ -271,10 +271,10 @@ class UnicornMachine(Described):
                 nothing of the library's is put there.
 
         Raises:
-            ImageError: the file cannot be read, or is empty.
+            ImageError: the file cannot be read, or is empty; or the file of symbols cannot be read.
             Unsupported: the engine does not run this architecture.
             NoMemory: the image cannot be mapped there.
-            BadArgument: `reserve` has something else than such pairs.
+            BadArgument: `reserve` has something else than such pairs, or `symbols` is neither.
         """
         code, name = raw_bytes(file, name)
         machine = cls._open(architectures.get(arch))

@@ -123,7 +123,8 @@ class GuestMemory:
         self._shared = True
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return guest memory as it is, breakpoints included; a device is asked.
+        """Return guest memory as it is, breakpoints included. For a device its function is called,
+        and what that raises is raised.
 
         Args:
             addr: address of the first byte; upper bits that the engine does not look at are left
@@ -156,7 +157,8 @@ class GuestMemory:
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, or a device, whatever its protection. Translations of code that is
-        overwritten are dropped, and its pages noted for rewritten().
+        overwritten are dropped, and its pages noted for rewritten(). For a device its function is
+        called, and what that raises is raised.
 
         Args:
             addr: address of the first byte; upper bits that the engine does not look at are left

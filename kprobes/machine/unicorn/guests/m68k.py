@@ -44,8 +44,8 @@ def _m68k() -> Guest:
     """Make the engine's row of m68k, a 68040.
 
     Unicorn's names of the models are one off. BKPT hangs the process. The API's SR is wrong, and
-    reading it in a hook destroys the condition codes: nobody does, the CCR is read where the engine
-    keeps it.
+    reading it in a hook destroys the condition codes: so the CCR is read where the engine keeps it,
+    and SR is never read.
     """
     d0 = m68k_const.UC_M68K_REG_D0
 

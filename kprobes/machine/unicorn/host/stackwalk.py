@@ -270,8 +270,8 @@ class HostStackWalk:
         return made
 
     def _number(self, name: str) -> int:
-        """Return the number by which host code knows a register; a new register gets one, and its
-        place is written for host code.
+        """Return the number by which host code knows a register. A new register gets one, and its
+        place, if it is known, is written for host code.
 
         Args:
             name: of the register.
