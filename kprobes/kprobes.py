@@ -384,7 +384,8 @@ class Kprobes(Uncopied):
         printed: Callable[[str], None] | None = None,
         only: Sequence[str] | None = None,
     ) -> Attachment:
-        """Run a program at probes; all or nothing.
+        """Run a program at probes from now on, until detach() of the result. All of its probes are
+        registered, or none.
 
         Args:
             program: what runs there. Without `where`, each program of an object runs where its

@@ -211,7 +211,8 @@ class HeapMemory:
         self, size: int, alignment: int, function: str, family: str, stack: Stack
     ) -> HeapBlock | None:
         """Allocate a block: fill its red zones, and mark all bytes of its room. Its own bytes are
-        marked as unwritten if reads of such are to be reported, else as good.
+        marked as unwritten if reads of such are to be reported, else as good; they are zeroed in a
+        block of at most SMALL bytes and of the usual alignment, else they are as they were.
 
         Args:
             size: bytes of the block.

@@ -74,6 +74,9 @@ class Vdso:
     def _places(self) -> tuple[int, int]:
         """Return (bytes that the file lies above its link address, address of its dynamic
         section, or 0).
+
+        Raises:
+            GuestFault: the file's headers are not where it says.
         """
         base = self._base
         wide = self._word == 8

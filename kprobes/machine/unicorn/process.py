@@ -195,8 +195,8 @@ class LinuxProcess:
 
         Args:
             argv: arguments of the program.
-            env: the environment.
-            path: of the program.
+            env: the environment: name -> value.
+            path: of the program; of a relative one only the last part is used, behind "/".
 
         Raises:
             Unsupported: Linux has no processes on this architecture, or the storage that an earlier
@@ -365,8 +365,8 @@ class LinuxProcess:
         """Map thread-local storage, unless it is mapped already; fill it, and set the thread
         pointer to it.
 
-        The imports that ask for the storage's address are served from then on, unless the user has
-        bound them (Stubs.bound).
+        Calls of the imports that ask for the storage's address are answered here from then on,
+        unless the user has bound these imports (Stubs.bound).
 
         Args:
             threads: what the architecture's ABI says of it.
@@ -506,16 +506,16 @@ class LinuxProcess:
         return int(regs.word(regs.arg(0) + word))
 
     def _address(self, regs: Regs) -> int:
-        """Serve the guest's call of __tls_get_addr() or its like: return the address of a
-        thread-local variable, or its offset from the thread pointer where the ABI's function
-        returns that.
+        """Return what the guest's call of __tls_get_addr() or its like is to return: the address of
+        a thread-local variable, or its offset from the thread pointer where the ABI's function
+        returns that. A module's number and an offset say which variable.
 
         Args:
             regs: registers at the call; the first argument is the address of two words: an image's
                 number, an offset in its block.
 
         Raises:
-            GuestFault: there is no such image.
+            GuestFault: there is no such image, or the two words cannot be read.
         """
         threads, word = self._threads, regs.arch.bits // 8
         assert threads is not None

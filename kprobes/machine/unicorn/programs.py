@@ -84,7 +84,11 @@ class HostView:
         }
 
     def where(self, name: str) -> ProgramPlace:
-        """Return the place of the value of the register that is called `name`."""
+        """Return where a program finds the value of a register, as ProgramPlace describes it.
+
+        Args:
+            name: of the register; no alias.
+        """
         cpu, table = self._cpu, self._cpu.arch.regs
         bits = table.widths.get(name, cpu.arch.bits)
         if not bits:

@@ -268,8 +268,8 @@ class Reports:
         (RunState.note_store()). The hook returns False: the store is to fail.
 
         A store is also noted where the one that was noted before would succeed by now: another hook
-        has served that. Outside of runs nothing is noted. The engine is not stopped here: it would
-        ask no other hook, which may map memory and have the store done.
+        has mapped its memory. Outside of runs nothing is noted. The engine is not stopped here: it
+        would ask no other hook, which may map memory and have the store done.
         """
         state, engine, read_pc = self._state, self._engine, self._cpu.read_pc
 
@@ -309,9 +309,10 @@ class Reports:
         return on_miss
 
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
-        """Make the engine's interrupt hook, which reports breakpoints to the core and has all else
-        served by unclaimed(). It never raises: what is raised inside is kept, and the run raises
-        it.
+        """Make the engine's interrupt hook, which reports breakpoints to the core and hands all
+        else to unclaimed(). It never raises: what is raised inside is kept, and the run raises it.
+        Where a store has failed that the engine notices late, the run is stopped, and the interrupt
+        dropped.
 
         It is the hottest Python code of the library: all that it needs is looked up beforehand, and
         the reported pc is put into Regs directly.
@@ -508,13 +509,14 @@ class Reports:
         self._state.park(error)
 
     def _handled(self, number: int, ahead: int, home: int) -> bool:
-        """Have the user's handler, else the CPU's own rules, serve an interrupt of the guest's own.
+        """Have the user's handler, else the CPU's own rules, handle an interrupt of the guest's
+        own, and send the guest on.
 
         For both, pc is `ahead`; where a displaced instruction raised the interrupt, pc is as far
         behind the original address of the instruction as `ahead` is behind `home`. Once the
-        interrupt is served the guest goes on at `ahead`, or where the handler or the rules have set
-        pc: the hit of a displaced instruction is then given up. RunState.mended becomes True where
-        it was an unaligned access's.
+        interrupt is handled the guest goes on at `ahead`, or where the handler or the rules have
+        set pc: the hit of a displaced instruction is then given up. RunState.mended becomes True
+        where an unaligned access was handled, else False.
 
         Args:
             number: of the interrupt.
@@ -523,8 +525,8 @@ class Reports:
                 its copy, where the instruction is displaced.
 
         Returns:
-            True where the interrupt was served. False: neither serves it, or the guest is in the
-            library's own pages.
+            True where the interrupt was handled. False: neither handles it, or the guest has
+            strayed into the library's own pages.
 
         Raises:
             BaseException: the handler has raised it. The hit of a displaced instruction is given up
@@ -607,19 +609,19 @@ class Reports:
             self._engine.stop()
 
     def unclaimed(self, number: int, pc: int) -> None:
-        """Serve an interrupt that is no breakpoint of the core's: a stub's trap, or the guest's
-        own.
+        """Deal with an interrupt that is no breakpoint of the core's: send the guest to what a stub
+        stands for (Stubs.serve()), or have the guest's own interrupt handled (_handled()).
 
-        Where nothing serves it, it is noted in RunState.interrupt, and the engine is stopped: the
-        run reports a fault then. On an engine that has an owner, it is left to the owner. In a
-        trial (RunState.trial), and at the address where the run ends, the engine is only stopped.
+        Where nothing handles it, it is noted in RunState.interrupt, and the engine is stopped: the run
+        reports a fault then. On an engine that has an owner, it is left to the owner. In a trial
+        (RunState.trial), and at the address where the run ends, the engine is only stopped.
 
         Args:
             number: of the interrupt, as the engine has it.
             pc: the engine's pc.
 
         Raises:
-            BaseException: the user's handler has raised it.
+            BaseException: the user's handler, or a stub's function, has raised it.
         """
         cpu = self._cpu
         state = self._state
@@ -674,10 +676,10 @@ class Reports:
             self._engine.stop()
 
     def _single_stepped(self, pc: int) -> bool:
-        """Serve the exception of single-step mode where it comes in the core's pages.
+        """Report an exception of single-step mode to the core, where it comes in the core's pages.
 
         Args:
-            pc: where it comes; the guest may be sent elsewhere.
+            pc: where it comes; the core may send the guest elsewhere.
 
         Returns:
             True where it is none of the guest's. False: it is, at the engine's pc.

@@ -95,7 +95,9 @@ def find_cells(
 ) -> dict[str, Cell]:
     """Return the words of registers in the engine, by name; {} where none can be found.
 
-    Registers whose word is not found, or does not follow the engine's API, are left out.
+    Registers whose word is not found, or does not follow the engine's API, are left out. In later
+    engines of the same layout only the first and the last are tried: where one is wrong, the result
+    is {}.
 
     Args:
         engine: the engine; its registers are written and put back.
@@ -209,7 +211,7 @@ def offset(
 
     It is where each of three random values is seen that are written by the API, and where the API
     sees what is written. The first alone is not enough: the values pass through our own buffers,
-    too, which may lie there.
+    too, which may lie there. The register has its value again afterwards.
 
     Args:
         engine: the engine.
