@@ -612,9 +612,9 @@ class Reports:
         """Deal with an interrupt that is no breakpoint of the core's: send the guest to what a stub
         stands for (Stubs.serve()), or have the guest's own interrupt handled (_handled()).
 
-        Where nothing handles it, it is noted in RunState.interrupt, and the engine is stopped: the run
-        reports a fault then. On an engine that has an owner, it is left to the owner. In a trial
-        (RunState.trial), and at the address where the run ends, the engine is only stopped.
+        Where nothing handles it, it is noted in RunState.interrupt, and the engine is stopped: the
+        run reports a fault then. On an engine that has an owner, it is left to the owner. In a
+        trial (RunState.trial), and at the address where the run ends, the engine is only stopped.
 
         Args:
             number: of the interrupt, as the engine has it.
