@@ -142,7 +142,8 @@ class Image:
         """Compute the memory of the image, loaded `base` bytes above its link addresses.
 
         This image stays as it is, and no memory is mapped. `resolve` and `resolve_ifunc` are called
-        for the symbols that relocations name; what they raise goes to the caller.
+        for the symbols that relocations name. KprobeErrors that they raise go to the caller; other
+        errors of Python's (LookupError, ValueError, TypeError ...) become ImageError.
 
         Args:
             base: a multiple of page_size(machine); 0 for kind "exec".

@@ -22,7 +22,7 @@ def check_limits(timeout: float, threads: int = 1) -> None:
 
     Args:
         timeout: seconds that the stub may take for an answer.
-        threads: number of threads that may stand in a hit at once.
+        threads: number of living threads that may come to probes.
 
     Raises:
         BadArgument: one of them is out of range.

@@ -74,7 +74,8 @@ class QemuMachine(RemoteMachine):
             env: its environment; None: this process's.
             stdin: bytes, or as in subprocess.
             stdout: as in subprocess.
-            threads: number of threads that may stand in a hit at once.
+            threads: number of living threads that may come to probes; where one more does,
+                RemoteError ends the run. 1: threads do not take turns at probes.
             timeout: seconds that the stub may take for an answer.
 
         Raises:

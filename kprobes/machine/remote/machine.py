@@ -66,7 +66,7 @@ class RemoteMachine(Described):
         symbols: its symbol table.
         regs: registers of the thread that stopped last, live.
         cpu_task: regs -> identity of the guest task that runs; None: one task a thread.
-        cpus: number of threads that may stand in a hit at once.
+        cpus: number of living threads that may come to probes; each that has stopped is a CPU.
         page_size: bytes.
         regions: returns (start, end) of what is loaded, and of a stack.
         sysroot: folder of a process's libraries.
@@ -135,7 +135,7 @@ class RemoteMachine(Described):
             symbols: name -> address or (address, size), or a file as symbols.load() takes it.
             scratch: (start, bytes) of executable memory that nothing uses; the guest counts as a
                 whole machine then.
-            threads: number of threads that may stand in a hit at once.
+            threads: number of living threads that may come to probes.
             sysroot: folder of a process's libraries.
             interrupt: how a running guest is stopped; None: as the stub's target is.
             system: the guest is a whole machine.
@@ -302,7 +302,8 @@ class RemoteMachine(Described):
             image: the ELF file that runs there; None: it is not known.
             scratch: (start, bytes) of executable guest memory that nothing uses, for guests that
                 are no Linux process; None: the guest is one, and maps memory itself.
-            threads: number of threads that may stand in a hit at once.
+            threads: number of living threads that may come to probes; where one more does,
+                RemoteError ends the run.
             sysroot: folder that stands for the guest's root, with a process's libraries; None:
                 there is none.
             timeout: seconds that the stub may take for an answer.

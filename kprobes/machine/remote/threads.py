@@ -23,8 +23,8 @@ CALLING = (("orig_rax", "rax", 64), ("orig_eax", "eax", 32))
 
 
 class RemoteThreads:
-    """The guest's threads as the core's CPUs: one CPU for each thread that may stand in a hit at
-    once, and one more for other stops.
+    """The guest's threads as the core's CPUs. A thread is a CPU from its first stop until it has
+    ended; there is one more for stops of threads beyond these.
 
     A thread for which no CPU is left may stop for a signal or a system call. Its registers are then
     those of `regs[cpus]`, which the core does not know.
@@ -54,7 +54,7 @@ class RemoteThreads:
             machine: the guest's.
             arch: its architecture.
             slots: name -> register, as the stub has them.
-            most: number of threads that may stand in a hit at once.
+            most: number of living threads that may come to probes.
             system: the guest is a whole machine, whose processors are there from the start.
         """
         names = target.threads() if system else []

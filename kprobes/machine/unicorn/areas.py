@@ -73,8 +73,8 @@ class CallAreas:
         return True
 
     def map_calls(self, near: int) -> int:
-        """Map an area of guest memory in which a hook serves call sites (Sink.services) before
-        their instruction is executed.
+        """Map an area of guest memory in which a hook calls the service of a call site
+        (Sink.services), or runs its programs, before the instruction there is executed.
 
         Args:
             near: address that the area is to be near to.
@@ -106,7 +106,7 @@ class CallAreas:
         return area
 
     def unmap_calls(self, area: int) -> None:
-        """Unmap an area, and have its call sites served no more.
+        """Unmap an area: services and programs of its call sites are called no more.
 
         Args:
             area: address that map_calls() has returned.

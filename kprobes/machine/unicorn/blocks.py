@@ -272,7 +272,7 @@ class HostBlocks:
         nearby.
 
         A distance from `start` that has none of the bits `outside` is that of one of the words.
-        on_remove() tells when they are gone.
+        They are good until a function given to on_remove() is called.
 
         Args:
             addr: the guest address.

@@ -111,7 +111,8 @@ class HostHits:
         return Hit(self, usual)
 
     def made(self, usual: UsualHit | UsualReturn, site: int) -> Usual:
-        """Make the words (Usual) by which host code serves a hit, an entry or a return.
+        """Make the words (Usual) by which host code does the work of a hit, an entry or a return:
+        it calls the handler, and has the core finish what is unusual.
 
         Args:
             usual: the core's description of it.

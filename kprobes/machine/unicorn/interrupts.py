@@ -379,8 +379,8 @@ class InterruptDelivery:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Hold interrupts and time back inside a with block that runs other guest code, which is no
-        part of the CPU's time.
+        """Have no run stopped for a pending interrupt inside a with block, which runs other guest
+        code. The caller sees to it that this code is not counted, for time goes by instructions.
 
         When the block ends in an outermost run, and an interrupt is pending, a stop is asked for at
         the next instruction, so that the interrupt is taken.

@@ -127,8 +127,8 @@ class GuestMemory:
         and what that raises is raised.
 
         Args:
-            addr: address of the first byte; upper bits that the engine does not look at are left
-                away.
+            addr: address of the first byte; upper bits that the engine does not look at do not
+                matter.
             size: bytes.
 
         Raises:
@@ -161,8 +161,8 @@ class GuestMemory:
         called, and what that raises is raised.
 
         Args:
-            addr: address of the first byte; upper bits that the engine does not look at are left
-                away.
+            addr: address of the first byte; upper bits that the engine does not look at do not
+                matter.
             data: what to write.
 
         Raises:

@@ -697,7 +697,7 @@ class Reports:
     def _unserved_at_owners(self, number: int, home: int) -> None:
         """Leave an interrupt that was not handled here to the engine's owner.
 
-        If a hook of the owner's gets interrupts, that one has served it, or will. Else the run is
+        If a hook of the owner's gets interrupts, that hook has handled it, or will. Else the run is
         stopped, and raises the error by which the engine itself stops at an interrupt; one in a
         displaced instruction is reported to the core before.
 
