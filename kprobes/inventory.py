@@ -64,8 +64,8 @@ def instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterato
     """Yield the addresses of a function's instructions, one after the other.
 
     Data between them is decoded as instructions, too: k.check() says of such an address why no
-    probe may be there. What is no instruction is as long as the shortest one. A function without a
-    size reaches to the next symbol, or to where memory ends.
+    probe may be there. A function without a size reaches to the next symbol, or to where memory
+    ends.
 
     Args:
         machine: has the image.

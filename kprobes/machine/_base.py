@@ -879,7 +879,7 @@ class CallsInPlace(Protocol):
 
         Args:
             addr: the instruction, which the guest may not write.
-            programs: what runs there.
+            programs: what is to run there; program_at() has it run.
 
         Returns:
             () ends the call site. None: the instruction cannot be one, and a jump has to lead to

@@ -136,7 +136,8 @@ class QemuMachine(RemoteMachine):
     ) -> QemuMachine:
         """Start a whole machine in qemu-system, stopped before its first instruction.
 
-        Run it to where memory is mapped before the first probe is registered.
+        QEMU is looked for in $KPROBES_QEMU_DIR, or where that is not set on PATH; 7 or newer. Run
+        the machine to where memory is mapped before the first probe is registered.
 
         Args:
             arguments: of qemu-system.

@@ -170,7 +170,7 @@ class Hit:
             address: guest address of the call site.
 
         Returns:
-            Address of the host function that is to serve the call site.
+            Address of the host function to call at the call site.
         """
         site.lead("usual", self._hits.made(self._usual, address))
         return hostcode.address("hit")
@@ -281,7 +281,7 @@ class Enter:
             address: guest address of the call site.
 
         Returns:
-            Address of the host function that is to serve the call site.
+            Address of the host function to call at the call site.
         """
         self._site = site
         self._before = site["returns"]
@@ -349,7 +349,7 @@ class Leave:
             address: guest address of the call site.
 
         Returns:
-            Address of the host function that is to serve the call site.
+            Address of the host function to call at the call site.
         """
         self._calls.returns_to(self._target)
         self._services.trampoline = address

@@ -65,12 +65,15 @@ class HookedInstructions:
         self.sites: dict[int, CallSite] = {}
 
     def add(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
-        """Serve a probe by a CODE hook on its instruction from now on, if that is possible; note
-        its call site in `sites`.
+        """Make an instruction of the guest's text a call site, if that is possible: a CODE hook on
+        the instruction calls host code from now on. The site's words are noted in `sites`.
+
+        At first that host code calls the site's service, in Python; CallAreas.program_at() has it
+        run programs.
 
         Args:
             addr: of the instruction.
-            programs: run there in host code, in this order.
+            programs: that are to run there; here it is only looked at whether one calls Python.
 
         Returns:
             A function that removes the hook. None: there are too many hooks, a program calls back
