@@ -243,9 +243,13 @@ class SparcPlt:
         return 0
 
     def write(self, x: RelocationSite, value: int) -> None:
-        """Write the instructions that jump to address `value` over the PLT entry.
+        """Write the instructions that jump to an address over the PLT entry.
 
         They are three, or seven where the address has more than 32 bits.
+
+        Args:
+            x: the relocation at the PLT entry.
+            value: the address; it is cut to `bits`.
         """
         value &= (1 << self.bits) - 1
         low = (0x03000000 | value >> 10 & 0x3FFFFF, 0x81C06000 | value & 0x3FF, 0x01000000)

@@ -155,7 +155,8 @@ def _table(lines: list[str]) -> Iterator[Symbol]:
     """Yield the symbols of a table, whose header names its columns, or of lines of two or three
     words.
 
-    Such a line has an address and a name in either order, or name, address, and "f" or "l".
+    Such a line has an address and a name in either order, which is a function's, or name, address,
+    and "f" (a function) or "l" (an object). Lines without a number are passed over.
     """
     delimiter = "\t" if any("\t" in line for line in lines[:20]) else ","
     rows = _rows(lines, delimiter)

@@ -14,7 +14,8 @@ from ._values import Segment
 def merge(loads: Sequence[Load], page: int) -> tuple[Segment, ...]:
     """Join LOAD segments to page-aligned, disjoint ones.
 
-    A page that two of them share has the permissions of both.
+    A page that two of them share has the permissions of both. Neighbours with the same permissions
+    become one segment.
 
     Args:
         loads: bytes at link addresses, which may share pages.

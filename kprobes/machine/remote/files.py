@@ -144,7 +144,7 @@ class Linked:
 
     def _debug(self) -> int:
         """Return the address of the dynamic linker's struct r_debug, found by the program's
-        headers.
+        headers; 0: the dynamic linker has not written it yet.
 
         Raises:
             ImageError: the program is not linked dynamically.

@@ -62,10 +62,13 @@ def end_of(status: int) -> StopReply:
 
 
 def stop_of(answer: bytes) -> StopReply:
-    """Parse a stop reply. The `code` of a stop behind a system call is 0.
+    """Parse a stop reply.
 
     Args:
         answer: the packet, without its frame.
+
+    Returns:
+        What the packet says. Behind a system call `code` is 0; a program's end has no `thread`.
 
     Raises:
         RemoteError: it is no stop reply.

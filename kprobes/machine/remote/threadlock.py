@@ -353,10 +353,13 @@ class ThreadLock:
 
     def _take_turns(self, sink: Sink | None) -> None:
         """Map the lock, write its trampolines, and have jumps to them written where threads are to
-        stop.
+        stop. From now on changes of text are kept until the guest goes on (DeferredText).
 
         Args:
             sink: the core, which is told that threads take turns; None: there is none.
+
+        Raises:
+            NoMemory: there is no room for the lock.
         """
         self._lock = self._guest.guest_view.fresh(ROOM)
         self.place = self._lock + CODE_AT

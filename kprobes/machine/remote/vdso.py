@@ -49,7 +49,8 @@ class Vdso:
             return None
 
     def _functions(self) -> Iterator[tuple[bytes, int, int]]:
-        """Yield (name, address, end) of each symbol that is defined.
+        """Yield (name, address, end) of each symbol that is defined; nothing where the file has no
+        hash table, which tells how many there are.
 
         Raises:
             GuestFault: the file's tables are not where it says.

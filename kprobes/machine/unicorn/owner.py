@@ -55,8 +55,9 @@ class EngineOwner:
         )
 
     def shadow(self) -> None:
-        """Put a method in place of the owner's uc.emu_start(), unless that was done.
-        `engine.outside` is set, by which other threads stop the engine.
+        """Put a method in place of the owner's uc.emu_start(), unless that was done: probes are hit
+        in the owner's runs from then on. `engine.outside` is set, by which other threads stop the
+        engine.
 
         The method raises what handlers raise, and reports faults of displaced instructions at their
         original addresses.

@@ -230,7 +230,8 @@ class Parts:
         )
 
     def close(self) -> None:
-        """Close the sink, remove hooks, and free what the library has allocated for the engine.
+        """Have the core (the sink) take all probes out, remove hooks, and free what the library has
+        allocated for the engine.
 
         Raises:
             MachineBusy: the guest is in a run.

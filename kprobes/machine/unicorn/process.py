@@ -534,7 +534,8 @@ class LinuxProcess:
 
 
 def _encoded(text: Text) -> bytes:
-    """Return a text as the bytes that the stack has, without the NUL at its end.
+    """Return a text as the bytes that the stack has, without the NUL at its end: str in the
+    encoding of file names, bytes as they are.
 
     Raises:
         BadArgument: it is no text, or has a zero byte.

@@ -450,7 +450,8 @@ class Reports:
         return on_system_call
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
-        """Make the engine's invalid-instruction hook, where breakpoints arrive that way.
+        """Make the engine's invalid-instruction hook, where breakpoints arrive that way. It never
+        raises: what is raised inside is kept, and the run raises it.
 
         Returns:
             (engine's handle, unused) -> True where the guest goes on at pc, or a handler has

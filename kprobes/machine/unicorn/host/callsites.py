@@ -220,7 +220,8 @@ class FollowedCalls:
         return True
 
     def _convention(self, cpu: UnicornCpu, linkage: Linkage) -> hostcode.CallConvention:
-        """Return what host code has to know of where a call leaves the return address.
+        """Return what host code has to know of where a call leaves the return address: on the
+        stack, in a register's word, or in a register of a window.
 
         Args:
             cpu: says where the registers are.

@@ -164,11 +164,13 @@ def _asking() -> ctypes._CFunctionType:
 
 @cache
 def _standing() -> bool:
-    """Put the library's functions where the engine's library looks for two of its own, if that has
-    not been done in this process. Only where there is host code.
+    """Put the library's functions where the engine's library looks for two of its own
+    (cpu_loop_exit_restore and cpu_exec), if that has not been done in this process. Only where
+    there is host code.
 
     Returns:
-        False where they cannot be put there: the engine's library is made otherwise.
+        True: they are there. False: they cannot be put there, as the engine's library is made
+        otherwise than expected; nothing was changed.
     """
     try:
         functions, guests = called(), [known(guest) for guest in GUESTS]
