@@ -124,7 +124,7 @@ class GuestMemory:
 
     def read(self, addr: int, size: int) -> bytes:
         """Return guest memory as it is, breakpoints included. For a device its function is called,
-        and what that raises is raised.
+        and what that raises is raised; where an instruction is simulated, by the run, later.
 
         Args:
             addr: address of the first byte; upper bits that the engine does not look at do not
@@ -158,7 +158,8 @@ class GuestMemory:
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, or a device, whatever its protection. Translations of code that is
         overwritten are dropped, and its pages noted for rewritten(). For a device its function is
-        called, and what that raises is raised.
+        called, and what that raises is raised; where an instruction is simulated, by the run,
+        later.
 
         Args:
             addr: address of the first byte; upper bits that the engine does not look at do not

@@ -103,8 +103,8 @@ _pieces: list[_Row] = []
 
 
 def _take(handle: int) -> _Row:
-    """Return the row of an engine: a free one, or the one that it has; count one user more. The row
-    asks for no stop yet.
+    """Return the row of an engine: a free one, which asks for no stop, or the one that it has;
+    count one user more.
 
     Host code heeds the first row that it finds for an engine: two machines of one engine, its
     owner's and one that was attached to it, share a row.
