@@ -74,8 +74,8 @@ def _naming(elf: Elf, entries: Iterable[SymbolEntry]) -> Iterator[SymbolEntry]:
     """Yield the entries that name code or data of this file.
 
     Sections, files, registers, thread-local symbols, marks and labels (.L) of the assembler,
-    symbols of sections that are not loaded, and imports are left out; so are absolute symbols, but
-    for an executable with fixed addresses.
+    symbols of sections that are not loaded, and imports are left out; so are absolute symbols,
+    except in an executable with fixed addresses.
 
     Args:
         elf: the file.
