@@ -522,7 +522,7 @@ class Kprobes(Uncopied):
             events: definitions. A place may be a glob or a /regular expression/.
             filter: which hits are recorded, in ftrace's language; "": all.
             stack: record with each hit the return addresses above it.
-            records: how many there is room for; then the oldest go.
+            records: how many there is room for; then the oldest are overwritten.
             clock: the time of records: "counter" (no time), "host" (ns), "instructions" (the
                 guest's so far; that is slow), or a function that gives ns.
             exclude: globs of functions that patterns leave out.
@@ -586,8 +586,8 @@ class Kprobes(Uncopied):
         depth: int = 8,
         reads_lines: Sequence[str] | None = None,
     ) -> HeapCheck:
-        """Stand in for the guest's allocator until its close(), and find what the guest does wrong
-        with memory.
+        """Stand in for the guest's allocator until close() of the result, and find what the guest
+        does wrong with memory.
 
         `with k.heap() as heap: ...; print(heap.report())`
 
@@ -598,7 +598,7 @@ class Kprobes(Uncopied):
             zone: bytes of the red zone in front of a block and behind it, at least.
             quarantine: bytes of freed blocks that are kept back before they are used again.
             limit: bytes that the guest may have at a time.
-            uninitialized: tell of reads of what was never written.
+            uninitialized: report reads of bytes that were never written.
             leaks: look for leaks at the end.
             accesses: watch accesses to memory; None: where the engine can.
             raising: raise findings as HeapError, out of the guest's run.

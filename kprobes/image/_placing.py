@@ -153,9 +153,13 @@ class Image:
             module: of the symbols; None: the image's name.
             relocate: False: leave that to the start-up code of a static PIE, which would add the
                 base a second time where addends stand in place.
-            tls: (the image's number for __tls_get_addr; bytes from the thread pointer to the
-                image's thread-local storage; what words that hold offsets in that storage leave
-                out, in bytes).
+            tls: (the image's number for __tls_get_addr, 0: no thread-local storage is set up; bytes
+                from the thread pointer to the image's storage; bytes that the ABI subtracts from
+                offsets within that storage).
+
+        Returns:
+            The image at its address: relocated memory, symbols, what is to be copied after mapping,
+            and warnings.
 
         Raises:
             ImageError: the image cannot be at `base`, a symbol has no address, or a value does not

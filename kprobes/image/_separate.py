@@ -225,7 +225,7 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
         servers: their addresses, such as those in DEBUGINFOD_URLS; they are asked in this order.
 
     Returns:
-        Contents of an ELF file.
+        Contents of the file, as the server gave them: they are not checked.
 
     Raises:
         ImageError: no server has it, or `identity` is no build-id.

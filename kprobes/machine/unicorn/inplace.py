@@ -111,7 +111,8 @@ class HookedInstructions:
         """Make the function that calls the service of an instruction of the guest's text that is a
         call site itself.
 
-        The function does nothing where the instruction is executed again at rest: that is no hit.
+        The function does nothing where the library itself has the instruction executed to its end
+        (RunState.resting): that is no hit.
 
         Args:
             addr: address of the instruction.
@@ -119,8 +120,8 @@ class HookedInstructions:
         state, serve = self._state, self._services.direct(addr)[0]
 
         def on_hit() -> None:
-            """Call the service of the instruction, unless the instruction is executed again at
-            rest.
+            """Call the service of the instruction, unless the library itself has the instruction
+            executed to its end.
             """
             if state.resting != state.depth:
                 serve()

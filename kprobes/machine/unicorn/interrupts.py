@@ -92,7 +92,7 @@ class PausedCpu:
             code: the instructions.
 
         Returns:
-            What the general register holds behind them. It and pc are put back.
+            What the general register holds behind them. That register and pc are put back.
 
         Raises:
             Unsupported: the guest may not use system registers in its present mode.
