@@ -111,8 +111,8 @@ class HookedInstructions:
         """Make the function that calls the service of an instruction of the guest's text that is a
         call site itself.
 
-        The function does nothing where the library itself has the instruction executed to its end
-        (RunState.resting): that is no hit.
+        The function does nothing where the library itself has the instruction executed, to its end
+        or once more (RunState.resting): that is no hit.
 
         Args:
             addr: address of the instruction.
@@ -121,7 +121,7 @@ class HookedInstructions:
 
         def on_hit() -> None:
             """Call the service of the instruction, unless the library itself has the instruction
-            executed to its end.
+            executed.
             """
             if state.resting != state.depth:
                 serve()
