@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, cast
 
 import pytest
 from arches import ARCHES
@@ -10,7 +11,7 @@ from arches import ARCHES
 from kprobes import UnknownRegister, arch
 from kprobes.arch._stub import Slot
 from kprobes.machine.paper import PaperMachine
-from kprobes.machine.remote.registers import StubRegisterFile
+from kprobes.machine.remote.registers import StubRegisterFile, places
 from kprobes.regs import Regs
 
 pytestmark = pytest.mark.quick
@@ -49,22 +50,39 @@ def test_hidden_registers(name: str) -> None:
         print(regs["no such"])
 
 
-class OneByOne:
-    """A stub that gives registers one by one: register n has the value n + 5."""
+class Stub:
+    """A stub with eight registers of 8 bytes, of which P packets write the first four only."""
+
+    def __init__(self) -> None:
+        self.values = [n * 8 for n in range(8)]
 
     def choose(self, thread: str) -> None:
         pass
 
     def register(self, number: int) -> bytes:
-        return (number + 5).to_bytes(8, "little")
+        return self.values[number].to_bytes(8, "little")
 
-    def registers(self, numbers: list[int]) -> list[bytes]:
-        return [self.register(number) for number in numbers]
+    def all_registers(self) -> bytes:
+        return b"".join(map(self.register, range(8)))
+
+    def set_registers(self, pairs: list[tuple[int, bytes]]) -> list[bool]:
+        for number, data in pairs:
+            if number < 4:
+                self.values[number] = int.from_bytes(data, "little")
+        return [number < 4 for number, _ in pairs]
+
+    def set_all_registers(self, data: bytes) -> None:
+        self.values = [int.from_bytes(data[n : n + 8], "little") for n in range(0, 64, 8)]
 
 
-def test_registers_whose_names_come_from_an_iterator() -> None:
-    """All of them are returned: the names are looked at twice."""
-    slots = {name: Slot(name, number, 8) for number, name in enumerate(("rax", "rbx"))}
-    file = StubRegisterFile(OneByOne(), arch.get("x86_64"), slots, {})  # type: ignore[arg-type]
-    file.thread = "1"
-    assert file.read_all(iter(slots)) == {"rax": 5, "rbx": 6}
+def test_registers_written_one_by_one_and_together() -> None:
+    """Those that P packets have written are not set back by the G packet for the others."""
+    stub = Stub()
+    slots = {f"r{n}": Slot(f"r{n}", n, 8) for n in range(8)}
+    registers = StubRegisterFile(cast(Any, stub), arch.get("x86_64"), slots, places(slots, 64))
+    registers.thread = "1"
+    assert registers.read("r2") == 16  # the g packet is known
+    for name, value in (("r1", 100), ("r5", 500), ("r3", 300)):
+        registers.write(name, value)
+    registers.flush()
+    assert stub.values == [0, 100, 16, 300, 32, 500, 48, 56]

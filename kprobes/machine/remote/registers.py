@@ -222,7 +222,7 @@ class StubRegisterFile:
         """Write registers by a G packet, which writes all of them: the stub has no P packet for
         these.
 
-        The other registers in the packet are written as they were read at this stop.
+        The other registers in the packet are written as they are: they are read anew.
 
         Args:
             names: registers whose set values are written.
@@ -230,6 +230,8 @@ class StubRegisterFile:
         Raises:
             RemoteError: one of them is not in the packet.
         """
+        # what was read before has the values of those registers that P packets have just written
+        self._together = b""
         together = bytearray(self._fetch())
         for name in names:
             place = self._places.get(name)
