@@ -15,8 +15,8 @@ from attrs import evolve
 
 from . import layout, types, world
 from .printing import divide
-from .scanner import integer
-from .source import Diagnostics, Span
+from .scanner import Scanner, integer
+from .source import Diagnostics, ScriptError, ScriptSource, Span
 from .types import ValueType
 
 _TOKEN: Final = re.compile(
@@ -134,7 +134,7 @@ def _directive(text: str, out: Definitions) -> None:
 
     Raises:
         _DefinitionError: the line is an #include, a condition (#if ... #endif), #undef or #pragma,
-            or a #define with parameters or without a name.
+            or a #define with parameters, without a name, or of a text with a wrong escape sequence.
     """
     text = text.replace("\\\n", " ")
     match = re.match(r"#\s*(\w+)\s*(.*)", text, re.DOTALL)
@@ -159,12 +159,11 @@ def _directive(text: str, out: Definitions) -> None:
     name = named.group(1)
     value = named.group(3).strip()
     if value.startswith('"') and value.endswith('"') and len(value) > 1:
-        out.texts[name] = (
-            value[1:-1]
-            .encode("utf-8", "surrogateescape")
-            .decode("unicode_escape")
-            .encode("latin-1")
-        )
+        scanner = Scanner(value, Diagnostics(ScriptSource("", value)))
+        try:
+            out.texts[name] = scanner.string()
+        except ScriptError as wrong:
+            raise _DefinitionError(f"#define {name}: {wrong.messages[0].text}") from None
         return
     number = constant(value, out.constants)
     if number is None:
@@ -459,7 +458,7 @@ class _Reader:
                 break
         low = min(members, default=0)
         high = max(members, default=0)
-        wide = high >= 1 << 32 or low < -(1 << 31)
+        wide = high >= 1 << (31 if low < 0 else 32) or low < -(1 << 31)
         made = types.EnumType(name, 64 if wide else 32, low < 0, members)
         self._out.enumerators |= dict.fromkeys(names, made)
         return made

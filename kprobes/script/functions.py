@@ -956,14 +956,10 @@ def _string(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     most = node.arguments[1] if len(node.arguments) == 2 else None
     # a length counts the NUL, and the type has room for one byte more: as bpftrace has it
     size = min(kind.size, most.value) if isinstance(most, tree.NumberLiteral) else kind.size
-    if isinstance(of, types.StringType) and not g.in_guest(first):
-        g.transfer(g.place(first), of, area, kind)
-        if of.size > size:
-            texts.cut(g, area, size, layout.room_of(kind))
-        return
     if isinstance(of, (types.ArrayType, types.StringType)):
         if not g.in_guest(first):
             g.transfer(g.place(first), of, area, kind)
+            _cut(g, most, area, kind)
             return
         g.at_address(
             first,
@@ -974,6 +970,29 @@ def _string(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
         g.number(first)
         g.reading = node.span
         _text_at(g, most, size, kind, area)
+
+
+def _cut(g: BlockWriter, most: tree.Expression | None, area: Area, kind: types.StringType) -> None:
+    """Write code that cuts a string of the script's own to the length given to str().
+
+    Args:
+        g: writes the program.
+        most: the length, the NUL included; None: none was given, and nothing is cut.
+        area: the string.
+        kind: its type.
+    """
+    if most is None:
+        return
+    if isinstance(most, tree.NumberLiteral):
+        if most.value < kind.size:
+            texts.cut(g, area, most.value, layout.room_of(kind))
+        return
+    g.number(most)
+    empty = g.asm.label()
+    g.asm.jump_if_number("==", 0, 0, empty)
+    g.asm.compute_with("+", 0, -1)  # the NUL
+    g.asm.place(empty)
+    texts.clear_from(g, area, kind.size)
 
 
 def _text_at(
@@ -1039,8 +1058,18 @@ def _buffer(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
         if isinstance(length, tree.NumberLiteral):
             size = min(size, length.value)
         g.copy(source, area.at(8), size)
+        if length is None or isinstance(length, tree.NumberLiteral):
+            g.point(1, area)
+            asm.store_number(1, 0, size, 8)
+            return
+        g.number(length)
+        fits = asm.label()
+        asm.jump_if_number("<=", 0, size, fits)
+        asm.set(0, size)
+        asm.place(fits)
         g.point(1, area)
-        asm.store_number(1, 0, size, 8)
+        asm.store(1, 0, 0, 8)
+        texts.clear_from(g, area.at(8), size)
         return
     if isinstance(of, (types.StringType, types.ArrayType)):
         g.at_address(first, lambda: _bytes_at(g, length, kind, area), lambda: None)

@@ -47,6 +47,33 @@ def cut(g: BlockWriter, text: Area, size: int, room: int) -> None:
         g.clear(text.at(at), room - at)
 
 
+def clear_from(g: BlockWriter, area: Area, size: int) -> None:
+    """Write code that stores zeros in an area from the byte on whose offset is in r0.
+
+    Args:
+        g: writes the program.
+        area: the area; nothing is stored behind its end.
+        size: bytes of the area.
+    """
+    asm = g.asm
+    state = g.storage.variable(8)
+    g.point(1, state)
+    asm.store(1, 0, 0, 8)
+    top = asm.label()
+    out = asm.label()
+    g.top(top, out)
+    g.point(1, state)
+    asm.load(2, 1, 0, 8)
+    asm.jump_if_number(">=", 2, size, out)
+    g.point(5, area)
+    asm.compute("+", 5, 2)
+    asm.store_number(5, 0, 0, 1)
+    asm.compute_with("+", 2, 1)
+    asm.store(1, 0, 2, 8)
+    asm.jump(top)
+    asm.place(out)
+
+
 def length(g: BlockWriter, text: Area, size: int) -> None:
     """Write code that loads into r0 the number of bytes before a string's NUL.
 

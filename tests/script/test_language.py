@@ -51,6 +51,26 @@ def test_expressions(expression: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("call", "shown"), [
+    ('str("abcdef", $n)', ["", "", "a", "abcd", "abcdef", "abcdef"]),
+    ('str((int8[6])"abcdef", $n)', ["", "", "a", "abcd", "abcdef", "abcdef"]),
+    ('buf("abcdef", $n)', ["", "a", "ab", "abcde", "abcdef\\x00", "abcdef\\x00"]),
+])
+def test_computed_lengths_of_own_text(engine: str, call: str, shown: list[str]) -> None:
+    """As of the guest's text: str()'s length counts the NUL."""
+    lengths = (0, 1, 2, 5, 7, 100)
+    made = run(f"begin {{ let $n = (uint64)0; {' '.join(f'$n = {n}; print({call});' for n in lengths)} }}", engine)
+    assert made.output.split("\n")[: len(lengths)] == shown
+
+
+def test_definitions_of_text_and_of_wide_enumerations() -> None:
+    assert printed("X", '#define X "a\\tb\\x41\\101"\n') == "a\tbAA"
+    assert printed("(A, B, (enum e)B)", "enum e { A = -1, B = 0x80000000 }") == "(A, B, B)"
+    with pytest.raises(ScriptError, match="invalid hex escape"):
+        printed("X", '#define X "\\xg"\n')
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_control(engine: str) -> None:
     made = run("""
         begin {
