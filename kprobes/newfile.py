@@ -74,8 +74,9 @@ class NewFile:
     def _open(self) -> int:
         """Open the file to be written, and return its descriptor.
 
-        It is a new one beside `path`, or `path` itself where that is no regular file or its folder
-        cannot be written. A new one gets the permissions of the file that it will replace.
+        It is a new one beside `path`, with the permissions of the file that it will replace. It is
+        `path` itself, emptied, where that is there and is no regular file, or may not be written
+        (which raises), or where its folder cannot be written.
 
         Raises:
             OSError: it cannot be opened.

@@ -436,8 +436,12 @@ class Runner:
             until: address where the run ends, mode bits included.
 
         Returns:
-            The address where the guest goes on; or, where the run is over, whether stop() has ended
-            it. What _after() raises is raised.
+            The address where the guest goes on; or, where the run is over, True if stop() or an
+            interrupt of the CPU's has ended it, False if the guest has come to `until`.
+
+        Raises:
+            Unsupported: the engine cannot run any more.
+            BaseException: whatever _after() raises.
         """
         cpu = self._cpu
         state = self._state
@@ -693,7 +697,8 @@ class Runner:
         Returns:
             True where the guest still stands at the displaced instruction, which is to be executed
             once more: its interrupt or its fault was handled. False where the instruction is at its
-            end, there was none, or ROUNDS starts of the engine have not finished it.
+            end, a handler of its fault has sent the guest elsewhere, there was none, or ROUNDS
+            starts of the engine have not finished it.
 
         Raises:
             GuestFault: the instruction has faulted, and no handler has handled the fault.

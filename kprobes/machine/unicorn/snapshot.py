@@ -419,6 +419,9 @@ class Snapshots:
         """Set registers back, put memory back by host code where that can do it, and return the
         kept blocks that the caller has to put back.
 
+        Where there is no host code for this, or it does not fit any more, `guest.way` is made for
+        the next time, if memory can have one.
+
         Args:
             guest: what the snapshot has kept.
             unwritten: True where neither the library nor its user has written code since the

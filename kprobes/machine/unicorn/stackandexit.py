@@ -32,8 +32,9 @@ class StackAndExit:
         self.stack_top = 0
 
     def bring(self) -> None:
-        """Map the stack, the exit page and a page for the thread pointer, and set the registers
-        that point there. `stack_top` is set.
+        """Map the stack, the exit page and, where the calling convention has a thread pointer, a
+        page for that; set the registers that point there. `stack_top` is set; the stack pointer is
+        4,096 bytes below it. A CPU that saves contexts in memory gets memory for these, too.
 
         Raises:
             NoMemory: there is no room.

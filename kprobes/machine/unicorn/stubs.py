@@ -28,7 +28,7 @@ class Stubs:
     jump over the first bytes: an instruction that can be probed.
 
     Where a stub is called often, or a snapshot is taken, a jump to the function takes the place of
-    its trap. Guest memory alone says whether one does: snapshots take it back and forth.
+    its trap. Whether one is there now, only guest memory says: snapshots take it back and forth.
 
     Attributes:
         imports: address where the guest traps -> the import that it has called.

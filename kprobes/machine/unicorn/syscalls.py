@@ -379,13 +379,16 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         """Serve writev(): keep the bytes of `count` pieces in `output`, and return their number.
 
         -EINVAL for more than 1,024 pieces, -EBADF for a descriptor that is not 1 or 2. No offset or
-        flag is looked at.
+        flag is looked at. Pieces before one that cannot be read stay in `output`.
 
         Args:
             regs: the registers at the call.
             descriptor: 1 or 2.
             address: of an array of (address, bytes), two words each.
             count: its length.
+
+        Raises:
+            GuestFault: the array or a piece cannot be read; the guest gets EFAULT then.
         """
         if count > MOST_PARTS:
             return -EINVAL

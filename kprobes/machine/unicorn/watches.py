@@ -162,7 +162,8 @@ class Watches:
 
     def _hookable(self, start: int, place: int, size: int) -> list[tuple[int, int]]:
         """Return the ranges of the engine's addresses that a hook on instructions may be on: all of
-        a range, but for instructions in delay slots on engines that cannot be hooked there.
+        a range, but for instructions in delay slots on engines that cannot be hooked there. Each is
+        (first address, address behind the last byte).
 
         Args:
             start: guest address of the first byte.
