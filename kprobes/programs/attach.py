@@ -290,6 +290,7 @@ def attach(
         ProgramError: `program` is no Program, it is not safe, or nothing says where it goes.
         BadArgument: `clock` is no clock.
         Unsupported: the clock counts instructions, and the machine does not.
+    KprobeError: a probe cannot be registered; none is then.
     """
     if not isinstance(program, Program):
         raise ProgramError(
@@ -833,8 +834,8 @@ class _Site:
     def _entered(self, instance: KretprobeInstance, regs: Regs) -> int:
         """Serve a function's entry as a return probe's entry handler.
 
-        A session's program runs. For a program at the return, whose context lists the arguments,
-        the arguments are kept in `instance.data`.
+        Where the context lists the arguments, they are stored in `instance.data`, for the return. A
+        session's program runs now, too.
 
         Args:
             instance: the call that is to be followed; its data last until its return.
@@ -870,8 +871,8 @@ class _Site:
     def _in_session(self, instance: KretprobeInstance, regs: Regs) -> int:
         """Run the program in its engine at a call's entry or return, with the call's cookie.
 
-        The cookie (bpf_session_cookie) is loaded from `instance.data` before, and stored there
-        after.
+        Where the program has a cookie (bpf_session_cookie), the cookie is loaded from
+        `instance.data` before, and stored there after, even if the program fails.
 
         Args:
             instance: the followed call.

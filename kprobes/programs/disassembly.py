@@ -55,7 +55,9 @@ def disassemble(i: Instruction) -> str:
 
 
 def _arithmetic(i: Instruction) -> str:
-    """Return the text of an ALU or ALU64 instruction."""
+    """Return the text of an ALU or ALU64 instruction: `add64 r1, r2`, `sdiv32 r1, 3`,
+    `movsx8_64 r1, r2`, `be16 r1`.
+    """
     bits = 64 if i.cls == isa.ALU64 else 32
     if i.op == isa.END:
         kind = "be" if i.by_register else "le"
@@ -95,7 +97,9 @@ def _jump(i: Instruction) -> str:
 
 
 def _access(i: Instruction) -> str:
-    """Return the text of a load or store."""
+    """Return the text of a load or store: `ldxdw r0, [r1+8]`, `stw [r10-4], 0`,
+    `lock add_fetch64 [r1+0], r2`.
+    """
     size = _SIZE_NAMES[i.opcode & 0x18]
     if i.cls == isa.LDX:
         return f"ldx{'s' if i.mode == isa.MEMSX else ''}{size} r{i.dst}, [r{i.src}{i.offset:+}]"

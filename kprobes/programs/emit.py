@@ -242,6 +242,8 @@ def _swaps(w: IrWriter, i: Instruction) -> None:
 def _constant(w: IrWriter, pc: int, i: Instruction) -> str:
     """Emit IR for the value that LDDW loads; return its IR name, or a constant as text.
 
+    Of a function's address it is "0": nothing reads it.
+
     Args:
         w: writer of the IR of the current function.
         pc: slot of the instruction.
@@ -347,9 +349,11 @@ def call_helper(w: IrWriter, number: int, what: str = "call") -> str:
 
 
 def end_if_failed(w: IrWriter) -> None:
-    """Emit IR for a branch that ends the run where a helper in Python has raised something.
+    """Emit IR for a branch that ends the function, with 0 as its result, where a helper in Python
+    has raised something.
 
-    Called behind each call of a helper, and of a function that may call one.
+    Called behind each call of a helper, and of a function that may call one. So a called function
+    leaves the note of the failure for its caller; the entry function removes it, for the next run.
 
     Args:
         w: writer of the IR of the current function.

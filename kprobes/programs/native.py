@@ -63,7 +63,8 @@ def compiled(ir: str, triple: Triple) -> bytes:
         triple: LLVM's target.
 
     Raises:
-        Unsupported: LLVM has no such target, or the code would refer to data elsewhere.
+        Unsupported: llvmlite is not installed, LLVM has no such target, or the code would refer to
+            data elsewhere.
     """
     key = hashlib.sha256(
         "\0".join((triple.text, triple.cpu, triple.features, triple.relocation, ir)).encode()
@@ -88,7 +89,8 @@ def translate(ir: str, triple: Triple) -> bytes:
         The code, with `@run` at its start.
 
     Raises:
-        Unsupported: LLVM lacks the target, or makes code that does not run wherever it is put.
+        Unsupported: llvmlite is not installed; or LLVM lacks the target, refuses `ir`, or makes
+            code that does not run wherever it is put.
     """
     binding = llvm()
     try:

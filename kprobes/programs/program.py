@@ -217,10 +217,15 @@ class Program:
     def _loaded(cls, data: bytes, name: str, cpus: int) -> Program:
         """Return the programs of an object, with what its maps hold from the beginning.
 
+        An array of programs does not get those that are not supported here (`broken`).
+
         Args:
             data: the object's bytes.
             name: name of the object, for messages.
             cpus: how many values each entry of a per-CPU map has.
+
+        Raises:
+            ProgramError: the object is damaged, or has no program that is supported here.
         """
         from .object.loader import load
 

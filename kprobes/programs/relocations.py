@@ -38,7 +38,8 @@ def relocated(code: Code, types: GuestTypes, order: str) -> Code:
     """Return a program whose relocations by type are done: it has the numbers of the guest's types.
 
     Where the guest has no such type or member, the instruction becomes a call that the verifier
-    refuses, and the result's `missing` says why.
+    refuses, and the result's `missing` says why. Where the program only asks whether the guest has
+    it, the number is 0.
 
     Args:
         code: the program.
@@ -77,7 +78,8 @@ def number_of(relocation: TypeRelocation, types: GuestTypes, swapped: bool | Non
             it does not matter, as the program reads by <kprobes/bpf.h>'s macros.
 
     Raises:
-        _Missing: the guest has no such type or member, or the program would read it wrongly.
+        _Missing: the guest has no such type, member or enumerator; the program would read it
+            wrongly; or it asks for a number that only a kernel gives to types.
     """
     kind = relocation.kind
     if kind == Asked.LOCAL_ID:
@@ -168,7 +170,8 @@ def _patch(code: Code, instructions: list[Instruction], pc: int, number: int) ->
         number: the number that the guest's types give.
 
     Raises:
-        ProgramError: the instruction has no place for it, or it does not fit.
+        ProgramError: the instruction has no place for it, or it does not fit an offset's 16 bits.
+            (A constant is cut.)
     """
     i = instructions[pc]
     if i.wide:

@@ -117,7 +117,7 @@ def _of_image(module: str, loaded: bool, image: str) -> bool:
         loaded: True where that file was loaded beside the guest's own one, such as a library.
         image: what was asked for: a name, path or glob; of a path the file's name is enough, and
             `libc` or `c` means libc.so.6. "" and "*" mean any file, "/proc/self/exe" the guest's
-            own.
+            own; so does any image where the guest's own file has no name.
     """
     if image in ("", "*"):
         return True

@@ -114,7 +114,8 @@ class Plain:
         """Return the bytes of an integer (negative: two's complement), or of a bytes-like object.
 
         Raises:
-            BadArgument: `value` is something else, or does not have `size` bytes.
+            BadArgument: `value` is something else, does not have `size` bytes, or is an integer
+                that does not fit into them.
         """
         if hasattr(type(value), "__index__"):
             return self._integer(index(value))

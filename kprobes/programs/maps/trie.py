@@ -72,7 +72,8 @@ class Trie(Map, MutableMapping[Any, Any]):
         return 0 if entry is None else self.address + entry * self.stride
 
     def _longest(self, key: bytes) -> int | None:
-        """Return the number of the entry that has a key's longest prefix; None: there is none.
+        """Return the number of the entry that has a key's longest prefix; None: there is none, or
+        the key has more bits than its data.
 
         Args:
             key: u32 number of bits, then the data.

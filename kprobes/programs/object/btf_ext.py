@@ -88,7 +88,7 @@ def _relocation(btf: Btf, number: int, access: str, kind: int) -> TypeRelocation
         kind: what is asked for: the number of an `Asked`.
 
     Raises:
-        ValueError: the path leads nowhere.
+        ValueError, IndexError: the path leads nowhere, or there is no such kind.
     """
     first, *steps = (int(word) for word in access.split(":"))
     root = btf.types[number]

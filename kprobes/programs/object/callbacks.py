@@ -74,7 +74,9 @@ class CalledBack(Assembler):
 def loop() -> CalledBack:
     """Assemble bpf_loop(r1 rounds, r2 callback, r3 context, r4 flags) as a function of eBPF's.
 
-    The function returns how many rounds were made; E2BIG or EINVAL for bad arguments.
+    The loop ends early where the callback returns anything but 0, or the run has looped too often
+    (may_loop). The function returns how many rounds were made; E2BIG or EINVAL for bad
+    arguments.
     """
     a = CalledBack()
     head, done, large, flags = (a.label() for _ in range(4))
@@ -109,7 +111,9 @@ def loop() -> CalledBack:
 def for_each(number: int, m: Map) -> CalledBack | None:
     """Assemble bpf_for_each_map_elem(r1 map, r2 callback, r3 context, r4 flags) for one map.
 
-    The function of eBPF's returns how many entries were visited; EINVAL for flags.
+    The loop ends before the last entry where the callback returns anything but 0, or the run has
+    looped too often (may_loop). The function of eBPF's returns how many entries were visited;
+    EINVAL for flags.
 
     Args:
         number: index of the map in the program's maps.
@@ -167,8 +171,9 @@ def for_each(number: int, m: Map) -> CalledBack | None:
 def drain(number: int, m: Map) -> CalledBack | None:
     """Assemble bpf_user_ringbuf_drain(r1 map, r2 callback, r3 context, r4 flags) for one map.
 
-    The function of eBPF's returns how many samples the callback has got; EINVAL for other flags,
-    EBUSY within a callback.
+    It ends before the ring is empty where the callback returns anything but 0, after _SAMPLES, or
+    where the run has looped too often (may_loop). The function of eBPF's returns how many samples
+    the callback has got; EINVAL for other flags, EBUSY within a callback.
 
     Args:
         number: index of the map in the program's maps.
@@ -264,7 +269,7 @@ def _next() -> Assembler:
     """Assemble bpf_iter_num_next(r1 iterator).
 
     The function returns the address of the next number, which is the iterator's first word; or
-    NULL behind the last.
+    NULL behind the last, or where the run has looped too often (may_loop).
     """
     a = CalledBack()
     head = a.label()

@@ -127,8 +127,8 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
         that cannot be linked is left out, and its error is in `broken`.
 
     Raises:
-        ProgramError: it has no program, or none that can be linked; it is damaged; or it defines a
-            map that is not supported here and that no program refers to.
+        ProgramError: it has no program, a static one, or none that can be linked; it is damaged; or
+            it defines a map that is not supported here and that no program refers to.
     """
     file = ObjectFile(data, name)
     with damage_is_error(name):

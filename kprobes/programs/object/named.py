@@ -22,6 +22,9 @@ def named(file: ObjectFile) -> Mapping[tuple[int, int], str]:
     Returns:
         (index of the section, offset of the instruction in bytes) -> `<arch>_<register>`, such as
         "arm64_x19".
+
+    Raises:
+        ValueError, KeyError: the section is damaged.
     """
     section = file.section(SECTION)
     if section is None:

@@ -88,13 +88,15 @@ def foreign(btf: Btf) -> Mapping[str, KernelsContext]:
 
 
 def _laid_out(btf: Btf, structure: BtfType, base: int, depth: int = 0) -> Iterator[tuple[int, str]]:
-    """Yield (offset in bytes, name) of a structure's members; of arrays, of each element.
+    """Yield (offset in bytes, name) of a structure's members, and of those of the structures in it;
+    of arrays, of each element, _MOST at most.
 
     Args:
         btf: the object's types.
         structure: the structure.
         base: bytes that are added to each offset: where the structure itself is.
-        depth: how many structures are around it; those deeper than 4 are left out.
+        depth: how many structures are around it. One inside of more than 4 counts as a single
+            member.
     """
     for name, kind, where in structure.items:
         at = base + (where & 0xFFFFFF if structure.flag else where) // 8

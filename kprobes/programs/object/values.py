@@ -102,6 +102,7 @@ class TypedCodec:
 
         Raises:
             ValueError: the bytes are too many or too few.
+            TypeError, IndexError: a member or element has another type, or there are too many.
         """
         if isinstance(value, dict):
             value = self.kind(**value)
@@ -170,6 +171,10 @@ class Values:
         Python shows integers, enumerations, pointers and floats as numbers, a bool as one,
         structures, unions and arrays as instances of ctypes types, and what ctypes cannot have as
         integers or bytes (Plain).
+
+        Raises:
+            ValueError: types contain each other more than _DEEP deep, or a member does not fit its
+                structure.
         """
         t = self._btf.plain(number)
         size = self._btf.size(number)
@@ -274,6 +279,7 @@ class Values:
 
     def _structure(self, t: b.BtfType, depth: int) -> Any:
         """Make the ctypes type of a structure or union; members that ctypes cannot have are bytes.
+        Bit fields are no fields of ctypes': the type's `_bits` says where they are.
 
         Args:
             t: the structure's type.

@@ -76,7 +76,8 @@ class Checkpoints:
                 each visit), and numbers that differ from round to round may be widened.
 
         Returns:
-            True: all that follows was verified, and the path ends here; False: it goes on.
+            True: all that follows was verified, or is being verified from a state that is the same,
+            and the path has been ended here; False: it goes on.
 
         Raises:
             ProgramError: the path comes back to a state that it had: a loop without an end.

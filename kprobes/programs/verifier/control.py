@@ -266,7 +266,8 @@ def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) ->
     """Walk both ways from a comparison of a pointer with 0; return True: the path goes on.
 
     On the way where the pointer is NULL, a record that it stands for is not held any more. Where
-    the pointer cannot be NULL, only the other way is walked once the branch is in `path.decided`.
+    the pointer cannot be NULL and lies within its object, only the other way is walked once the
+    branch is in `path.decided`.
 
     Args:
         path: the path that comes to the comparison.

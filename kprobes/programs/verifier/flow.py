@@ -79,6 +79,9 @@ class ProgramFlow:
                 so these numbers matter.
             stores: True where the program stores to the stack by other registers than r10: so the
                 numbers that any store stores matter.
+
+        Raises:
+            ProgramError: the time is over.
         """
         self._decided = decided
         self._stores = stores
@@ -136,7 +139,8 @@ class ProgramFlow:
             insn: the LDDW.
 
         Raises:
-            ProgramError: it loads something else, or a map that the program does not have.
+            ProgramError: it loads something else; a map that the program does not have; or an
+                address in a map that is no array with one entry, or beyond that entry.
         """
         if insn.src == isa.VALUE64:
             return
@@ -334,7 +338,11 @@ class ProgramFlow:
         return of(0)
 
     def _leaving(self) -> frozenset[int]:
-        """Return the slots of conditional jumps in loops that have one way out of the loop."""
+        """Return the slots of conditional jumps in loops that have one way out of the loop.
+
+        Raises:
+            ProgramError: the time is over.
+        """
         before: dict[int, list[int]] = {}
         for pc in self._heads:
             for to in self.following(pc):
@@ -363,6 +371,9 @@ class ProgramFlow:
 
         Args:
             slots: slots of the function's instructions, the last first.
+
+        Raises:
+            ProgramError: the time is over.
         """
         changed = True
         while changed:

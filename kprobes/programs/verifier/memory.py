@@ -172,7 +172,8 @@ def _outside(
 
 
 def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Value:
-    """Return the value that an instruction loads: from the stack what was stored, else any number.
+    """Return the value that an instruction loads: from the stack what was stored, from a read-only
+    array with one entry the constant there (the map is frozen then), else any number.
 
     Args:
         path: the path.
@@ -230,7 +231,7 @@ def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
         size: bytes, 1 to 8.
 
     Raises:
-        ProgramError: a byte was never written, or is a part of a pointer.
+        ProgramError: a byte was never written, or is a part of a pointer or of a dynptr.
     """
     slot = at + 512 >> 3
     half = at >> 2 & 1
@@ -511,6 +512,9 @@ def _to_stack(path: Path, number: int, at: int, size: int, value: Value) -> None
         at: offset of the first byte from r10, negative.
         size: bytes that are stored, 1 to 8.
         value: what is stored; of fewer than 8 bytes, a scalar.
+
+    Raises:
+        ProgramError: a dynptr whose record is held is there. Any other dynptr is forgotten.
     """
     stack = path.state.frames[number].stack
     slot = at + 512 >> 3
