@@ -109,7 +109,7 @@ class BlockWriter(ABC):
 
         The check is written where `ticks` is True: the program calls Python first if Python waits
         for it, and then ends if exit() was called. Code behind the predicate runs only where it
-        holds; elsewhere the program returns 0.
+        holds. The program returns 0 in any case, but for a test's `return` with a value.
 
         Returns:
             (its instructions, slot -> line of the script from that slot on).

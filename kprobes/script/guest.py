@@ -287,7 +287,8 @@ class GuestWorld:
     def is_of(self, module: str | None, image: str) -> bool:
         """Return True where the image that a script names is the file of a symbol or marker.
 
-        A path stands for the file's name; `libc` also for `libc.so.6`.
+        A path stands for the file's name; `libc` also for `libc.so.6`. Where the guest's own file
+        has no name, any image stands for it.
 
         Args:
             module: the image of a symbol or a marker; None: it is of the guest's own file.

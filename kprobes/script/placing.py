@@ -408,11 +408,11 @@ def attach(
             is given, where the guest may run it on several processors at once.
         woken: called with a text when the program wants Python to read the ring.
 
-    Returns:
-        What is in place now: detach() or remove() ends it.
+    Yields:
+        An attachment or watchpoint each time one is in place: detach() or remove() ends it.
 
     Raises:
-        KprobeError: it cannot be attached there.
+        KprobeError: this attach point cannot be attached; those before stay.
     """
     view = kprobes.machine.guest_view
     if view is not None and view.several:

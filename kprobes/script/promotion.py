@@ -50,7 +50,8 @@ def settled(type: ValueType) -> ValueType:
 def both(a: IntegerType, b: IntegerType) -> IntegerType:
     """Return the integer type that holds the numbers of two types.
 
-    For a signed and an unsigned type that is a wider signed one, but 64 bits are the most.
+    For a signed and an unsigned type that is a signed one that is wider than the unsigned one, but
+    64 bits are the most.
 
     Args:
         a: the one type; a Flexible takes the sign of the other.
@@ -76,7 +77,7 @@ def promoted(a: ValueType, b: ValueType) -> ValueType | None:
     Equal types give that type; an integer and another one, or an enumeration, the integer of
     both(); strings, buffers and stacks of one kind the longer one; tuples and records are joined
     part by part; of a pointer and a `void *` the pointer counts, of aggregates that only differ in
-    sign the signed one.
+    sign the signed one, of a kernel's and a user's symbol the latter.
 
     Args:
         a: the one type.

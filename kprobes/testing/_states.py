@@ -233,7 +233,8 @@ class States:
     def special(self, names: set[str]) -> list[dict[str, int]]:
         """Return states in which one register has a value that decides something.
 
-        Such are 0, 1, only high or low bits, a sign. Registers that tests leave alone are skipped.
+        Such are 0, 1, only high or low bits, a sign. Registers that tests leave alone, or that are
+        wider than an address, are skipped.
 
         Args:
             names: of the registers.

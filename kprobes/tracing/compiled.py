@@ -149,7 +149,8 @@ class RecordingPrograms:
         )
 
     def _taker(self, made: RecordReader, put: Put) -> Callable[[int, bytes], None]:
-        """Return a function that copies one record of a program into the ring.
+        """Return a function that copies one record of a program into the ring, with 0 as its CPU
+        and its task.
 
         Args:
             made: decodes the program's records.

@@ -401,8 +401,8 @@ class Trace:
         """Write the trace for other tools.
 
         Args:
-            path: of the file, or an open file. Where writing fails, what was at the path before is
-                still there.
+            path: of the file, or an open file (for bytes with "perfetto" and "parquet", else for
+                text). Where writing fails, what was at the path before is still there.
             format: "ftrace", "jsonl", "csv" (one table for all events), "chrome", "perfetto" (needs
                 the extra `perfetto`), "parquet", "otlp", "perf", "folded", "speedscope", "svg" (a
                 flame graph) or "html" (a page with all pictures).
