@@ -316,7 +316,8 @@ class Symbols:
 
         For a symbol with a size that is its end. For one without, it is the end of its image's
         part; where that is not known, the beginning of the next image, FARTHEST bytes on at most.
-        The next symbol may begin before.
+        The next symbol may begin before. One without a size at the very end of its image's part
+        covers nothing.
         """
         if symbol.size:
             return symbol.address + symbol.size

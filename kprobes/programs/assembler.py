@@ -277,7 +277,9 @@ class Assembler:
         return tuple(self._code), dict(self._lines)
 
     def _prune(self) -> None:
-        """Remove instructions that no path reaches, as verifiers refuse them."""
+        """Remove instructions that no path reaches, as verifiers refuse them; labels, jumps and
+        lines are moved.
+        """
         jumps = dict(self._jumps)
         seen = set[int]()
         todo = [0]

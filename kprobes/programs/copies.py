@@ -139,7 +139,8 @@ class RingCopy:
             self._both = mine
 
     def pull(self) -> None:
-        """Copy the header, and the records that the guest has added, into Python's ring.
+        """Copy the header, and the records that the guest has added, into Python's ring. Nothing is
+        copied where the header is as it was.
 
         Where programs cannot have left such a header, Python's ring is emptied (Ring.drop) instead.
         """

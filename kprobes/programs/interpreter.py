@@ -104,6 +104,7 @@ class Interpreter:
         Raises:
             ProgramError: the program did what it may not do, or did not end within `limit`
                 instructions; maps keep what it has done.
+            BaseException: whatever a helper, or `printed`, has raised.
         """
         size = max(len(context), CONTEXT_SIZE)
         run = self._idle.pop() if self._idle and size <= CONTEXT_SIZE else Run(self._code, size)

@@ -1030,6 +1030,10 @@ def user_ring_next(call: ProgramRun, map_: int, *_: Any) -> int:
 
     Called in each round of bpf_user_ringbuf_drain().
 
+    Args:
+        call: the run.
+        map_: address of the ring.
+
     Returns:
         The address of a dynptr of the sample; 0: the ring is empty.
     """

@@ -40,6 +40,7 @@ def expand(pattern: bytes, args: Sequence[int | Own], place: RunPlace) -> bytes 
     """Format a text as a kernel's printf does: put arguments into the fields of a pattern.
 
     `%s` shows the string at a guest address, nothing where none is mapped; for an Own, its bytes.
+    Other fields but %pI4 and the like hide an Own's address (_HIDDEN).
     `%pI4` and `%pI6` show the Internet address that an argument points at. `%pS`, `%ps` and `%pB`
     show the guest's symbol that covers an address.
 

@@ -505,7 +505,9 @@ class ExpressionParser(Scanner):
     # --- types
 
     def type_name(self) -> TypeName:
-        """Read a type."""
+        """Read a type, such as `struct x *`, `unsigned long` or `uint8[4]`; brackets without a
+        number give None in its `sizes`. Whether there is such a type is not looked at.
+        """
         start = self.beyond(self.at)
         name = self.identifier("expected type name")
         if name in ("struct", "union", "enum"):

@@ -1311,7 +1311,8 @@ class Inference(ABC):
     def known(self, node: Expression) -> bool | None:
         """Return what a condition is at compile time, True or False; None: it is not known.
 
-        Sides of `&&` and `||` must both be known.
+        Known are what constant() knows, and `!`, `==`, `!=`, `&&` and `||` of what is known; both
+        sides must be.
         """
         if isinstance(node, tree.NumberLiteral | tree.BooleanLiteral):
             return bool(node.value)

@@ -17,7 +17,8 @@ WORD: Final = 8
 
 
 def size_of(type: ValueType, word: int = WORD) -> int:
-    """Return the bytes of a value.
+    """Return the bytes of a value: of a string with its NUL, of a buffer or call stack with the
+    word in front that counts; 0 for VoidType() and structures whose size is not known.
 
     Args:
         type: the value's type.

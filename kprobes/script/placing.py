@@ -254,6 +254,10 @@ def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
 def _bounded(front: Front, point: Point, symbol: Symbol, world: GuestWorld, unsafe: bool) -> bool:
     """Return True where an attach point is within its function; else note an error, too.
 
+    A function without a size ends at the next symbol; where no offset is given, or no end is known,
+    the point counts as within. But that is an error where a uprobe names such a function without a
+    glob, and other functions of the file have sizes.
+
     Args:
         front: the script.
         point: the attach point, with its offset in bytes.

@@ -191,7 +191,9 @@ def base_name(kind: ValueType) -> str:
 
 
 def name_of(type: ValueType | None) -> str:
-    """Return a type as bpftrace's messages write it."""
+    """Return a type as bpftrace's messages write it: `uint64`, `string[5]`, `int8 *`,
+    `(int64,string[3])`, `ksym_t`; "none" for None.
+    """
     if type is None or isinstance(type, types.VoidType):
         return "none" if type is None else "void"
     if isinstance(type, IntegerType):

@@ -176,8 +176,8 @@ class Comparison:
         }
 
     def _compare_memory(self, where: str) -> list[Difference]:
-        """Compare memory with what the run without probes left; list the differences. `where` names
-        the run.
+        """Compare memory with what the run without probes left; list the differences, the first of
+        each mapping. Of the stack only what is in use is compared. `where` names the run.
         """
         now = self._memory()
         out = (

@@ -386,8 +386,8 @@ class HeldSignals:
                 raise error
 
     def _let_go(self) -> None:
-        """Put the program's handlers back. Where the watcher's thread is about to stop this run, wait
-        until it has.
+        """Put the program's handlers back. Where the watcher's thread is about to stop this run,
+        this waits until it has.
 
         A handler that was put back may raise at any moment; the others are put back all the same,
         and then the exception is raised.

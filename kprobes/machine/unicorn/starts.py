@@ -300,6 +300,9 @@ class Starts:
 
         Returns:
             The engine's error number; 0: none.
+
+        Raises:
+            NoMemory: there is no room for the page of traps.
         """
         cpu, pair = self._cpu, self._cpu.pair
         assert pair is not None

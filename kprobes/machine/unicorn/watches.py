@@ -106,7 +106,7 @@ class Watches:
         Args:
             start: address of the first byte.
             size: bytes.
-            report: (regs, address, bytes, None) is called for each instruction.
+            report: is called for each instruction with (registers, address, size in bytes, None).
 
         Returns:
             A function that ends it.
@@ -225,8 +225,8 @@ class Watches:
         Args:
             start: guest address of the first byte that has a mark.
             marks: a mark for each byte of memory from there.
-            report: called with (registers, address, bytes, what is written or None for a read) at
-                each access to a marked byte. What it raises ends the run at once, at the
+            report: called with (registers, address, size in bytes, what is written or None for a
+                read) at each access to a marked byte. What it raises ends the run at once, at the
                 instruction that has made the access: a run that is not gone on with.
 
         Returns:

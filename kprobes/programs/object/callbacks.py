@@ -343,6 +343,8 @@ def registers_at(
 ) -> Mapping[int, Mapping[int, Known]]:
     """Find what registers hold for certain, before each instruction of a function.
 
+    That is the address of a function or map: LDDW loads it, moves copy it. Calls leave r6 to r10.
+
     Args:
         code: the program's instructions.
         start: first slot of the function.

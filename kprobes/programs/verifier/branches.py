@@ -155,6 +155,8 @@ def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
 def _different(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
     """Narrow two operands to where they differ.
 
+    That tells something only where one is a constant with which the other's arc begins or ends.
+
     Args:
         a: the first operand.
         b: the second.

@@ -121,7 +121,9 @@ class Checkpoints:
         return insn.is_helper_call and insn.imm == MAY_LOOP
 
     def end(self, path: Path) -> None:
-        """Note that a path has ended well; checkpoints from which all paths have ended are done."""
+        """Note that a path has ended well, at its checkpoint and those before. A checkpoint from
+        which all paths have ended is done: paths that come there in such a state end.
+        """
         at, reads = path.checkpoint, path.reads
         while at is not None:
             at.reads |= reads

@@ -360,7 +360,8 @@ class Match:
         Args:
             old: the one that was verified; None: nothing was written there.
             new: the other one.
-            exact: False where it only matters that the value is a number.
+            exact: False where it only matters that the value is a number; rest() looks at its
+                copies then.
         """
         if old is None:
             return True
@@ -395,6 +396,9 @@ class Match:
 
     def _pointer(self, old: Pointer, new: Pointer) -> bool:
         """Return True where a pointer may be a case of another.
+
+        Offsets and regions must match. A pointer that cannot be NULL may be a case of one that may
+        be, but for records and samples, which have to be given back.
 
         Args:
             old: the pointer of the verified state.
@@ -441,6 +445,9 @@ class Match:
 
     def cell(self, old: Cell | None, new: Cell | None, order: str) -> bool:
         """Return True where a stack slot may be a case of another.
+
+        Whole values are compared as value() does it; else by halves: bytes that are written in
+        `old` must be in `new`, and `new` may have parts of pointers only where `old` has.
 
         Args:
             old: the slot's contents in the verified state; None: nothing was written to it.

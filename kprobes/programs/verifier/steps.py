@@ -125,6 +125,9 @@ def _arithmetic(_code: Code, insn: Instruction) -> Step:
 def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
     """Return the sum or difference of a pointer and a number, or of two pointers.
 
+    With a number it is a pointer into the same region, which may lead outside; the difference of
+    two pointers into one region is a number.
+
     Args:
         path: the path with the instruction.
         insn: ADD or SUB of 64 bits.
@@ -132,7 +135,8 @@ def _moved(path: Path, insn: Instruction, a: Value, b: Value) -> Value:
         b: value of the source.
 
     Raises:
-        ProgramError: such a sum or difference has no meaning.
+        ProgramError: such a sum or difference has no meaning, or a pointer may be NULL or is a
+            map's.
     """
     if isinstance(a, Pointer) and isinstance(b, Pointer):
         if (
