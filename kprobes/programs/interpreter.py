@@ -88,8 +88,8 @@ class Interpreter:
         limit: int = LIMIT,
         tails: int = 0,
     ) -> int:
-        """Run the program, and those that it tail-calls. Records that a failed program keeps are
-        discarded.
+        """Run the program, and those that it tail-calls. Where it fails, the records that it has
+        reserved and not given back are discarded.
 
         Args:
             context: bytes at r1, zeros behind them; a bytearray gets what the program has written.
@@ -141,7 +141,7 @@ class Interpreter:
 
         Raises:
             ProgramError: the program does what it may not do, executes more than `limit`
-                instructions, or keeps a record.
+                instructions, or ends with a reserved record.
         """
         steps = self._steps
         pc = 0

@@ -179,9 +179,9 @@ class _Folder:
     def _option(self, call: tree.FunctionCall) -> Expression:
         """Return the literal of `getopt(name, default, description)`.
 
-        That is the value given by that name, read as the default's type, or the default. What is
-        asked for is kept in the parameters. Errors are noted: where the value cannot be read, the
-        default is returned; where the arguments are wrong, the call itself.
+        That is the value given by that name, read as the default's type, or the default. Name,
+        default and description are entered in `parameters.asked`. Errors are noted: where the value
+        cannot be read, the default is returned; where the arguments are wrong, the call itself.
         """
         texts = [
             argument for argument in call.arguments if isinstance(argument, tree.StringLiteral)

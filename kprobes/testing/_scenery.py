@@ -142,7 +142,7 @@ class Scenery:
             target: the address, without mode bits.
 
         Returns:
-            The page's address; None where there is no memory or the page is taken.
+            The page's address; None where there is no memory, or something is mapped there already.
         """
         wanted = target & -self._machine.page_size
         try:

@@ -54,9 +54,8 @@ def snapshot(machine: Any) -> GuestState:
 
 
 def regions(machine: Any) -> list[tuple[int, int]]:
-    """Return the mapped memory of a machine as sorted (start, end).
-
-    It is asked from `machine.uc`, `machine.regions()`, or `machine.snapshot()`.
+    """Return the mapped memory of a machine as sorted (start, end), as the machine itself, its
+    `uc`, its `regions()` or its `snapshot()` says.
     """
     if isinstance(machine, UnicornMachine):
         memory = machine.parts.memory

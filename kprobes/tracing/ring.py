@@ -121,7 +121,8 @@ class Layout:
 
         Args:
             raw: all fields of the record, as `struct` unpacks them.
-            texts: what is kept beside the record; None: nothing is.
+            texts: values of all arguments, which lie beside the record, and of which those that are
+                text are used; None: nothing is beside it.
         """
         if self.plain and (not self.words or not raw[self.head]):
             return tuple(raw[self.head + self.words :])
@@ -149,7 +150,9 @@ class Layout:
 
         Args:
             column: (index of a word in the record, its letter) -> that word of each record.
-            texts: what is kept beside each record.
+            texts: for each record the values of all arguments, which lie beside it, and of which
+                those that are text are used; None: nothing is beside it. Empty where no argument is
+                text.
         """
         first = self.head - 2  # the record's second word has three fields
         faults = [column(first + word, "Q") for word in range(self.words)]

@@ -624,7 +624,7 @@ class Runner:
 
     def _come_to_rest(self) -> bool:
         """Complete a displaced instruction after a stop, and call the handlers of signals that
-        came. The reason for the stop is taken; `stopped_by` becomes it, unless this raises.
+        came. The note of the stop is removed; `stopped_by` becomes its reason, unless this raises.
 
         Returns:
             True where stop(), or an interrupt of the CPU's, has ended the run; False where the run

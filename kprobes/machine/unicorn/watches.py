@@ -197,8 +197,8 @@ class Watches:
         return [(max(first, place), min(end, place + size)) for first, end in ranges]
 
     def _executed(self, address: int, size: int, report: Watched) -> None:
-        """Report an instruction that is about to be executed. What the report raises is kept for
-        the run.
+        """Report an instruction that is about to be executed. What the report raises is noted, and
+        the run raises it.
 
         Args:
             address: of the instruction.
@@ -412,11 +412,13 @@ class Watches:
                 self._mend()
 
     def _report(self, kind: int, place: int, size: int, value: int, number: int) -> None:
-        """Call the function of a watch with an access. What it raises is kept.
+        """Call the function of a watch with an access. What the function raises goes to the watch's
+        `park` (_begin()): the run raises it.
 
         The function gets the registers, with pc at the guest's instruction, the guest address, the
         size, and the bytes that are written; None for a read. Nothing is called where the watch has
-        ended, an error is kept already, or the access ends before the watch's first byte.
+        ended, an exception waits already for the run to raise it, or the access ends before the
+        watch's first byte.
 
         Args:
             kind: of the access, one of unicorn's UC_MEM_ constants.

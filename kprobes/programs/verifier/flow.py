@@ -391,10 +391,10 @@ class ProgramFlow:
     def _before(self, pc: int, live: int, exact: int) -> tuple[int, int]:
         """Return (live, exact) before an instruction: masks of registers, bit n for rn.
 
-        What it writes is neither any more, but for what it reads. What it reads is live. That is
-        exact, too, where it is an address; an operand of arithmetic whose result is exact; r0 at
-        the exit of a called function; an operand of a conditional jump that must be decided; or an
-        argument of a call, but those of formats.
+        A register that it writes is in neither mask, unless it reads that register, too. What it
+        reads is live. That is exact where it is an address; an operand of arithmetic whose result
+        is exact; r0 at the exit of a called function; an operand of a conditional jump in
+        `_decided`; or an argument of a call, but for those of a format.
 
         Args:
             pc: slot of the instruction.
