@@ -349,7 +349,8 @@ def _places(
         pattern means several functions.
 
     Raises:
-        ProgramError: no section says where its function belongs, or one of them cannot be attached.
+        ProgramError: `where` is given, and there are several programs; or no section says where its
+            function belongs, or one of them cannot be attached.
     """
     if where is not None:
         code = program.code

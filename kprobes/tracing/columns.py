@@ -116,8 +116,7 @@ def batches_of_ring(
     names: Callable[[int], str],
     lines: Callable[[int], str],
 ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
-    """Return the schema of a ring's records, and an iterator of them in batches of some ten
-    thousand.
+    """Return the schema of a ring's records, and an iterator of them in batches of at most ROWS.
 
     Names and source lines are looked up now; the records are read from the ring as the iterator
     comes to them.

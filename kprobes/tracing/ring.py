@@ -293,7 +293,7 @@ class RecordRing:
         """Return the kept tuple that equals a value, so that equal texts and stacks are in memory
         once.
 
-        A new value is kept, and returned itself. After some ten thousand values all are forgotten.
+        A new value is kept, and returned itself. After 65,536 different values all are forgotten.
 
         Args:
             value: a tuple.

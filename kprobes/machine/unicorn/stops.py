@@ -75,7 +75,7 @@ class HookedStops:
 
     def add(self, addr: int) -> None:
         """Report the guest's arrival at `addr` from now on. Nothing is done if it is reported
-        already. Where there are too many hooks by then, lines become longer.
+        already. Where there are too many hooks by then, lines become longer, but not within a hook.
         """
         if addr in self._stops:
             return

@@ -378,8 +378,9 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     def _do_writev(self, regs: Regs, descriptor: int, address: int, count: int, *_: int) -> int:
         """Serve writev(): keep the bytes of `count` pieces in `output`, and return their number.
 
-        -EINVAL for more than 1,024 pieces, -EBADF for a descriptor that is not 1 or 2. No offset or
-        flag is looked at. Pieces before one that cannot be read stay in `output`.
+        -EINVAL for more than 1,024 pieces, -EBADF for a descriptor that is not 1 or 2, if there is
+        a piece. Of each piece at most 1 MiB is kept, and 16 MiB of output in all. No offset or flag
+        is looked at. Pieces before one that cannot be read stay in `output`.
 
         Args:
             regs: the registers at the call.
