@@ -310,7 +310,8 @@ class Script:
     def _clock(self) -> Callable[[], int]:
         """Return the function that returns the script's time in ns, or in instructions.
 
-        Without a guest that is the host's monotonic clock in any case.
+        A function that was given is returned itself. Without a guest, "instructions" means the
+        host's monotonic clock, too.
 
         Raises:
             Unsupported: instructions are asked for, and the machine does not count them.

@@ -212,7 +212,7 @@ class Runner:
         told where the run begins. For an outermost run without a sink, `before_run` is called
         instead. A signal of Python's that waits already will stop an outermost run. The latter also
         forgets what a device's function has raised before (RunState.raised), and RunState.skip,
-        unless it begins there; then Python serves hits (RunState.disturb).
+        unless it begins there; then Python serves hits (RunState.leave_hits_to_python).
 
         Args:
             target: address where the run begins, mode bits included.
