@@ -92,9 +92,9 @@ def generate(
         (IR, what each word of the environment behind the header is).
 
     Raises:
-        Unsupported: the program has a tail call; it has more than MOST instructions where all its
-            functions are put into one; or an instruction has no meaning outside of an operating
-            system.
+        Unsupported: the program has a tail call; it has more than MOST instructions once all its
+            functions are put into one, as for a guest (`target.alone`); or an instruction has no
+            meaning outside of an operating system.
     """
     code = tuple(code)
     if any(i.is_helper_call and i.imm == TAIL_CALL for _, i in isa.steps(code)):

@@ -74,8 +74,12 @@ def number_of(relocation: TypeRelocation, types: GuestTypes, swapped: bool | Non
     Args:
         relocation: the relocation.
         types: the guest's types.
-        swapped: True where the guest's byte order is not the program's, False where it is; None:
-            it does not matter, as the program reads by <kprobes/bpf.h>'s macros.
+        swapped: True where the guest's byte order is not the program's, False where it is; None: it
+            does not matter, as the program reads by <kprobes/bpf.h>'s macros.
+
+    Returns:
+        As `relocation.kind` says: an offset or a size in bytes, an enumerator's number, 1 where it
+        was asked whether the guest has it, or another of _of_member().
 
     Raises:
         _Missing: the guest has no such type, member or enumerator; the program would read it
@@ -108,8 +112,13 @@ def _of_member(relocation: TypeRelocation, found: Any, swapped: bool | None) -> 
     Args:
         relocation: the relocation.
         found: the guest's type at which the path begins (a debug type).
-        swapped: True where the guest's byte order is not the program's, False where it is; None:
-            it does not matter, as the program reads by <kprobes/bpf.h>'s macros.
+        swapped: True where the guest's byte order is not the program's, False where it is; None: it
+            does not matter, as the program reads by <kprobes/bpf.h>'s macros.
+
+    Returns:
+        As `relocation.kind` says: the member's offset or size in bytes; 1: it exists; 1 or 0: it is
+        signed or not; or the bits by which a bit field is shifted to the left, or then to the
+        right, in 64 bits.
 
     Raises:
         _Missing: the guest has no such member, or the program would read it wrongly.

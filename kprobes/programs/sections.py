@@ -98,7 +98,8 @@ def target_of(code: Code) -> SectionTarget | None:
         code: the program.
 
     Returns:
-        None: the section names nothing to be probed, as of a program that is attached by hand.
+        None: the section names nothing to be probed, as of a program that is attached by hand: it
+        has no "/", or begins with "?".
 
     Raises:
         ProgramError: it names something that guests do not have, or is written wrongly.

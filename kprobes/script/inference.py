@@ -1454,7 +1454,8 @@ class Inference(ABC):
         Numbers, enumerators, booleans and pointers can be cast to each other, a number to an array
         of its size and back, a string to a boolean, a string or array to a string or array, a
         number to a symbol or text; else only what promoted() joins with the type. An array without
-        a size gets one that fits the value. Warns where the value has the type already.
+        a size gets one that fits the value. Of an aggregate that a script can read the type is
+        returned, whatever it is. Warns where an integer has the type already.
         """
         of = self.type(node.operand)
         to = self.written(node.type)

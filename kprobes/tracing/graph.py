@@ -256,7 +256,8 @@ def _lines(calls: Sequence[GraphedCall], counted: bool) -> Iterator[str]:
 
     Args:
         calls: the calls.
-        counted: True: lines begin with the number of instructions that a call took.
+        counted: True: the line on which a call ends begins with the number of its instructions,
+            other lines with blanks.
     """
     todo: list[GraphedCall | str] = [*reversed(calls)]
     while todo:
@@ -395,7 +396,9 @@ class Graph:
         """Return the handler of a function's entry, called with the instance of the return probe
         and the registers: it puts the call into the tree.
 
-        The handler returns 1 where the call's return is not wanted, else 0.
+        The handler returns 1 where the call is not put there, and its return is not wanted: it is
+        not below the root function, too deep, or one more than MOST_CALLS (`dropped` counts these).
+        Else it returns 0. Before, it closes open calls of the task that were left without a return.
 
         Args:
             symbol: the function.

@@ -385,7 +385,7 @@ def context_verdict(guest: Guest, arch: Arch) -> str:
         arch: the guest's architecture.
 
     Returns:
-        What is wrong; "": nothing is.
+        What is wrong; "": nothing is, or the engine's row has no such copy.
     """
     if guest.contexts.state is None:
         return ""

@@ -46,8 +46,8 @@ class Services:
     def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
         """Make the callback that serves one call site quickly.
 
-        The callback leaves the hit to serve() where RunState.hits_to_python is set, or another sink
-        is there by now.
+        The callback raises nothing: what the service raises, the run raises. It leaves the hit to
+        serve() where RunState.hits_to_python is set, or another sink is there by now.
 
         Args:
             address: the call site.

@@ -157,7 +157,11 @@ class HookedStops:
             self._place(addr)
 
     def _on_stop(self) -> Callable[[int, int], int]:
-        """Make the function that marked instructions call; it reports an arrival at a stop.
+        """Make the function that marked instructions call; it reports an arrival at a stop to the
+        core.
+
+        Nothing is reported where the counting hook is about to stop the run in front of the
+        instruction. The function never raises: what the core raises, the run raises.
 
         Returns:
             (engine's handle, address) -> where the guest goes on; STAY where it goes on in place.

@@ -226,8 +226,9 @@ class Watches:
             start: guest address of the first byte that has a mark.
             marks: a mark for each byte of memory from there.
             report: called with (registers, address, size in bytes, what is written or None for a
-                read) at each access to a marked byte. What it raises ends the run at once, at the
-                instruction that has made the access: a run that is not gone on with.
+                read) at each access to a marked byte. What it raises ends the run at once, in the
+                middle of the instruction that makes the access, so that the run cannot be
+                continued.
 
         Returns:
             A function that ends it.

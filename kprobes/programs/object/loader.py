@@ -382,6 +382,7 @@ class _Linker:
 
         Raises:
             ProgramError: something that it refers to is not there.
+            ValueError: a function is empty, or not in its section.
         """
         self._append(self.entry)
         done = 0

@@ -362,8 +362,8 @@ class _Arguments:
     def _memory(self, register: int, kind: Arg, name: str) -> None:
         """Check that a register points at memory of the size that is in the next register.
 
-        Notes the greatest size in `most` (MEM_OUT), or in `texts` what a format may show
-        (ARGUMENTS).
+        Where the size is 0 for certain, the pointer may be anything. Notes the greatest size in
+        `most` (MEM_OUT), or in `texts` what a format may show (ARGUMENTS).
 
         Args:
             register: number of the register.

@@ -263,7 +263,7 @@ class ProgramFlow:
         return joins
 
     def _check_calls(self) -> list[int]:
-        """Check that no function calls itself, and that each is called.
+        """Check that no function calls itself, and that each is called. `_callees` is set.
 
         Returns:
             The functions' first slots, callees before their callers.

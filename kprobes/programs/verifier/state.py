@@ -234,6 +234,7 @@ class PathState:
 
     def learn(self, old: Scalar, new: Scalar) -> None:
         """Replace a scalar, its copies and its relatives by what a comparison has told of them.
+        Relatives are numbers, and offsets of pointers, that differ from it by a constant.
 
         Args:
             old: the scalar.
