@@ -196,7 +196,8 @@ def _linear(g: BlockWriter, kind: types.LinearHistogramType) -> None:
     """Write code that adds 1 to the row of a linear histogram into which the number in r0 falls.
 
     Numbers are signed. Those below the limits fall into row 0, those from the upper limit on into
-    the last; between them each row has `step` numbers.
+    the last; between them each row has `step` numbers; what is left below the upper limit, less
+    than a step, falls into the last row, too.
 
     Args:
         g: writes the program.

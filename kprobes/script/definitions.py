@@ -431,7 +431,8 @@ class _Reader:
         """Read enumerators up to the closing brace, and return the enumeration's type.
 
         Each enumerator is entered in `constants` and in `enumerators`; the type itself is not. The
-        type has 32 bits, or 64 where a number needs more.
+        type has 32 bits, or 64 where a number is below -2**31 or above 2**32 - 1; it is signed
+        where a number is negative.
 
         Args:
             name: the enumeration's name; "": it has none.
