@@ -328,9 +328,9 @@ class Program:
     def unless_refused(self) -> Iterator[None]:
         """Freeze the program's constants (.rodata) as it is verified: a context manager.
 
-        Constants that the verifier uses in the with block cannot be set any more, then or later.
-        Where the block raises, they can be set again, and what was verified and compiled in it is
-        dropped.
+        Inside the with block, all constants of a section of which the verifier has used one cannot
+        be set any more; after it none at all can. Where the block raises, those can be set that
+        could be before, and what was verified and compiled in it is dropped.
         """
         frozen = self.variables.frozen
         maps = [m for code in self.codes.values() for m in code.maps]

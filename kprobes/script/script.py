@@ -669,9 +669,9 @@ class Script:
         """Set each timer's next time, and have programs in the guest call Python at intervals if
         needed.
 
-        That is needed where the script prints or has timers. By the host's clock, a thread is
-        started that sets the byte that programs look at; by another clock the byte stays set, for
-        timers only.
+        That is needed where there is a guest, and the script prints or has timers, unless each
+        record wakes Python at once. By the host's clock, a thread is started that sets the byte
+        that programs look at; by another clock the byte stays set, for timers only.
         """
         self._wind_timers()
         if (

@@ -58,7 +58,8 @@ SECONDS: Final = 10.0
 def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = None) -> Facts:
     """Check that a program is safe on all paths, and return what was found out.
 
-    Constants (.rodata) that the check has used are frozen: they cannot be set any more.
+    Where the check has used a constant (.rodata), all constants of its section are frozen: they
+    cannot be set any more.
 
     Args:
         code: the program.
