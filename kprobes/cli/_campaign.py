@@ -216,7 +216,7 @@ def _call_job(
 
     Returns:
         (job, which is called with the path of an input; the inputs; the command that repeats one
-        input when its path is appended: of the options it has `before` and `events` alone).
+        input when its path is appended; it lacks --coverage and --dataset).
 
     Raises:
         UsageError: --call or --inputs is missing.

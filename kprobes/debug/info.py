@@ -432,7 +432,10 @@ class DebugInfo:
             address: of the function's entry. Its result takes more than a word, or is no integer.
 
         Returns:
-            An Arrival of kind "parts" or "refused"; None: nothing is known of the function.
+            An Arrival of kind "parts": registers, or memory whose address a register has or had at
+            the entry. "refused": the language, the architecture or the type is not understood, the
+            type has no bytes, or debug information is damaged. None: nothing is known of the
+            function.
         """
         entry = self._entry(address)
         return None if entry is None else entry.result()

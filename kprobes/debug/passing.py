@@ -104,61 +104,6 @@ def refused(reason: str) -> Arrival:
     return Arrival("refused", reason=reason)
 
 
-def arrivals(
-    arch: Arch,
-    function: Function,
-    pc: int,
-    variables: Sequence[Variable],
-    type_of: Callable[[Any], CType],
-    symbol: str,
-    flags: int | None,
-) -> list[Arrival]:
-    """Return where each parameter of a function is at its entry.
-
-    Args:
-        arch: the guest's.
-        function: the function.
-        pc: link address of the entry.
-        variables: its parameters, in order.
-        type_of: entry of a type, None for void -> the type.
-        symbol: name of the symbol at the entry, which tells copies (`f.part.0`); "": there is none.
-        flags: e_flags of the function's ELF file; None: it is in none.
-    """
-    made = _Entry(arch, function, pc, variables, type_of, symbol, flags)
-    return [made.arrival(n) for n in range(len(variables))]
-
-
-def result_arrival(arch: Arch, function: Function, type: CType) -> Arrival:
-    """Return where a function's result is when it returns, as the calling convention says.
-
-    Args:
-        arch: the guest's.
-        function: the function, of whose unit the language matters, and for Rust the compiler.
-        type: of its result; one that takes more than a word, or is no integer.
-
-    Returns:
-        An Arrival of kind "parts": registers, or memory whose address a register has or had at the
-        entry. "refused": the language, the architecture or the type is not understood, the type has
-        no bytes, or debug information is damaged.
-    """
-    language = constant(function.unit.get_top_DIE(), "DW_AT_language") or 0
-    rust = language == _RUST and _knows_rust(arch, function)
-    if language not in _LIKE_C and not rust:
-        return refused("how this language returns it is not known")
-    try:
-        if rust:
-            parts = rust_result(type)
-        else:
-            parts = result_parts(arch, type, lambda each: _is_copied(each, language))
-        if not parts:
-            return refused("it has no bytes")
-        return Arrival("parts", parts=parts)
-    except NotKnown as error:
-        return refused(str(error))
-    except DAMAGE:
-        return refused("its debug information is damaged")
-
-
 def _knows_rust(arch: Arch, function: Function) -> bool:
     """Return True if it is known how a Rust function is called: rustc's, on x86-64.
 

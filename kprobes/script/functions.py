@@ -946,8 +946,7 @@ def _string(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
 
     Args:
         g: writes the program.
-        node: the call: text or address, and perhaps the most bytes, the NUL included. A length that
-            is no literal counts for strings of the guest's only.
+        node: the call: text or address, and perhaps the most bytes, the NUL included.
         area: where it is stored.
     """
     kind = g.type(node)
@@ -1034,7 +1033,7 @@ def _buffer(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store a length, and that many bytes of the guest's or of the script's own: buf().
 
     The length has the first 8 bytes of the area, the bytes follow. The type of the buffer limits
-    the length; of the script's own bytes a length that is no literal does not count. Where an index
+    the length. Where an index
     is outside its array, zeros are stored.
 
     Args:
