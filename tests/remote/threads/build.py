@@ -1,4 +1,4 @@
-"""Builds the program of threads for every architecture that takes turns, and those of children and of other threads for
+"""Builds the program of threads for every architecture that takes turns, those of children, other threads and tasks for
 some: static, with the C library that zig brings, which is built first: some two minutes for each architecture.
 `python build.py [ARCH ...]`; needs llvm-objcopy."""
 
@@ -19,6 +19,7 @@ TARGETS = {
 MORE = dict.fromkeys(("arm", "armeb"), ("-marm",))  #: detours are not written for Thumb
 CHILDREN = {"x86_64", "i386", "arm64", "arm", "riscv64", "s390x", "mipsel", "ppc64le"}
 OTHERS = {"x86_64", "arm64", "riscv64"}
+TASKS = {"x86_64", "arm64", "riscv64", "mips"}
 
 for name in sys.argv[1:] or TARGETS:
     sources = [HERE / "threads.c"]
@@ -26,6 +27,8 @@ for name in sys.argv[1:] or TARGETS:
         sources.append(HERE.parent / "children" / "children.c")
     if name in OTHERS:
         sources.append(HERE.parent / "other_threads" / "others.c")
+    if name in TASKS:
+        sources.append(HERE.parent / "tasks" / "tasks.c")
     for source in sources:
         made = source.with_name(f"{name}.elf")
         subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", TARGETS[name], *MORE.get(name, ()), "-O1",
