@@ -42,6 +42,7 @@ _getsignal, _signal, _set_wakeup_fd = _plain.getsignal, _plain.signal, _plain.se
 _NOWHERE = -1  # the wake-up file descriptor where there is none
 NUMBERS = sorted(map(int, signal.valid_signals()))
 BUFFER = 1 << 20  #: bytes; the system may allow less
+MANY = 100  #: runs of one machine from which on it pays to look for the interpreter's variables
 PATIENCE = 1.0  # seconds that a signal waits in a handler of the user's before it comes again
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
@@ -303,6 +304,7 @@ class HeldSignals:
         self.held: list[int] = []
         self._raised: BaseException | None = None  # what a handler has raised in this run
         self._fd = -1  # the wake-up file descriptor before
+        self._runs = 0  # in which handlers were held
         self.waiting: list[int] = []
         self.hasty = True
         self.unheard = False
@@ -325,17 +327,16 @@ class HeldSignals:
         watcher = _watcher or _watch()
         fd = watcher.write
         hold = self._exchange.hold
-        looked = False
         try:
             while (there := hold(self._to_hold, held, self._hold, fd)) is None:
                 self._look()
-                looked = True
             if not held:
                 return
             # a signal that has come by now is found in `waiting` before the engine starts
             watcher.runs.append(self)
             self._fd = there
-            if looked:  # all that could raise are held
+            self._runs += 1
+            if self._runs == MANY:  # all that could raise are held
                 self._exchange.quicken()
             if there != fd:
                 watcher.others = there
