@@ -101,8 +101,8 @@ class Bus:
         return None
 
     def _read(self, base: int, offset: int, size: int) -> int:
-        """Read from the device at `base` + `offset`, and count the access; 0 where there is no
-        device.
+        """Read from the device at `base` + `offset`, and count the access, in `registers` and
+        Device.reads. Where there is no device, return 0, and count it in `between`.
 
         Args:
             base: address of the first page of the devices' range.

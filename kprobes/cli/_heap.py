@@ -100,8 +100,8 @@ def _show(checking: HeapCheck, output: str | None, as_json: bool) -> None:
 
     Args:
         checking: the heap check.
-        output: file for the findings as JSON; None: none.
-        as_json: True: one JSON object a line for each finding, instead of text.
+        output: file for the findings, as one JSON array; None: none.
+        as_json: True: print one JSON object a line for each finding, instead of text.
     """
     if output is not None:
         with NewFile(output, binary=True) as new:

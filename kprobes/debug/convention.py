@@ -549,14 +549,17 @@ def _rust_pieces(type: CType) -> list[tuple[int, str]]:
 
 
 def _rust_pair(numbers: Sequence[_RustNumber], size: int) -> list[tuple[int, str]]:
-    """Return what _rust_pieces() does of a type whose numbers are one or two, and fill it.
+    """Return the pieces of a type that one number fills, or two, but for padding.
 
     Args:
         numbers: of the type, by their offset.
         size: bytes of the type.
 
+    Returns:
+        (bytes, with the padding behind it; _WORD or _REAL) of each number.
+
     Raises:
-        _AsBytes: they are more, or lie otherwise than rustc puts them.
+        _AsBytes: there are none or more, or they lie otherwise than rustc puts them.
     """
     if len(numbers) == 1 and (numbers[0].offset, numbers[0].size) == (0, size):
         return [(size, numbers[0].kind)]

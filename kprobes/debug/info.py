@@ -310,12 +310,14 @@ class DebugInfo:
     def _parameters(self, file: LoadedFile, function: Function, address: int) -> list[Variable]:
         """Return a function's own parameters in order: names, types and indices.
 
-        Damaged ones are left out; so are those of functions that are inlined in it.
+        Damaged ones are left out, and those that a variable of the same name hides at `address`; so
+        are those of functions that are inlined in it. Indices count all.
 
         Args:
             file: has the function.
             function: the function.
-            address: guest address in the function. It only chooses the blocks that are looked at.
+            address: guest address in the function: variables in the blocks around it hide
+                parameters.
         """
         found = [
             v

@@ -332,8 +332,11 @@ class FunctionEntry:
                 there only after the entry; False: it is listed for the entry.
 
         Returns:
-            "register", if the parameter is there at the entry; "place" for one that is no word;
-            else what the calling convention says, or "refused" where that is another register.
+            "place" for one that is no word; "register" where it is there at the entry: the location
+            is listed for that, or the register passes parameters, and no copy is made (optimized
+            code, and that of other compilers than GNU's). Else what the calling convention says
+            where that is the same register, or "refused". The convention also answers for LLVM's
+            first half of a longer parameter, and for a register of a window not entered yet.
         """
         abi = self._arch.abi
         type = self._variables[n].type

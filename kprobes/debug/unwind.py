@@ -430,9 +430,10 @@ class Unwinder:
             found: receives the return addresses, without mode bits; none where the code at pc has
                 no unwind information.
             limit: how many it may have in all.
-            end: a return address at which the walk stops; 0: none.
+            end: a return address at which the walk stops, once it is appended; 0: none.
             entered_from: the return address of a function of which pc is the entry: the walk begins
-                at its caller. None: it begins at pc.
+                at its caller, and the caller's return address is the first that is appended. None:
+                it begins at pc.
 
         Returns:
             True at `end`, and where the last function's information says that it has no caller;
@@ -551,7 +552,10 @@ class UnwindFrame:
         return self._get(self._arch.regs.sp)
 
     def _get(self, name: str) -> int:
-        """Return the value of a register by name. Raises UnknownValue: it is not kept."""
+        """Return the value of a register by name: the one in `values`, else the one at the hit.
+
+        Raises UnknownValue: it is not kept.
+        """
         value = self.values.get(name, -1)
         if value is None:
             raise UnknownValue

@@ -202,8 +202,9 @@ class EventPlace:
         return self.reader is not None and len(data) == self.reader.size
 
     def record(self, row: Row) -> Record:
-        """Return the record that a row of the buffer stands for. One that a program has written has
-        CPU and task 0, and no stack.
+        """Return the record that a row of the buffer stands for, without a time. One that a program
+        has written has CPU and task 0, and no stack; its values and return address are in its
+        bytes.
 
         Args:
             row: (number, cookie, values, cpu, task, return address, stack), as a handler in Python

@@ -385,7 +385,8 @@ class TriggerParser:
         """Parse what rows are sorted by.
 
         Args:
-            word: as written.
+            word: as written: a column's name or "hitcount", perhaps with `.ascending` or
+                `.descending` behind it.
             columns: the values, then the keys; a name without a modifier stands for the first
                 column of this name, as in Linux.
 

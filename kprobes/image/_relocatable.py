@@ -23,6 +23,9 @@ _COMMON = ("SHN_COMMON", 0xFF03)  # the second: MIPS's small ones; the value is 
 def relocatable(elf: Elf) -> Image:
     """Return the image of a .o or .ko, laid out from address 0.
 
+    All sections with SHF_ALLOC are in it, grouped by permissions, so that code and data share no
+    page; and room for common symbols, and for the GOT and the veneers that relocations may need.
+
     Raises:
         ImageError: the file is damaged, or has nothing to load; and whatever pyelftools raises.
     """

@@ -346,11 +346,12 @@ def _exit(run: Run) -> int:
 def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     """Return the Step (a function of a run) that calls a helper or a function of the program's.
 
-    For a call of anything else the step raises Invalid.
+    For a call of anything else the step raises Invalid, as for a map argument that is no map.
 
     Args:
         code: the program.
-        facts: findings of the verifier; None: the program was not verified.
+        facts: findings of the verifier, which tell what a helper's format may show as text; no
+            check is left out for them. None: the program was not verified.
         pc: slot of the instruction.
         i: the instruction.
     """

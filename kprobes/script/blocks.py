@@ -1033,7 +1033,8 @@ class BlockWriter(ABC):
         self.pop(place, 0)
 
     def _divide(self, node: tree.Binary) -> None:
-        """Divide r0 by r2 into r0, or take the remainder.
+        """Divide r0 by r2 into r0, or take the remainder; both count as unsigned, whatever their
+        types.
 
         A division by zero gives 1, and Python gets a warning. By a literal that is not 0, no check
         is written.

@@ -359,7 +359,8 @@ def _number_of_parts(g: BlockWriter, source: ArgumentSource, kind: ValueType) ->
 
 
 def argument_store(g: BlockWriter, node: tree.FieldAccess, area: Area) -> None:
-    """Store `args.name`, which is no number, in an area of its type; a floating-point one as zeros.
+    """Store `args.name`, which is no number, in an area of its type; a floating-point one as zeros,
+    wherever it is.
 
     Args:
         g: writes the program.
@@ -1002,8 +1003,8 @@ def _text_at(
 
     Args:
         g: writes the program.
-        most: the length given to str(); None: none was given.
-        size: the most bytes with the NUL; used only where `most` is None or a literal.
+        most: the length given to str(), the NUL included; None: none was given.
+        size: the most bytes, the NUL included; used only where `most` is None or a literal.
         kind: the type of the area, which limits a computed length.
         area: where to.
     """

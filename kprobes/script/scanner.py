@@ -217,7 +217,7 @@ class Scanner:
         return sign + word
 
     def number(self) -> tuple[int, str]:
-        """Read an integer literal.
+        """Read an integer literal: as integer() has it, but without 0b.
 
         Returns:
             (its value, its text).

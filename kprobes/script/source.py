@@ -51,7 +51,9 @@ class ScriptSource:
     text: str
 
     def mark(self, span: Span) -> str:
-        """Return a position as bpftrace writes it: `stdin:1:9-12`."""
+        """Return a position as bpftrace writes it: `stdin:1:9-12`, the columns where it begins and
+        behind it; `stdin:1-3`, the lines, where it has several.
+        """
         if span.line != span.end_line:
             return f"{self.name}:{span.line}-{span.end_line}"
         return f"{self.name}:{span.line}:{span.column}-{span.end_column}"

@@ -138,9 +138,11 @@ class Decoder:
         return None
 
     def _string(self, type: types.StringType, raw: bytes, word: int) -> bytes:
-        """Return the bytes of a string up to its NUL; one that was cut gets the settings' trailer.
+        """Return the bytes of a string up to its NUL; one that was cut gets the settings' trailer,
+        unless it is empty.
 
-        It was cut if it has no NUL, or is as long as the settings allow strings to be.
+        It was cut if it fills its type without a NUL, or is as long as str() makes a string at
+        most: max_strlen bytes, or, where max_strlen is 1024 or more, one less.
 
         Args:
             type: the string's type.

@@ -108,7 +108,9 @@ def run_ends(s: TrapPage) -> Iterator[str]:
 
 
 def many_calls(s: TrapPage) -> Iterator[str]:
-    """Check a thousand nested runs from one report, none inside the other."""
+    """Check the number of traps that a thousand nested runs from one report make, none inside the
+    other.
+    """
 
     def often(regs: Regs) -> None:
         """Run guest code many times, one after the other, and end the run."""

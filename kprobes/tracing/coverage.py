@@ -132,11 +132,12 @@ class Coverage:
         self._told = 0
 
     def _check_globs(self) -> None:
-        """Check that each glob names something.
+        """Check that each glob names something in the guest. Globs of functions are looked for in
+        all modules, and data count as functions.
 
         Raises:
             BadArgument: there is no module of that name.
-            UnknownSymbol: there is no function of that name.
+            UnknownSymbol: there is no symbol of that name.
         """
         there = list(self._machine.modules)
         for glob in self._modules:

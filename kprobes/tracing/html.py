@@ -514,7 +514,8 @@ class _Calls:
         return self._timed and bool(functions), data
 
     def histograms(self) -> tuple[bool, Any]:
-        """Return whether there are histograms, and their data for scripts/histogram.js.
+        """Return whether there are histograms, and their data for scripts/histogram.js: of the
+        times of each function's calls, where the trace has times, and of each argument's numbers.
 
         Returns:
             (True: there is at least one; the data).

@@ -314,7 +314,8 @@ class Recording:
             self._programs.drain()
 
     def _arm(self, event: Event, number: int) -> Probe | Watchpoint:
-        """Arm one event, with its program where it has one, and return its probe.
+        """Arm one event, with its program where it has one, and return its probe. The caller keeps
+        that, and raises the semaphore of the event's marker.
 
         Args:
             event: the event.

@@ -364,7 +364,9 @@ class _JsonLines(_Lines):
         return columns
 
     def _stack(self, stack: tuple[int, ...]) -> str:
-        """Return the members of a JSON object that tell a stack: names, and source lines."""
+        """Return the members "stack" (names) and "lines" (source lines; left out where none is
+        known) of a JSON object, each behind a comma; "" for an empty stack.
+        """
         if not stack:
             return ""
         lines = self._trace.lines(stack)

@@ -200,8 +200,8 @@ def clean(value: Any) -> Any:
 def write(trace: Trace, file: IO[str], format: str) -> None:
     """Write a trace as Chrome's JSON, which chrome://tracing, ui.perfetto.dev and speedscope open.
 
-    Its times are doubles in microseconds. Where these are too large to tell nanoseconds apart,
-    times begin at 0 with the first record.
+    Its times are doubles in microseconds. Where the first record's is too large for them to tell
+    nanoseconds apart, times begin at 0 with that record.
 
     Calls that have not returned end with the last record.
 
@@ -340,7 +340,10 @@ class _Callers(dict[int, str]):
 
 
 def _template(info: EventInfo, phase: str, arguments: str) -> str:
-    """Return the template of a row.
+    """Return the template of a row: a comma, a newline, and a JSON object.
+
+    The object's name is the event's for INSTANT, else the function's. Its "args" has the arguments;
+    for END, in an object "return".
 
     Args:
         info: the event.

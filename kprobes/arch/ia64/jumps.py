@@ -33,7 +33,11 @@ def predicate(insn: Insn) -> int:
 
 
 def why_none(insn: Insn) -> str:
-    """Return why no jump can stand in an instruction's place; "": one can (`Bundles.no_jump`)."""
+    """Return why no jump can stand in an instruction's place; "": one can (`Bundles.no_jump`).
+
+    None can in slot 2 where a stop is behind slot 0; nor where a stop is behind slot 1, if slot 1
+    is a MOV to predicates and the jump has one (predicate()).
+    """
     template, words = bundle.parts(insn.raw)
     if insn.addr % SIZE == 2 and template >> 1 == STOP_BEHIND_0:
         return "no template has a stop behind slot 0 and a branch in slot 2"

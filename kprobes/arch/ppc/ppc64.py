@@ -218,7 +218,8 @@ def code_address(order: Order) -> Callable[[int, Read], Entry]:
 def call_stub(order: Order) -> re.Pattern[bytes]:
     """Make the pattern of linkers' call stubs for a byte order (`Walking.stubs`).
 
-    std r2, 24(r1); addis r11 or r12, r2, ...; ld r12, ...; mtctr r12; bctr.
+    std r2, 24(r1); addis r11 or r12, r2, ... (may be missing); ld r12, ...(r2, r11 or r12);
+    mtctr r12; bctr.
     Source: ELFv2 ABI, section 4.2.5.3, "Procedure Linkage Table".
     """
     any_byte = rb"[\s\S]"

@@ -115,10 +115,11 @@ class SparcElsewhere:
 
 
 def jmpl(insn: Insn, to: int, d: int, s: int, t: int = 0, **_: int) -> bytes:
-    """Return code that puts the original address into register `d`, then JMPL without link.
+    """Return code that puts the original address into register `d`, then JMPL without link, and
+    last the instruction in its delay slot.
 
     Raises:
-        OutOfReach: register `d` is one of `s` and `t`, which tell the target.
+        OutOfReach: register `d`, unless it is g0, is one of `s` and `t`, which tell the target.
     """
     if d in (s, t) and d:
         raise OutOfReach(

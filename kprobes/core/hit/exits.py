@@ -218,9 +218,10 @@ class Exits:
     def _go_on(self, regs: Regs, sp: int, frame: int, target: int | None) -> None:
         """Choose where the guest goes after the return handlers.
 
-        regs.target becomes None where no handler has changed that: the code at the trampoline
-        returns to the caller. Else the guest goes to regs.pc, and jumps that cover that place are
-        taken out.
+        regs.target becomes None, and the code at the trampoline returns to the caller, where no
+        handler has changed regs.pc, and the stack pointer or link register is such that this code
+        comes to `target` (CallsUnderWay.goes_back). Else the guest goes to regs.pc, and jumps that
+        cover that place are taken out.
 
         Args:
             regs: the CPU's registers.

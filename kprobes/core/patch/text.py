@@ -222,7 +222,8 @@ class Text:
         ]
 
     def apply(self, addr: int, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
-        """Write a patch over the text, where it stays until revert() or replace().
+        """Write a patch over the text, where it stays until revert() or replace(). revert() brings
+        back the bytes that memory has now.
 
         Args:
             addr: address of the patch.

@@ -600,9 +600,13 @@ class Walk:
             at += size
 
     def _note_computed_jump(self, insn: Insn) -> None:
-        """Note a computed jump: its table, and whether it is proved to leave the function.
+        """Note a computed jump in `jumps`, and in `leaving` where it is proved to leave the
+        function.
 
-        `jumps`, `leaving`, `literals` and the bases of tables are added to.
+        The bytes of its table are added to `literals` where that begins at the jump's operand, or
+        right behind the jump if the text works that address out. Any address worked out since the
+        last branch, call or branch target may be a table's base: all are added to `_table_bases`.
+        `tables` stays as it is.
 
         Args:
             insn: the jump that the walk has just taken.

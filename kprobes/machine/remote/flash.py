@@ -11,7 +11,10 @@ from .target import RemoteTarget
 def unwritable(target: RemoteTarget) -> Spans:
     """Ask the stub for its memory map, and return (start, end) of each ROM and flash in it.
 
-    The result is () where the stub has no memory map, or one that cannot be read.
+    The result is () where the stub has no memory map, or one that is no XML or has entities.
+
+    Raises:
+        RemoteError: the map has 1 MiB and more.
     """
     text = (
         target.transfer("memory-map")

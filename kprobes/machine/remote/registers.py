@@ -222,13 +222,14 @@ class StubRegisterFile:
         """Write registers by a G packet, which writes all of them: the stub has no P packet for
         these.
 
-        The other registers in the packet are written as they are: they are read anew.
+        The other registers in the packet are read anew, and written as they are read: as 0 where
+        the stub does not know them.
 
         Args:
             names: registers whose set values are written.
 
         Raises:
-            RemoteError: one of them is not in the packet.
+            RemoteError: one of them is not in the packet, or the stub refuses.
         """
         # what was read before has the values of those registers that P packets have just written
         self._together = b""

@@ -556,7 +556,9 @@ class CallSites:
         return copy, linkage.mode
 
     def count(self, addr: int) -> int:
-        """Return how often programs have run at a call site."""
+        """Return how often programs have run at a call site, those included that run there no more;
+        0 where none ever has. Several that run at one hit count once.
+        """
         before = self._counted.get(addr, 0)
         if addr not in self._running:
             return before

@@ -650,9 +650,12 @@ class ThreadLock:
         """Change the state, and return what has to be written to guest memory: the guest is about
         to run.
 
-        That is the changes of text that were kept, and the lock where the library has it; neither
-        is kept any longer, so the caller writes them. The stub is told to stop at the process's
-        end where no thread stops for the library, and not to where one may.
+        IN_SLOT follows where the thread that has the lock keeps it, in a slot; else UNLOCKED. No
+        register is changed: address_to_move_to() has said where the thread goes on.
+
+        To be written are the changes of text that were kept, and the lock where the library has it;
+        neither is kept any longer, so the caller writes them. The stub is told to stop at the
+        process's end where no thread stops for the library, and not to where one may.
 
         Returns:
             (address, bytes) of each write, in the order in which they have to be made: after the

@@ -272,7 +272,9 @@ class Engine:
             _held.uc_free(found)
 
     def may_write(self, addr: int) -> bool:
-        """Tell whether a store to an address, as hooks of accesses report it, would succeed."""
+        """Return True where an address lies in mapped memory that may be written. It is not
+        translated: it is one that a hook of accesses has reported.
+        """
         return any(
             start <= addr <= end and perms & const.UC_PROT_WRITE
             for start, end, perms in self.regions()

@@ -371,8 +371,11 @@ class Reports:
         return on_interrupt
 
     def _step_simulated(self) -> None:
-        """Raise the exception of single-step mode behind an instruction that began in that mode
-        and was simulated. Behind one that goes on in a slot the engine does.
+        """Give the guest its exception of single-step mode (unclaimed()) behind an instruction that
+        was simulated.
+
+        The caller has found that the mode was on when the instruction began. Nothing is done where
+        the guest goes on in a slot: behind that the engine gives the exception.
         """
         pc = self._cpu.read_pc()
         step = self._guest.interrupts.step
@@ -423,7 +426,8 @@ class Reports:
     def _system_call_callback(self, call: SystemCall) -> Callable[[int, int], None]:
         """Make the hook of a system call that the engine does not report as an interrupt.
 
-        The engine adds the instruction's size to pc after the hook.
+        Handlers see pc behind the instruction. The engine adds the instruction's size to pc after
+        the hook, which allows for that. The hook never raises: an error is kept for the run.
 
         Args:
             call: the instruction's size, the number to report it by, and what the CPU itself does.

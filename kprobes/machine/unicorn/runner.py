@@ -312,8 +312,11 @@ class Runner:
                 self._resume(failed, end)
 
     def _run_entered(self, target: int, until: int) -> bool:
-        """Run the guest in an outermost run without bounds that has been entered, then leave() it.
-        What run() raises is raised.
+        """Run the guest in an outermost run without bounds, which enter() has begun, to its end;
+        then leave() it. What run() raises is raised.
+
+        The counting hook of an earlier run with bounds is removed first. The lock and signals are
+        the caller's.
 
         Args:
             target: address where it starts, mode bits included.
@@ -559,20 +562,22 @@ class Runner:
         return self.faults.report(pc, self.faults.error(error, pc))
 
     def displaced_or_raise(self) -> int:
-        """Report an interrupt in a displaced instruction to the core; without one, or if no handler
-        handles it, raise the exception that is parked (RunState.park).
+        """Raise the exception that is parked (RunState.park), unless an interrupt is noted
+        (RunState.interrupt) and the core handles that.
 
-        Called when the engine is at rest and an exception is parked. Usually a hook has raised the
-        exception. On an engine whose owner hooks no interrupts it may also stand for an interrupt:
-        such an engine stops at interrupts with an error, and the library parks the same error. For
-        a displaced instruction the core is asked first, as about a fault at that instruction.
+        Called when the engine is at rest and an exception is parked. Usually a hook has raised it;
+        then no interrupt is noted, and the core is not asked. An engine whose owner hooks no
+        interrupts stops at them with an error, and the library parks the same error; it also notes
+        the interrupt if that was in a displaced instruction, and the core is asked about it first,
+        as about a fault there.
 
         Returns:
             The address where the guest goes on, as a handler has handled the fault. The parked
             exception is forgotten then.
 
         Raises:
-            BaseException: the parked exception.
+            BaseException: the parked exception; one of a device's function (RunState.raised), which
+                comes first; what a handler has raised.
         """
         interrupt = self._state.take_interrupt()
         if interrupt is not None:

@@ -205,7 +205,7 @@ class Starts:
 
     def _start_to_trap(self, begin: int, until: int) -> int:
         """Run the engine until a trap that is put at `until` for this time (Runs.until_stops). None
-        is put where one is there already, or nothing is mapped.
+        is put where nothing is mapped, or where one is there already, which ends the run as well.
 
         If this run is nested, the trap at the end of the outer one is taken out meanwhile.
 

@@ -18,8 +18,9 @@ Row = tuple[int, ...]  # an entry's home, state, and words of its key
 def sound(m: Hash) -> bool:
     """Return True where the memory of a hash table is consistent, as programs leave it.
 
-    Each entry in use is found by its key then, and all others are free. False: the guest has
-    written over it.
+    A search finds each entry in use by its key then; all others that were ever used are on the list
+    of free ones; and the header is as it was made, but for the words that programs change. False:
+    the guest has written over it.
 
     Args:
         m: the table, into which a guest's copy was copied.

@@ -88,8 +88,9 @@ def foreign(btf: Btf) -> Mapping[str, KernelsContext]:
 
 
 def _laid_out(btf: Btf, structure: BtfType, base: int, depth: int = 0) -> Iterator[tuple[int, str]]:
-    """Yield (offset in bytes, name) of a structure's members, and of those of the structures in it;
-    of arrays, of each element, _MOST at most.
+    """Yield (offset in bytes, name) of a structure's members. A structure in it gives its members
+    instead, as `outer.inner` (`inner` if it has no name); an array its elements, as `regs[3]`, of
+    whatever type, _MOST at most.
 
     Args:
         btf: the object's types.

@@ -308,9 +308,11 @@ def sdiv(a: Scalar, b: Scalar) -> Scalar:
 
 
 def smod(a: Scalar, b: Scalar) -> Scalar:
-    """Return the set of possible signed remainders, whose sign is the dividend's.
+    """Return a set that has all possible signed remainders, whose sign is the dividend's.
 
-    It is any number for a divisor that is no constant, and the dividend for division by zero.
+    It is any number for a divisor that is no constant, and the dividend for division by zero. Else
+    only the divisor limits it, and whether dividends may be negative; with two constants it is the
+    remainder.
 
     Args:
         a: the set of dividends.

@@ -183,7 +183,8 @@ def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int]
 
 
 def narrowed(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar | None:
-    """Return the numbers that three descriptions allow together, each narrowed by the others.
+    """Return the numbers that three descriptions allow together, each narrowed by the others, in
+    one pass: another might narrow them more.
 
     Args:
         value: the known bits.

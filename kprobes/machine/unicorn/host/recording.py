@@ -186,11 +186,12 @@ class HostHitRecording:
         return [found.address, 0, 0, size]
 
     def _tests(self, tests: Sequence[RecordedTest], numbers: int) -> Words:
-        """Make the words of a filter.
+        """Make the words of a filter: a `struct test` (events.c) for each comparison.
 
         Args:
-            tests: its comparisons.
-            numbers: address of the words of what they compare.
+            tests: its comparisons; each says which one comes next, or whether the hit passes.
+            numbers: address of what _numbers() has made of the numbers that they compare, in the
+                same order.
         """
         width, size = len(self._test), 8 * (len(self._number) + self._place)
         words = (ctypes.c_uint64 * (width * len(tests)))()
