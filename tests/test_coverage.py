@@ -277,6 +277,10 @@ def test_modules_and_functions(way: str) -> None:
             k.coverage(modules="nine")
         with pytest.raises(UnknownSymbol, match="no_such"):
             k.coverage(functions="no_such*")
+        functions = {s.name for s in m.symbols if s.kind != "object"}
+        data = next(s.name for s in m.symbols if s.name not in functions)
+        with pytest.raises(UnknownSymbol, match="function"):
+            k.coverage(functions=data)
 
 
 @pytest.mark.quick

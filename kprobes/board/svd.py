@@ -204,12 +204,25 @@ def _indices(text: str, many: int) -> list[str]:
     return names if len(names) == many else [str(n) for n in range(many)]
 
 
+_NUMBER = re.compile(r"\+?(?:0x([0-9a-f]+)|#([01x]+)|([0-9]{1,30}))([kmgt]?)")
+_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}  #: bits that a number is shifted to the left
+
+
 def _number(text: str) -> int:
-    """Parse a number as SVD files write it: 16, 0x10, #10000. Raises ValueError: it is none."""
+    """Parse a number as SVD files write it: 16, 016, +16, 0x10, #10000, #1xx, 4k (4096).
+
+    An x of a binary number is any digit, and taken for 0 (CMSIS-SVD, scaledNonNegativeInteger).
+    Raises ValueError: it is none.
+    """
     text = text.strip().lower()
-    try:
-        return (
-            int(text[1:].replace("x", "0"), 2) if text.startswith("#") else int(text.lstrip("+"), 0)
-        )
-    except ValueError:
-        raise ValueError(f"{text!r} is no number") from None
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no number")
+    hexadecimal, binary, decimal, unit = match.groups()
+    if hexadecimal is not None:
+        number = int(hexadecimal, 16)
+    elif binary is not None:
+        number = int(binary.replace("x", "0"), 2)
+    else:
+        number = int(decimal)
+    return number << _UNITS.get(unit, 0)

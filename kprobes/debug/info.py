@@ -310,21 +310,21 @@ class DebugInfo:
     def _parameters(self, file: LoadedFile, function: Function, address: int) -> list[Variable]:
         """Return a function's own parameters in order: names, types and indices.
 
-        Damaged ones are left out, and those that a variable of the same name hides at `address`; so
-        are those of functions that are inlined in it. Indices count all.
+        Damaged ones are left out, and those of functions that are inlined in it. Indices count all.
+        A parameter that a variable of the same name hides at `address` is one of them.
 
         Args:
             file: has the function.
             function: the function.
-            address: guest address in the function: variables in the blocks around it hide
-                parameters.
+            address: guest address in the function.
         """
-        found = [
-            v
-            for v in self._variables(function, address - file.bias, own=True)
-            if v.parameter is not None
-        ]
-        return sorted(found, key=lambda v: v.parameter or 0)
+        found = dict[int, Variable]()
+        for die, origin, parameter in entries(function, address - file.bias, True):
+            if parameter is not None and parameter not in found:
+                variable = self._variable(die, origin, parameter)
+                if variable is not None:
+                    found[parameter] = variable
+        return [found[number] for number in sorted(found)]
 
     def _variables(self, function: Function, address: int, own: bool = False) -> Iterator[Variable]:
         """Yield the parameters and variables in scope at an address.

@@ -133,11 +133,11 @@ class Coverage:
 
     def _check_globs(self) -> None:
         """Check that each glob names something in the guest. Globs of functions are looked for in
-        all modules, and data count as functions.
+        all modules.
 
         Raises:
             BadArgument: there is no module of that name.
-            UnknownSymbol: there is no symbol of that name.
+            UnknownSymbol: there is no function of that name.
         """
         there = list(self._machine.modules)
         for glob in self._modules:
@@ -147,7 +147,7 @@ class Coverage:
                     hint=f"there are {', '.join(there) or 'none'}",
                 )
         for glob, matches in zip(self._functions, self._function_matchers, strict=True):
-            if not any(matches(symbol.name) for symbol in self._machine.symbols):
+            if not any(matches(s.name) for s in self._machine.symbols if s.kind != "object"):
                 raise UnknownSymbol(glob, hint="give the name of a function, or a glob of such")
 
     @alone

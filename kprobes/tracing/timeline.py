@@ -305,14 +305,12 @@ class _Rows:
         if info.kind != "p":
             forms.append('"caller": %s')
             columns.append([self._callers[caller] for caller in part.callers])
+        template = ", ".join(forms)
         if any(part.stacks):
-            if all(part.stacks):
-                forms.append('"stack": %s')
-            else:
-                forms.append("%s")
-            lead = "" if all(part.stacks) else '"stack": '
+            template += "%s"
+            lead = ', "stack": ' if forms else '"stack": '
             columns.append([lead + self._stack(stack) if stack else "" for stack in part.stacks])
-        return ", ".join(forms), columns
+        return template, columns
 
     def _stack(self, stack: tuple[int, ...]) -> str:
         """Return the names of a stack's addresses as a JSON array, made once for each stack."""

@@ -13,7 +13,7 @@ from patience import PATIENT
 
 from kprobes import BadArgument, ImageError, KprobeError, Kprobes, NoMemory, UnicornMachine, UnknownSymbol, Unsupported
 from kprobes.board import Board, Part, TaskPointer
-from kprobes.board.svd import read_svd
+from kprobes.board.svd import _number, read_svd
 from kprobes.cli import main
 
 pytestmark = pytest.mark.quick
@@ -236,6 +236,18 @@ def test_registers_of_an_svd_file(tmp_path: Path) -> None:
     assert uart.interrupts == {"UART": 5}
     assert [(r.name, r.offset, r.size) for r in power.registers] == [
         ("BANK0_CHA", 4, 2), ("BANK0_CHB", 8, 2), ("BANK1_CHA", 20, 2), ("BANK1_CHB", 24, 2)]
+
+
+@pytest.mark.parametrize(("text", "number"), [
+    ("16", 16), ("016", 16), ("+16", 16), ("0x10", 16), ("0X1f", 31), ("#10000", 16), ("#1xX", 4), ("4k", 4096), ("0x1M", 1 << 20),
+    (" 2G ", 2 << 30), ("1t", 1 << 40), ("0b11", None), ("1_0", None), ("++5", None), ("-1", None), ("", None), ("k", None),
+])
+def test_numbers_of_svd_files(text: str, number: int | None) -> None:
+    if number is None:
+        with pytest.raises(ValueError, match="is no number"):
+            _number(text)
+    else:
+        assert _number(text) == number
 
 
 BOMB = '<!DOCTYPE d [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><device>&b;</device>'

@@ -16,11 +16,13 @@ from xml.etree import ElementTree
 
 import pytest
 from arches import ARCHES, NO_ENGINE, NO_PROGRAMS, RUNNABLE, programs_of, results
+from attrs import evolve
 from host import host_code
 
 from kprobes import BadArgument, EventError, ImageError, Kprobes, Trace, UnicornMachine, Unsupported
 from kprobes.core.hit.returns import ReturnMissed
 from kprobes.tracing.record import Record
+from kprobes.tracing.timeline import _Rows
 
 pytestmark = pytest.mark.quick
 DEMO = str(Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64")
@@ -270,6 +272,19 @@ def test_chrome_spans_are_closed(k: Kprobes) -> None:
         depth += {"B": 1, "E": -1}.get(event["ph"], 0)
         assert depth >= 0 and event["ph"] in "BEiM" and event["pid"] == 1
     assert depth == 0 and sum(event["ph"] == "B" for event in events) == 5
+
+
+def test_chrome_arguments_of_records_some_of_which_have_no_stack(k: Kprobes) -> None:
+    t = recorded(k)
+    rows = _Rows(t)
+    for batch in t.batches():
+        for part in batch.parts:
+            count = len(part.places)
+            changed = evolve(part, stacks=[() if n % 2 else (0x1000,) for n in range(count)])
+            form, columns = rows._arguments(t.events[part.event], changed)
+            for n, filled in enumerate(zip(*columns, strict=True)):
+                found = json.loads("{" + form % filled + "}")
+                assert ("stack" in found) == (n % 2 == 0)
 
 
 def test_perfetto_reads_it(k: Kprobes, tmp_path: Path) -> None:

@@ -158,6 +158,27 @@ void _start(void) { start(1); }
 """
 
 
+HIDDEN = """
+__attribute__((noinline)) int h(int x) { __asm__ volatile(""); return x * 2; }
+__attribute__((noinline)) long q(int n, int m) {
+  while (1) { long n = (long)m * 3; __asm__ volatile("" :: "r"(n)); if (h(n)) return n; } }
+void _start(void) { q(3, 4); }
+"""
+
+
+def test_a_parameter_that_a_variable_hides(tmp_path: Path) -> None:
+    """It is one of the parameters all the same, wherever gcc says that the variable's block begins."""
+    if compiler("c") is None:
+        pytest.skip("there is no compiler of C")
+    (tmp_path / "hidden.c").write_text(HIDDEN)
+    subprocess.run(["gcc", "-g", "-O2", "-nostdlib", "-static", "-no-pie", "hidden.c", "-o", "hidden"], cwd=tmp_path, check=True)
+    with UnicornMachine.load(tmp_path / "hidden") as m:
+        q = m.symbols["q"]
+        for place in range(q.address, q.address + q.size):
+            assert [(v.name, v.parameter) for v in m.debug.parameters(place) or ()] == [("n", 0), ("m", 1)]
+        assert [v.name for v, _ in m.debug.arrivals(q.address)] == ["n", "m"]
+
+
 def test_variables_around_a_nested_function(tmp_path: Path) -> None:
     """gcc's functions within functions see the variables of the call that they belong to, and so do we."""
     if compiler("c") is None:
