@@ -375,11 +375,11 @@ def test_pages_for_code_are_used_up_before_new_ones_are_taken(tmp_path: Path) ->
     """Also where a page is farther than half of a jump's reach, as below riscv64's C library."""
     with process("riscv64", tmp_path) as m, Kprobes(m):
         near = m.symbols["main"].address
-        first = m._sites.take(near, 64)
+        first = m._sites.take_memory(near, 64)
         jump = m.arch.jump
         assert jump is not None
         far = first + (1 << 20) - m.page_size - 64  # of which a jump still leads there, and back
-        assert jump.encode(far, first) and m._sites.take(far, 64) == first + 64
+        assert jump.encode(far, first) and m._sites.take_memory(far, 64) == first + 64
 
 
 def test_a_second_page_is_taken_below_the_first(tmp_path: Path) -> None:
