@@ -16,8 +16,8 @@ BASE, NOWHERE = 0x10000, 0x50000015
 #: CMP, SUB, ADD, AND, SHL, ADC, ROL, SHR, NEG, SAHF, CLC, XCHG; nothing, NOP, STC between
 SETS = ("3c4f", "2c4f", "044f", "24f0", "d0e0", "1423", "c0c803", "c0e803", "f6d8", "9e", "f8", "86c0")
 BETWEEN = ("", "90", "f9")
-#: what touches [eax], or divides by ecx: SUB, MOV, PUSH, MOV imm, CMPXCHG, XADD, DIV
-FAILS = ("2868da", "8b10", "ff30", "c60000", "0fb108", "0fc108", "f7f1")
+#: what touches [eax], or divides by ecx: SUB, MOV, PUSH, MOV imm, CMPXCHG, XADD, DIV; FXSAVE, of what is not aligned (#GP)
+FAILS = ("2868da", "8b10", "ff30", "c60000", "0fb108", "0fc108", "0fae00", "f7f1", "0fae00", "f7f1")
 
 
 def outcome(m: UnicornMachine, bound: int | None) -> tuple[int, int]:

@@ -664,7 +664,8 @@ class Reports:
                 number, home = number + FETCHED, self._refused()
             if number not in guest.calls.skip:
                 pc = home
-        if state.hooked and number in guest.faults.arithmetic:
+        hooked = guest.faults.hooked_flags
+        if state.hooked and hooked is not None and number in hooked.numbers:
             cpu.put_flags_right()
         if self._handled(number, pc + guest.calls.skip.get(number, -biases.get(number, 0)), home):
             return

@@ -245,6 +245,8 @@ class HookedFlags:
     find: Callable[[Engine], Access]  #: where the flags are that it has worked out
     mask: int  #: those of the flags' register
     code: bytes  #: sets flags, then fails to write memory at 0: for the self-test
+    #: of interrupts that instructions raise while they are executed, not behind them
+    numbers: frozenset[int]
 
 
 @frozen(kw_only=True)

@@ -37,6 +37,8 @@ from .guest import (
 
 SYSCALL, SYSENTER = 0x100, 0x101  #: numbers of their interrupts; those of INT n end at 0xFF
 CODE, DATA, USER_CODE, USER_DATA = 0x60, 0x68, 0x73, 0x7B  # selectors, as Linux has them on i386
+#: exceptions at which pc stays at the instruction (Intel SDM volume 3, table 6-1)
+FAULTS = frozenset({0, 5, 6, 7, 10, 11, 12, 13, 14, 16, 17, 19})
 #: selector -> access byte of its flat segment
 GDT = {CODE: 0x9B, DATA: 0x93, USER_CODE: 0xFB, USER_DATA: 0xF3}
 #: what a process starts with by the psABI: exceptions masked, extended precision, an empty register
@@ -170,7 +172,9 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
     served = Served(word(first, bits, 0x1578), bytes.fromhex("31c9f7f1"), 0)  # XOR ecx,ecx; DIV ecx
     # CC_SRC behind the general registers, RIP, EFLAGS and CC_DST. CMP al,0x4f; MOV [0],ecx
     store = "890c2500000000" if wide else "890d00000000"
-    hooked = HookedFlags(word(first, bits, 19 * 8, 64), 0x8D5, bytes.fromhex("3c4f" + store))
+    hooked = HookedFlags(
+        word(first, bits, 19 * 8, 64), 0x8D5, bytes.fromhex("3c4f" + store), FAULTS
+    )
     # MOV [0x10009],eax; NOPs
     itself = bytes.fromhex(("89042509000100" if wide else "a309000100") + "90" * 9)
     interrupts = (*range(0x20, 0x100), SYSCALL, SYSENTER)  # of software: INT n, and these two
