@@ -43,6 +43,16 @@ def test_a_journal_goes_on(tmp_path: Path) -> None:
     total = sum(entry["result"]["trials"] for entry in entries)
     assert f"{total:,} trials in {len(entries):,} items" in again.stdout
     assert run(str(journal), "--table").stdout == again.stdout
+    # an item that once found something is done again
+    head, first, *others = journal.read_text().splitlines()
+    entry = json.loads(first)
+    entry["result"]["findings"] = ["a difference"]
+    journal.write_text("\n".join([head, json.dumps(entry), *others]) + "\n")
+    found = run(str(journal), "--table")
+    assert found.returncode == 1 and f"{entry['item']}: a difference" in found.stdout
+    repeated = run(str(journal), "--again", "--jobs", "1")
+    assert repeated.returncode == 0, repeated.stdout + repeated.stderr
+    assert len(journal.read_text().splitlines()) == len(others) + 3, "one item was done"
 
 
 def test_a_difference_is_a_finding() -> None:

@@ -437,6 +437,12 @@ def left(journal: Journal, wanted: Iterator[str]) -> Iterator[str]:
             if (entry := journal.entries.get(item)) is None or entry.error.startswith(LATE))
 
 
+def with_findings(journal: Journal) -> list[str]:
+    """The items that have found something, or failed."""
+    return [item for item, entry in journal.entries.items()
+            if (entry.error and not entry.error.startswith(LATE)) or (entry.result and entry.result["findings"])]
+
+
 def trials_of(journal: Journal) -> int:
     """How many trials a journal has."""
     return sum(entry.result["trials"] for entry in journal.entries.values() if entry.result)
@@ -451,6 +457,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--arch", nargs="+", choices=RUNNABLE, default=RUNNABLE, metavar="NAME")
     parser.add_argument("--jobs", type=int, default=None, help="processes; default: one for each processor")
     parser.add_argument("--item", help="do this item alone, here, and print what it finds")
+    parser.add_argument("--again", action="store_true",
+                        help="do the items with findings again, and no others: what they found is mended")
     parser.add_argument("--table", action="store_true", help="print what the journal has, and do nothing")
     args = parser.parse_args(words)
     if args.item:
@@ -459,17 +467,17 @@ def main(words: Sequence[str] | None = None) -> int:
         return int(bool(result["findings"]))
     with Journal(args.journal, CAMPAIGN) as journal:
         done = trials_of(journal)
-        if not args.table and done < args.count:
-            for outcome in run(Job(), left(journal, items(args.kinds, args.arch)), timeout=PATIENCE, jobs=args.jobs):
+        wanted = with_findings(journal) if args.again else left(journal, items(args.kinds, args.arch))
+        if not args.table and (args.again or done < args.count):
+            for outcome in run(Job(), wanted, timeout=PATIENCE, jobs=args.jobs):
                 entry = journal.note(outcome)
                 done += entry.result["trials"] if entry.result else 0
                 for text in entry.result["findings"] if entry.result else [entry.error]:
                     print(f"{entry.item}: {text}", file=sys.stderr, flush=True)
-                if done >= args.count:
+                if done >= args.count and not args.again:
                     break
         print(table(journal))
-        return int(any((entry.error and not entry.error.startswith(LATE)) or (entry.result and entry.result["findings"])
-                       for entry in journal.entries.values()))
+        return int(bool(with_findings(journal)))
 
 
 if __name__ == "__main__":
