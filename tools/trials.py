@@ -284,6 +284,7 @@ def sequence(arch: str, code: bytes, mode: int, inner: str, trials: Trials) -> N
         try:
             astray = _run(m, mode) == "bounded" and not m.guest.blocks.hooked_delay_slots
         except GuestFault as fault:
+            watched.executed.add((fault.pc or 0, mode))  # the engine calls no hook of an undefined instruction
             astray = _is_near(fault.pc or 0) or (
                 fault.access in ("fetch", "read", "write") and _is_near(fault.address or 0))
     finally:
