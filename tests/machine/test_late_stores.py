@@ -1,5 +1,5 @@
 """A store that fails ends the run there, also where the engine executes what comes behind it: with a probe and without,
-bounded and not, and if a breakpoint is behind it. Loads and stores, alone, in IT blocks of every length, and DC ZVA."""
+bounded and not, and if a breakpoint is behind it. Loads and stores, alone, in IT blocks of every length, DC ZVA, and STMW."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ THUMB = [
 ]
 CASES = [(arch, *case, BEHIND) for arch in ("arm", "armeb", "cortexm") for case in THUMB] + [
     (arch, "", "26740bd5", "write", "a40080d2c50080d2") for arch in ("arm64", "arm64be")]  # dc zva, x6; mov x4, 5; mov x5, 6
+CASES += [(arch, "", "bf860000", "write", "3880000538a00006") for arch in ("ppc", "ppc64")]  # stmw r28, 0(r6); li r4, 5; li r5, 6
 
 
 def end(m: UnicornMachine, mode: int, names: tuple[str, ...], **bounds: Any) -> tuple[Any, ...]:
@@ -37,7 +38,7 @@ def end(m: UnicornMachine, mode: int, names: tuple[str, ...], **bounds: Any) -> 
 @pytest.mark.parametrize(("arch", "before", "access", "kind", "behind"), CASES)
 def test_it_ends_there(arch: str, before: str, access: str, kind: str, behind: str) -> None:
     code = bytes.fromhex(before + access + behind)
-    mode, letter = (0, "x") if arch.startswith("arm64") else (1, "r")
+    mode, letter = int(arch in ("arm", "armeb", "cortexm")), "x" if arch.startswith("arm64") else "r"
     names = tuple(f"{letter}{n}" for n in (4, 5, 6, 7))
     with UnicornMachine.from_code(code + bytes(64), arch=arch, base=BASE, symbols={"f": (BASE | mode, len(code))}) as m:
         at = BASE + len(before) // 2
@@ -59,7 +60,7 @@ def test_it_ends_there(arch: str, before: str, access: str, kind: str, behind: s
 def test_no_post_handler_runs(arch: str, before: str, access: str, kind: str, behind: str, optimize: bool) -> None:
     """Also where host code has served hits before, of stores that did not fail."""
     code = bytes.fromhex(access + behind)
-    mode, letter = (0, "x") if arch.startswith("arm64") else (1, "r")
+    mode, letter = int(arch in ("arm", "armeb", "cortexm")), "x" if arch.startswith("arm64") else "r"
     names = tuple(f"{letter}{n}" for n in (4, 5, 6, 7))
     with UnicornMachine.from_code(code + bytes(64), arch=arch, base=BASE, symbols={"f": (BASE | mode, len(code))}) as m:
         plain = end(m, mode, names)

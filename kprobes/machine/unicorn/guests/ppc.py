@@ -83,7 +83,11 @@ def _ppc(wide: bool, msr: int) -> Guest:
         breakpoint=Breakpoint(channel=INTR, number=6, bias=4),
         pc=Pc(plain=True),
         interrupts=Interrupts(bias=dict.fromkeys(range(128), 4)),
-        faults=Faults(undefined=frozenset({96}), breakpoints=frozenset({6})),
+        faults=Faults(
+            undefined=frozenset({96}),
+            breakpoints=frozenset({6}),
+            late_stores=True,  # STMW
+        ),
         calls=SystemCalls(skip={8: 0}),
         memory=Mapped(virtual_tlb=wide, devices_swapped=bool(msr & 1)),
     )
