@@ -80,6 +80,11 @@ def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
     return [*([max(before)] if before else []), *([min(behind)] if behind else [])]
 
 
+def _units_naming(units: Units, wanted: str) -> Iterable[int]:
+    """Return the numbers of the units that name a source file, by the last part of its path."""
+    return units.units_naming(wanted.rpartition("/")[2].encode(errors="surrogateescape"))
+
+
 def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
     """Yield the lines with code of a source file, from all units.
 
@@ -87,8 +92,7 @@ def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
         units: of one file.
         wanted: the source file, or the end of its path.
     """
-    name = wanted.rpartition("/")[2].encode(errors="surrogateescape")
-    for n in units.units_naming(name):
+    for n in _units_naming(units, wanted):
         for line in units.lines_of(n, partial(is_of, wanted=wanted)):
             if line.line and units.has_code(line.start):
                 yield line
@@ -101,8 +105,7 @@ def units_of_source(units: Units, wanted: str) -> Iterator[int]:
         units: of one file.
         wanted: the source file, or the end of its path.
     """
-    name = wanted.rpartition("/")[2].encode(errors="surrogateescape")
-    for n in units.units_naming(name):
+    for n in _units_naming(units, wanted):
         if any(True for _ in units.lines_of(n, partial(is_of, wanted=wanted))):
             yield n
 

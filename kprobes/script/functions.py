@@ -1034,8 +1034,7 @@ def _buffer(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     """Store a length, and that many bytes of the guest's or of the script's own: buf().
 
     The length has the first 8 bytes of the area, the bytes follow. The type of the buffer limits
-    the length. Where an index
-    is outside its array, zeros are stored.
+    the length. Where an index is outside its array, zeros are stored.
 
     Args:
         g: writes the program.

@@ -100,10 +100,8 @@ class Displaced:
                 the copy, in a slot or at a call site `pc` itself); None: `pc` is in none of these.
         """
         rooms = self._rooms
-        slot = rooms.slots.slot_of(pc)
-        site = None if slot is None else self._rooms.sites.get(slot)
-        if site is not None and site.kind is SiteKind.SLOT:
-            point: Probepoint = site.owner
+        point = self._point_of_slot(pc)
+        if point is not None:
             return (
                 point,
                 point.insn,
@@ -121,6 +119,15 @@ class Displaced:
             return point, point.insn, point.address, pc
         return None
 
+    def _point_of_slot(self, pc: int) -> Probepoint | None:
+        """Return the probepoint whose slot an address is in; None: it is in no slot."""
+        slot = self._rooms.slots.slot_of(pc)
+        site = None if slot is None else self._rooms.sites.get(slot)
+        if site is None or site.kind is not SiteKind.SLOT:
+            return None
+        owner: Probepoint = site.owner
+        return owner
+
     def progress(self, pc: int) -> tuple[bool, int | None]:
         """Tell how far the guest has come that has reached an address in a slot or a buffer.
 
@@ -133,10 +140,8 @@ class Displaced:
                 mode bits included, else None). (False, None) also where `pc` is elsewhere.
         """
         rooms = self._rooms
-        slot = rooms.slots.slot_of(pc)
-        site = None if slot is None else rooms.sites.get(slot)
-        if site is not None and site.kind is SiteKind.SLOT:
-            point: Probepoint = site.owner
+        point = self._point_of_slot(pc)
+        if point is not None:
             if pc < point.slot_end:
                 return True, None
             return False, self._behind(point, pc) | point.insn.mode

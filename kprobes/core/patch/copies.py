@@ -34,7 +34,9 @@ def copied_patch(rooms: Rooms, pc: int) -> str:
     if pc in rooms.sites:  # our own breakpoint, not a copy, even if the text around looks alike
         return ""
     # a fault must not cost the more the more probes there are
-    trapped = any(_read(rooms, pc + offset, len(trap)) == trap for offset, trap in rooms.traps)
+    trapped = any(
+        _read(rooms, pc + offset, len(trap)) == trap for offset, trap in rooms.breakpoint_forms
+    )
     points: list[Probepoint]
     if trapped:
         points = [

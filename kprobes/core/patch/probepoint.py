@@ -379,7 +379,7 @@ class Probepoint:
         armed = after(self.state, Change.ARM)
         place, trap, mask = self._rooms.arch.trap_for(self.insn)
         self.patch = self._rooms.text.apply(place, trap, self._behind - place, mask)
-        self._rooms.traps.add((place - self.address, trap))
+        self._rooms.breakpoint_forms.add((place - self.address, trap))
         self.state = armed
         self._rooms.machine.stop_at(self.address)
 

@@ -35,7 +35,8 @@ class Rooms:
         services: call site -> the function that the machine calls there.
         displaced: buffer -> (its probepoint, [(address in the buffer, the instruction there)]).
         called: call site -> its probepoint.
-        traps: the breakpoints that there have been: (bytes from the probepoint to it, its bytes).
+        breakpoint_forms: the kinds of breakpoints that there have been: (bytes from the probepoint
+            to the breakpoint, its bytes).
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -58,7 +59,7 @@ class Rooms:
         self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
         self.displaced: dict[int, tuple[Point, list[tuple[int, Insn]]]] = {}
         self.called: dict[int, Point] = {}
-        self.traps = set[tuple[int, bytes]]()
+        self.breakpoint_forms = set[tuple[int, bytes]]()
         self.caches = (self.slots, self.calls, self.buffers)
 
     def _map_calls(self, near: int, _count: int) -> int:

@@ -77,7 +77,7 @@ class GuestMemory:
         self.regs: Regs | None = None
         self.executable_pages: dict[int, bool] = {}
         self._unmapping: list[Callable[[int, int], None]] = []
-        self._reach = (1 << (guest.memory.address_bits or arch.bits)) - 1
+        self._highest = (1 << (guest.memory.address_bits or arch.bits)) - 1
         self.blocks = HostBlocks(arch.bits // 8, arch.order.value)
         self.engine.keep(self.blocks.held)
         self.block_table = BlockTable(self.blocks)
@@ -148,8 +148,8 @@ class GuestMemory:
             ) from None
         look("addr", addr)
         if (data := self.devices.read(addr, size)) is None:
-            if self._reach < addr <= self.arch.mask and size >= 0:
-                return self.read(addr & self._reach, size)
+            if self._highest < addr <= self.arch.mask and size >= 0:
+                return self.read(addr & self._highest, size)
             self._check_mapped(addr, size, "read")
             data = self.engine.read(addr, size) if size else b""
         assert data is not None
@@ -186,8 +186,8 @@ class GuestMemory:
         if type(addr) is not int:
             look("addr", addr)
         if block is None and not self.devices.write(addr, data):
-            if self._reach < addr <= self.arch.mask:
-                self.write(addr & self._reach, data)
+            if self._highest < addr <= self.arch.mask:
+                self.write(addr & self._highest, data)
                 return
             self._check_mapped(addr, size, "write")
             self.engine.write(addr, bytes(data))
