@@ -34,12 +34,15 @@ import tracing
 import yardsticks
 from attrs import asdict, frozen
 from subjects import SUBJECTS
+from unicorn import unicorn_const as const
 from worlds import BASE, Absent, BareEngine, Crowd, K, Machine
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
 
 USUAL = 120.0  # ns of `hook through the C API, empty` on the computer that the absolute aims are for
 API, API_TWO, IN_C = "hook through the C API, empty", "hook through the C API, two arguments", "hook in C, empty"
+WRITE_HOOK = "stores, an engine's write hook elsewhere"
+C_ATOMIC = "hook in C, counts atomically"
 C_RECORD, C_PAIR = "hook in C, a record", "hooks in C, the time from entry to return"
 OTHERS = 10_000  # probes elsewhere
 DEMO = Path(__file__).resolve().parent.parent / "examples" / "demo.x86_64"
@@ -81,6 +84,7 @@ AIMS = (
     Aim("m.call with 3 arguments", 12_000),
     Aim("program: count", 5),
     Aim("program: count", None, IN_C, 1.2),
+    Aim("program: count, atomically", None, C_ATOMIC, 1.2),
     Aim("program: record", 20, C_RECORD, 1.2),
     Aim("program: entry and return", 60, C_PAIR, 1.2),
     Aim("restore, write, call", None, "the same by hand", 0.9, speed=True),
@@ -90,6 +94,7 @@ AIMS = (
     Aim("k, two arguments, others elsewhere", None, "k, two arguments", 1.02),
     Aim("stores, one probe elsewhere", None, "stores, bare engine", 1.02),
     Aim("stores, one probe on writable text", None, "stores, bare engine", 1.02),
+    Aim("stores, one probe on writable text", None, WRITE_HOOK, 1.02),
 )
 
 
@@ -137,6 +142,15 @@ def hooked(arch: str, hooks: dict[str, str]) -> Iterator[Run]:
 
 
 @contextmanager
+def stores_beside_write_hook(arch: str) -> Iterator[Run]:
+    """The loop of stores in an engine with a hook on stores to the text: each store goes through the engine's list."""
+    bare = BareEngine(arch)
+    bare.uc.hook_add(const.UC_HOOK_MEM_WRITE, lambda *_: None, begin=BASE, end=BASE)
+    with bare.stores() as run:
+        yield run
+
+
+@contextmanager
 def stores_beside_probe_in_writable_text(arch: str) -> Iterator[Run]:
     """The loop of stores, with a probe elsewhere in text that the guest may write."""
     made = SUBJECTS[arch]
@@ -157,6 +171,7 @@ def hit_rows(arch: str, stack: ExitStack) -> dict[str, tuple[Sample, str]]:
             found[row.name] = each_time(row.enter, 2500 * min(row.longer, 20)), row.over
     found["stores, one probe on writable text"] = of_loop(
         stack, partial(stores_beside_probe_in_writable_text, arch), 50_000), ""
+    found[WRITE_HOOK] = of_loop(stack, partial(stores_beside_write_hook, arch), 50_000), ""
 
     @cache  # when it is wanted: to register the probes takes a second
     def crowd() -> Crowd:
@@ -222,14 +237,16 @@ def call_rows(arch: str, stack: ExitStack) -> dict[str, tuple[Sample, str]]:
 
 def program_rows(arch: str, stack: ExitStack) -> dict[str, tuple[Sample, str]]:
     """Compiled programs, and hooks in C that do the same."""
-    wanted = {"count": "count", "3 registers, filter, record": "record",
+    wanted = {"count": "count", "count, atomically": "count, atomically", "3 registers, filter, record": "record",
               "entry and return, latency histogram": "entry and return"}
     found: dict[str, tuple[Sample, str]] = {
         "programs' loop": (of_loop(stack, partial(programs.plain, arch), 50_000), "")}
     for of, name in wanted.items():
         entry, back, _ = programs.ROWS[of]
         found[f"program: {name}"] = of_loop(stack, partial(programs.row, arch, entry, back), 50_000), "programs' loop"
-    for name, hooks in ((C_RECORD, {"tiny": "c_record"}), (C_PAIR, {"tiny": "c_entered", "ret": "c_returning"})):
+    by_hand = {C_ATOMIC: {"tiny": "c_atomic"}, C_RECORD: {"tiny": "c_record"},
+               C_PAIR: {"tiny": "c_entered", "ret": "c_returning"}}
+    for name, hooks in by_hand.items():
         # one after the other: what they do is in words that they share
         found[name] = each_time(partial(hooked, arch, hooks), 50_000), rows.ENGINE
     return found

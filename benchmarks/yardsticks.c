@@ -44,6 +44,12 @@ void c_empty(void *engine, uint64_t address, uint32_t size, void *data)
     about.hits++;
 }
 
+/* Counts as programs for several processors do. */
+void c_atomic(void *engine, uint64_t address, uint32_t size, void *data)
+{
+    __atomic_fetch_add(&about.hits, 1, __ATOMIC_SEQ_CST);
+}
+
 void c_two(void *engine, uint64_t address, uint32_t size, void *data)
 {
     uint64_t values[2];

@@ -80,7 +80,7 @@ def in_c(name: str, registers: tuple[int, int], above: int, size: int, handler: 
     """The address of a hook of yardsticks.c, made ready. Raises NoCompiler.
 
     Args:
-        name: c_empty, c_two, c_record, c_entered, c_returning, api_empty or api_two.
+        name: c_empty, c_atomic, c_two, c_record, c_entered, c_returning, api_empty or api_two.
         registers: the engine's numbers of the arguments' registers; of the stack pointer and -1 where arguments are on
             the stack.
         above: bytes from the stack pointer to the first argument there.

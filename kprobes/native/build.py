@@ -159,6 +159,7 @@ def _support(bits: int, guest: bool, swapped: bool) -> Output:
 _LIBRARY_OPTIONS: Final = (
     "-std=gnu11",
     "-O2",
+    "-fomit-frame-pointer",
     "-fPIC",
     "-fvisibility=hidden",
     "-fno-stack-protector",
