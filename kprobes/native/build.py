@@ -358,6 +358,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stale.append(output.path)
         if not options.check:
             path.parent.mkdir(exist_ok=True)
+            # A process that has the old library mapped would die of SIGBUS where it is truncated.
+            path.unlink(missing_ok=True)
             path.write_bytes(content)
             print(f"{path}: written")
     if options.check and stale:
