@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from attrs import field, frozen
 
-__all__ = ["DwarfFacts", "RealFlags"]
+from ._calls import Results
+
+__all__ = ["DwarfFacts", "RealFlags", "ResultFlags"]
 
 
 @frozen
@@ -26,6 +28,19 @@ class RealFlags:
     ways: Mapping[int, str]
     variadic: bool
     attribute: int = 0
+
+
+@frozen
+class ResultFlags:
+    """A tag of section .gnu.attributes that says where the file's functions return structures.
+
+    Attributes:
+        attribute: the tag.
+        ways: its value -> where they do.
+    """
+
+    attribute: int
+    ways: Mapping[int, Results]
 
 
 @frozen(kw_only=True)
@@ -55,9 +70,11 @@ class DwarfFacts:
             "counted pairs" (so, and floating-point numbers take the words of integers of their size),
             "words" (in the next two words, whatever they are), "aligned words" (so in registers; on
             the stack at a multiple of 8), "stack" (all parameters are on the stack, one behind the
-            other).
+            other), "pairs and addresses" (as "pairs"; of structures the address is passed).
         real_flags: how a 32-bit architecture's files say how functions get floating-point numbers;
             None: they do not, or there is one way.
+        result_flags: how files say where functions return structures; None: it is as `Abi.results`
+            has it.
         long_double: bytes of a `long double` -> its format: "x87" or "quad".
     """
 
@@ -73,4 +90,5 @@ class DwarfFacts:
     reals: str = ""
     convention: str = ""
     real_flags: RealFlags | None = None
+    result_flags: ResultFlags | None = None
     long_double: Mapping[int, str] = field(factory=lambda: {16: "quad"})

@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import define, evolve, field, frozen
 
-from ..arch._base import Arch, Order
+from ..arch._base import Arch, Order, Results
 from .registers import facts
 from .types import CType, constant
 from .units import scopes_of
@@ -54,13 +54,14 @@ Convention = Callable[
 ]
 
 
-def convention(arch: Arch, flags: int | None) -> Convention | None:
+def convention(arch: Arch, flags: int | None, results: Results | None) -> Convention | None:
     """Return the function that places all parameters of a call on an architecture.
 
     Args:
         arch: the architecture.
         flags: e_flags of the file, or the tag that stands for them, which may say how
             floating-point numbers are passed; None: they do not say it of this call.
+        results: where functions of the file return structures; None: not known.
 
     Returns:
         (types of the parameters, type of the result, by_reference) -> the parts of each parameter,
@@ -75,24 +76,28 @@ def convention(arch: Arch, flags: int | None) -> Convention | None:
         if known is not None and flags is not None:
             rules = evolve(rules, reals=known.ways.get(flags & known.mask, rules.reals))
         return lambda types, result, by_reference: _integers(
-            arch, rules, types, result, by_reference
+            arch, rules, results, types, result, by_reference
         )
     return {"sysv": _sysv, "aapcs64": _aapcs64}.get(name)
 
 
 def result_parts(
-    arch: Arch, type: CType, by_reference: Callable[[CType], bool]
+    arch: Arch, results: Results | None, type: CType, by_reference: Callable[[CType], bool]
 ) -> tuple[ParameterPart, ...]:
     """Return where a function's result is at the moment it returns.
 
     Args:
         arch: the guest's.
+        results: where functions of the file return structures; None: not known.
         type: of the result; one that takes more than a word, or is no integer.
         by_reference: type -> whether C++ copies it by a function of its own.
 
     Raises:
         NotKnown: the type or the architecture's convention is not understood.
     """
+    of_integers = _INTEGERS.get(facts(arch).convention)
+    if of_integers is not None and of_integers.structures == "address":
+        return _structure_result(arch, results, type, by_reference)
     rules = {"sysv": _sysv_result, "aapcs64": _aapcs64_result}.get(facts(arch).convention)
     if rules is None:
         raise NotKnown(f"how {arch.name} returns it is not known")
@@ -885,14 +890,15 @@ class _IntegerRules:
             on the stack, structures as well), "counted" (they take the words of integers of their
             size, whether or not they are in these), "halves" (in 16 registers of 4 bytes, numbers
             of 8 bytes in two), "registers" (in 8 registers); "": not known.
-        structures: True where a structure takes the words of its bytes, as integers do.
+        structures: how structures and unions are passed: "words" (the words of their bytes, as
+            integers), "address" (the address of a copy, as a pointer); "": not known.
     """
 
     even: bool
     split: bool
     align: int
     reals: str = ""
-    structures: bool = False
+    structures: str = ""
 
 
 @define
@@ -934,8 +940,9 @@ class _RealRegisters:
 _INTEGERS: Final = {
     "pairs": _IntegerRules(even=True, split=False, align=8),
     "counted pairs": _IntegerRules(
-        even=True, split=False, align=8, reals="counted", structures=True
+        even=True, split=False, align=8, reals="counted", structures="words"
     ),
+    "pairs and addresses": _IntegerRules(even=True, split=False, align=8, structures="address"),
     "stack": _IntegerRules(even=False, split=True, align=4, reals="stack"),
     "words": _IntegerRules(even=False, split=True, align=4),
     "aligned words": _IntegerRules(even=False, split=True, align=8),
@@ -945,6 +952,7 @@ _INTEGERS: Final = {
 def _integers(
     arch: Arch,
     rules: _IntegerRules,
+    results: Results | None,
     types: Sequence[CType],
     result: CType,
     by_reference: Callable[[CType], bool],
@@ -953,7 +961,8 @@ def _integers(
 
     Args:
         arch: the guest's.
-        rules: what is done with integers of two words, and with floating-point numbers.
+        rules: what is done with integers of two words, floating-point numbers and structures.
+        results: where functions of the file return structures; None: not known.
         types: of the parameters, in order.
         result: type of the function's result.
         by_reference: type -> whether C++ copies it by a function of its own.
@@ -967,9 +976,11 @@ def _integers(
     """
     abi = arch.abi
     assert abi is not None
-    if result.kind != "void" and not (result.kind in (*_WORDS, "float") and result.size <= 8):
-        raise NotKnown("how the function's result is returned is not known, and may move it")
     taken = 0
+    if result.kind in ("struct", "union") and rules.structures == "address":
+        taken = int(_is_in_memory(results, result, by_reference))
+    elif result.kind != "void" and not (result.kind in (*_WORDS, "float") and result.size <= 8):
+        raise NotKnown("how the function's result is returned is not known, and may move it")
     at = abi.stack_args
     out = list[tuple[ParameterPart, ...]]()
     registers = _RealRegisters(rules.reals)
@@ -984,11 +995,13 @@ def _integers(
             registers.take(type.size)
             out.append(())
             continue
-        structure = rules.structures and _is_words(type, by_reference)
+        behind = rules.structures == "address" and type.kind in ("struct", "union") and type.size
+        structure = rules.structures == "words" and _is_words(type, by_reference)
         number = type.kind in _WORDS and type.size in (1, 2, 4, 8)
-        if not (number or structure or (real and rules.reals == "counted")):
+        if not (number or structure or behind or (real and rules.reals == "counted")):
             raise NotKnown("it or a parameter before it is no integer of one or two words")
-        words = -(-type.size // 4)
+        whole = 4 if behind else type.size  # bytes that are passed
+        words = -(-whole // 4)
         aligned = alignment(type) == 8 if structure else words == 2
         if aligned and rules.even:
             taken += taken & 1
@@ -999,19 +1012,74 @@ def _integers(
         elif rules.split or structure:
             given = left
         parts = [
-            ParameterPart("register", min(type.size, 4), name)
+            ParameterPart("register", min(whole, 4), name)
             for name in abi.args[taken : taken + given]
         ]
         taken = taken + given if given else len(abi.args)
         if given < words:
             if aligned and not given:
                 at = -(-at // rules.align) * rules.align
-            size = type.size - 4 * given
+            size = whole - 4 * given
             high = 4 - size if arch.order is Order.BIG and size < 4 else 0  # ends with its word
             parts.append(ParameterPart("stack", size, offset=at + high))
             at += 4 * (words - given)
+        if behind:
+            parts = [evolve(parts[0], kind="behind", size=type.size)]
         out.append(() if real else tuple(parts))
     return out
+
+
+def _is_in_memory(
+    results: Results | None, type: CType, by_reference: Callable[[CType], bool]
+) -> bool:
+    """Return True for a structure that is returned in memory whose address the caller passes before
+    the first argument; False for one in registers.
+
+    Args:
+        results: where functions of the file return structures; None: not known.
+        type: of the result, a structure or union.
+        by_reference: type -> whether C++ copies it by a function of its own.
+
+    Raises:
+        NotKnown: it depends on how the file was compiled, and that is not told.
+    """
+    if results is not None and type.size > results.memory:
+        return True
+    if results is not None and by_reference(type):
+        return True
+    if results is None or not 0 < type.size <= results.registers:
+        raise NotKnown("the file does not say whether such a result is in registers or in memory")
+    return False
+
+
+def _structure_result(
+    arch: Arch, results: Results | None, type: CType, by_reference: Callable[[CType], bool]
+) -> tuple[ParameterPart, ...]:
+    """Return the parts of a structure that a function of a 32-bit architecture returns, as it
+    returns: memory at the address that it got, or registers.
+
+    Of less than a word, or than two, the last bytes of the first register are the first.
+
+    Args:
+        arch: the guest's, a big-endian one.
+        results: where functions of the file return structures; None: not known.
+        type: of the result.
+        by_reference: type -> whether C++ copies it by a function of its own.
+
+    Raises:
+        NotKnown: it is no structure, or the file does not say where it is.
+    """
+    abi = arch.abi
+    if abi is None or type.kind not in ("struct", "union"):
+        raise NotKnown(f"how {arch.name} returns it is not known")
+    if _is_in_memory(results, type, by_reference):
+        return (ParameterPart("given", type.size, name=abi.args[0]),)
+    if type.size <= 4:
+        return (ParameterPart("register", type.size, name=abi.returns[0]),)
+    return (
+        ParameterPart("register", type.size - 4, name=abi.returns[0]),
+        ParameterPart("register", 4, name=abi.returns[1]),
+    )
 
 
 def _is_words(type: CType, by_reference: Callable[[CType], bool]) -> bool:

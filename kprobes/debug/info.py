@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from attrs import evolve, frozen
 
-from ..arch._base import Arch
+from ..arch._base import Arch, Results
 from ..arguments import checked
 from ..errors import GuestFault, UnknownSymbol, Unsupported
 from ..image import LoadedFile, has_dwarf, is_of_same_build
@@ -391,7 +391,20 @@ class DebugInfo:
             self._ctype,
             symbol.name if symbol is not None else "",
             flags_of(file, 0 if real_flags is None else real_flags.attribute),
+            self._results_of(file),
         )
+
+    def _results_of(self, file: LoadedFile) -> Results | None:
+        """Return where functions of a file return structures; None: not known.
+
+        Where it depends on how the file was compiled, a tag of .gnu.attributes says it.
+        """
+        abi = self.arch.abi
+        said = facts(self.arch).result_flags
+        told = None if said is None else said.ways.get(flags_of(file, said.attribute) or 0)
+        if told is not None:
+            return told
+        return None if abi is None else abi.results
 
     def cfa(self, address: int) -> tuple[str, int] | None:
         """Return how the canonical frame address (CFA) is computed at an instruction.

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from ..arch._base import Arch
+from ..arch._base import Arch, Results
 from .btf_units import PRODUCER
 from .convention import (
     NotKnown,
@@ -58,6 +58,7 @@ _CALLS: Final = {"call", "call_mut", "call_once"}
 _LARGE: Final = 16  #: bytes; Rust passes the address of what has more
 _BY_REFERENCE, _BY_VALUE = 4, 5  #: DW_CC_pass_by_reference and DW_CC_pass_by_value
 _OPTIMIZED: Final = re.compile(r"\s-O(\S*)")
+_REGISTER_POINTS: Final = re.compile(r"DW_OP_breg(\d+)")
 _REGISTER: Final = re.compile(r"DW_OP_(reg(\d+)|regx)")
 #: operations that name no frame: what they give is true at the entry, too
 _FRAMELESS: Final = re.compile(
@@ -85,7 +86,8 @@ class Arrival:
         number: as `kind` says; a value is unsigned.
         name: of the register.
         reason: why it is refused, as one clause.
-        parts: registers and memory that it is in; of a "place", only if that is several registers.
+        parts: registers and memory that it is in; of a "place", only if that is several registers,
+            or memory at the address in one.
     """
 
     kind: str
@@ -148,6 +150,7 @@ class FunctionEntry:
         symbol: name of the symbol at the entry; "": there is none.
         flags: e_flags of the function's ELF file, or the tag that stands for them; None: it has
             none.
+        results: where functions of the file return structures; None: not known.
     """
 
     def __init__(
@@ -159,6 +162,7 @@ class FunctionEntry:
         type_of: Callable[[Any], CType],
         symbol: str,
         flags: int | None,
+        results: Results | None,
     ) -> None:
         self._arch = arch
         self._function = function
@@ -167,6 +171,7 @@ class FunctionEntry:
         self._type_of = type_of
         self._symbol = symbol
         self._flags = flags
+        self._results = results
 
     @cached_property
     def _homes(self) -> list[bool]:
@@ -199,7 +204,7 @@ class FunctionEntry:
         try:
             type = self._result()
             if not rust:
-                parts = result_parts(self._arch, type, self._copied)
+                parts = result_parts(self._arch, self._results, type, self._copied)
             else:
                 parts = rust_result(type)
                 why = self._changed() if any(part.kind == "given" for part in parts) else ""
@@ -285,10 +290,25 @@ class FunctionEntry:
             )
             and not always
         ):
-            return Arrival("place", parts=self._pieces(ops))
+            return Arrival("place", parts=self._behind(n, ops) or self._pieces(ops))
         if all(_ALWAYS.fullmatch(name) for name in names):
             return Arrival("place")
         return self._by_convention(n)
+
+    def _behind(self, n: int, ops: Sequence[Any]) -> tuple[ParameterPart, ...]:
+        """Return the part of a parameter that lies where a register points; () for another one.
+
+        Args:
+            n: the parameter's number, from 0.
+            ops: the operations of its location.
+        """
+        found = _REGISTER_POINTS.fullmatch(ops[0].op_name)
+        if len(ops) != 1 or found is None or ops[0].args != [0]:
+            return ()
+        name = register(self._arch, int(found[1]))
+        if name is None:
+            return ()
+        return (ParameterPart("behind", self._variables[n].type.size, name),)
 
     def _pieces(self, ops: Sequence[Any]) -> tuple[ParameterPart, ...]:
         """Return the registers that a location joins to one value.
@@ -423,7 +443,7 @@ class FunctionEntry:
         """
         known = facts(self._arch).real_flags
         tells = known is None or known.variadic or not self._is_variadic()
-        rules = convention(self._arch, self._flags if tells else None)
+        rules = convention(self._arch, self._flags if tells else None, self._results)
         if rules is None:
             return refused(
                 "it or a parameter before it takes more than a word, or is none of the integers"
@@ -558,14 +578,12 @@ class FunctionEntry:
         Returns:
             0 or 1; None: it is not known whether the result is returned in memory.
         """
-        abi = self._arch.abi
-        assert abi is not None
         result = self._result()
         if result.kind in ("void", "bool", "char", "enum", "pointer"):
             return 0
         if result.kind in ("int", "float") and result.size <= 8:
             return 0
-        results = abi.results
+        results = self._results
         if results is None or not result.size:
             return None
         if results.apart:

@@ -202,15 +202,18 @@ class ContextReader:
             (word, reader(arch, word)) for word in words
         ]
 
-    def of(self, regs: Regs) -> bytes:
+    def of(self, regs: Regs, result: int | None = None) -> bytes:
         """Return the context of a hit, in the host's byte order.
 
         Args:
             regs: registers of the hit.
+            result: the word for the function's result; None: that of the result register.
         """
         out: list[Any] = [0] * WORDS
         for word, read in self._readers:
             out[word] = read(regs)
+        if result is not None:
+            out[RESULT] = result
         return _PACK(*out)
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 #: lines of trace_printk that are kept
 LINES: Final = 10_000
 _ALONE: Final = "entry and return are one run of two, which Python puts together"
+_RESULT_AT: Final = "the address of the result is kept in Python from the entry to the return"
 _LISTED: Final = "the arguments are put together in Python where a program is at a return"
 
 
@@ -515,6 +516,7 @@ class _Site:
             machine.arch, {*words(program, machine), *self._prepare(program.code, at_entry)}
         )
         self._listed = ArgumentList(machine.arch) if where.listed and not at_entry else None
+        self._result_at = program.result_at if where.retprobe else ""
         self._session = next((m for m in program.code.maps if m.name == SESSION), None)
         self._print = attachment.print
         self._maps = program.code.maps
@@ -524,6 +526,8 @@ class _Site:
             self.why_python = self.why_python or _ALONE
         elif self._listed is not None:
             self.why_python = self.why_python or _LISTED
+        elif self._result_at:
+            self.why_python = self.why_python or _RESULT_AT
         self._host = self._guest = None
         if not self.why_python and machine.guest_view is not None:
             self._guest = self._in_guest(program, machine.guest_view, ticks.name)
@@ -608,7 +612,7 @@ class _Site:
             )
             made._keeping = self._keeping
             return made
-        if where.session or (where.retprobe and where.listed):
+        if where.session or (where.retprobe and where.listed) or self._result_at:
             return Kretprobe(
                 **place, handler=self._left, entry_handler=self._entered, maxactive=where.maxactive
             )
@@ -851,6 +855,8 @@ class _Site:
         place.returns = False
         if self._listed is not None:
             instance.data["arguments"] = self._listed.arguments(regs)
+        if self._result_at:
+            instance.data["result"] = regs[self._result_at]
         if not self._where.session:
             return 0
         place.function = self.probe.address or 0
@@ -884,7 +890,7 @@ class _Site:
         """
         session = self._session
         if self._listed is None:
-            context = self._contexts.of(regs)
+            context = self._contexts.of(regs, instance.data.get("result"))
         else:
             context = self._listed.of_call(
                 instance.data["arguments"], regs if self._place.returns else None

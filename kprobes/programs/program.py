@@ -67,6 +67,8 @@ class Program:
         at_entry: for a program at a return, one that runs at the function's entry and keeps
             something for it; None:
             there is none.
+        result_at: for a program at a return, the register that has the address of the result at the
+            function's entry: the context's result is this address; "": it is the result register.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Program:
         self.printed: list[str] = []
         self.why_interpreter = ""
         self.at_entry: AtEntry | None = None
+        self.result_at = ""
         self._engines: dict[tuple[str | None, bool | None, int], tuple[ProgramEngine, str]] = {}
         self._facts: Facts | None = None
         # machines may go
@@ -307,6 +310,7 @@ class Program:
             )
         made = Program(self.name, {code.name: code}, self.maps, self.variables, self.types)
         made.at_entry = self.at_entry
+        made.result_at = self.result_at
         return made
 
     # ---- running

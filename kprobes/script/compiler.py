@@ -226,6 +226,8 @@ def _linked(
         name = probe.points[0].text if probe.points else "script"
         made = evolve(link(code, dict(enumerate(every)), name, sys.byteorder), lines=lines)
         program = Program(name, {name: made}, {m.name: m for m in every})
+        if probe.result_source is not None:
+            program.result_at = probe.result_source.given
         programs.append((probe, program))
     return Compiled(typing, programs, keyed, ring, variables, globals_, storage)
 

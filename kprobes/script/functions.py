@@ -874,11 +874,11 @@ def _whole_result(g: BlockWriter, node: tree.Name, area: Area) -> None:
     g.clear(area, layout.room_of(kind))
     if isinstance(kind, types.FloatType):
         return
-    if g.probe.result_source is None:
-        raise ProgramError(
-            "retval is where programs cannot read it", hint="use reg(), or a pointer to it"
-        )
-    _argument_bytes(g, g.probe.result_source, layout.size_in_guest(kind, g.world.bits // 8), area)
+    source = g.probe.result_source
+    if source is None or source.reason:
+        why = f"not known: {source.reason}" if source else "where programs cannot read it"
+        raise ProgramError(f"retval is {why}", hint="use reg(), or a pointer to it")
+    _argument_bytes(g, source, layout.size_in_guest(kind, g.world.bits // 8), area)
 
 
 def _comm(g: BlockWriter, node: tree.Name, area: Area) -> None:

@@ -12,7 +12,7 @@ from ..arch._base import Order
 from ..debug.info import DebugInfo
 from ..debug.operands import Unfetchable, operand_of, resolved
 from ..errors import KprobeError, ProgramError
-from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM
+from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM, WORDS
 from . import layout, types
 from .inference import ArgumentPart, ArgumentSource, MarkerArgument
 from .types import ValueType
@@ -366,7 +366,7 @@ class GuestWorld:
         if first.kind == "stack" and len(parts) == 1:
             return ArgumentSource(SP, first.offset)
         if first.kind == "behind":
-            word = self.register(first.name) if first.name else None
+            word = self.register(first.name) if first.name else self._stack_word(first.offset)
             return None if word is None else ArgumentSource(word, 0)
         known = list[ArgumentPart]()
         for part in parts:
@@ -379,6 +379,22 @@ class GuestWorld:
             known.append(ArgumentPart(word, part.size))
         return ArgumentSource(known[0].word, parts=tuple(known))
 
+    def _stack_word(self, offset: int) -> int | None:
+        """Return the number of the context's word that has a word of the stack at an entry.
+
+        Args:
+            offset: bytes from the stack pointer to the word.
+
+        Returns:
+            None: it is not one of the first arguments, which the context has.
+        """
+        abi = self.machine.arch.abi
+        if abi is None:
+            return None
+        behind, rest = divmod(offset - abi.stack_args, self.bits // 8)
+        number = ARGUMENT + len(abi.args) + behind
+        return number if behind >= 0 and not rest and number < WORDS else None
+
     def result(self, address: int) -> tuple[ValueType, ArgumentSource | None] | None:
         """Return a function's result, from debug information.
 
@@ -388,7 +404,7 @@ class GuestWorld:
         Returns:
             (its type, where it is at the return); None: debug information does not know it. The
             second is None for all but an integer of two words and a structure, and for those where
-            programs cannot read it.
+            programs cannot read it; it may have a reason instead of a place.
         """
         found = self.debug.result(address)
         if found is None:
@@ -399,7 +415,14 @@ class GuestWorld:
         if not isinstance(kind, types.StructType):
             return kind, None
         arrival = self.debug.result_arrival(address)
-        return kind, self._in_parts(arrival.parts) if arrival and arrival.parts else None
+        if arrival is None:
+            return kind, None
+        if arrival.kind == "refused":
+            return kind, ArgumentSource(RESULT, reason=arrival.reason)
+        first = arrival.parts[0]
+        if first.kind == "given":
+            return kind, ArgumentSource(RESULT, 0, given=first.name)
+        return kind, self._in_parts(arrival.parts)
 
     def _pair(self) -> ArgumentSource | None:
         """Return where a result of two words is: in the two result registers of the calling

@@ -100,12 +100,15 @@ class ArgumentSource:
         parts: its parts in the order of its bytes, for one that lies in several words, or that is
             a structure; empty for others.
         reason: why its place is not known, as one clause; "": it is known.
+        given: of a result, the register that has its address at the entry, which the context has as
+            `word` at the return; "": it is elsewhere.
     """
 
     word: int
     offset: int | None = None
     parts: tuple[ArgumentPart, ...] = ()
     reason: str = ""
+    given: str = ""
 
 
 @frozen(kw_only=True)
