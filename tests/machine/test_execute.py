@@ -65,6 +65,16 @@ def test_a_target_in_another_function_is_refused(code: str, by: str) -> None:
         assert m.call("g", 41) == plain == 42
 
 
+@pytest.mark.parametrize(("name", "target"), [
+    ("BRXH", "84032b50"), ("BRC", "a7f40100"), ("LARL", "c02000000010"), ("LGRL", "c42800000010")])
+def test_an_execute_of_a_relative_instruction_is_refused(name: str, target: str) -> None:
+    """The architecture counts from the target's address, Unicorn and older QEMUs from the EXRL's."""
+    with machine(f"c60000000010 {BR}".replace(" ", "").ljust(0x40, "0") + target) as m, Kprobes(m) as k:
+        verdict = k.check("f")
+        assert not verdict.probeable
+        assert f"executes {name} at 0x10020, whose relative address" in verdict.reason
+
+
 def test_a_jump_does_not_cover_a_target_of_another_function() -> None:
     code = f"0700 {LA} {BR} c650fffffffd {BR}"  # nop; la; br; g: exrl %r5,f+2
     with machine(code, f=(0, 8), g=(8, 8)) as m, Kprobes(m) as k:

@@ -66,7 +66,7 @@ class Executed:
         decode: Callable[[int], Insn],
     ) -> None:
         """Check that no EXECUTE has the instruction as its target, and that it is not an EXECUTE of
-        its own bytes.
+        its own bytes or of an instruction relative to an address.
 
         Args:
             insn: the instruction to be probed.
@@ -76,20 +76,27 @@ class Executed:
             decode: (address) -> the instruction there.
 
         Raises:
-            Unprobeable: an EXECUTE would execute the breakpoint.
+            Unprobeable: an EXECUTE would execute the breakpoint, or would find another operand or
+                target where it is displaced.
         """
         at = insn.executes
-        if (
-            at is not None
-            and at != COMPUTED
-            and at < insn.next
-            and insn.addr < at + decode(at).size
-        ):
-            raise Unprobeable(
-                "executes its own bytes, where the breakpoint would be",
-                address=insn.addr,
-                hint="probe a neighbour",
-            )
+        if at is not None and at != COMPUTED:
+            target = decode(at)
+            if at < insn.next and insn.addr < at + target.size:
+                raise Unprobeable(
+                    "executes its own bytes, where the breakpoint would be",
+                    address=insn.addr,
+                    hint="probe a neighbour",
+                )
+            # z/Architecture counts from the target's own address (Principles of Operation, "Address
+            # Generation"); QEMU before 8.0 and Unicorn from EXECUTE's, which displacing changes.
+            if target.operand is not None or target.target is not None:
+                raise Unprobeable(
+                    f"executes {target.name} at {at:#x}, whose relative address engines do not "
+                    "agree on",
+                    address=insn.addr,
+                    hint="probe a neighbour",
+                )
         inside = within.get(insn.addr) or (within.get(COMPUTED) if insn.addr in places else None)
         by = self.by(insn.addr) if inside is None else inside.addr
         if by is not None:
