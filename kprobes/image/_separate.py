@@ -218,14 +218,15 @@ def _debuginfod_cache() -> Path:
 def fetched(identity: str, servers: Sequence[str]) -> bytes:
     """Return the debug information of a build, from debuginfod servers, or what was fetched before.
 
-    What a server gives is kept on disk.
+    What a server gives is kept on disk, if it is an ELF file with that build-id; else, as where a
+    proxy answers with a page of its own, the next server is asked.
 
     Args:
         identity: the build-id, in hexadecimal.
         servers: their addresses, such as those in DEBUGINFOD_URLS; they are asked in this order.
 
     Returns:
-        Contents of the file, as the server gave them: they are not checked.
+        Contents of the file. Only that it is an ELF file, and its build-id, are checked.
 
     Raises:
         ImageError: no server has it, or `identity` is no build-id.
@@ -236,9 +237,12 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
         )
     folder = _debuginfod_cache() / identity
     kept = folder / "debuginfo"
-    if kept.is_file() and kept.stat().st_size:
-        return kept.read_bytes()
+    if kept.is_file():
+        before = kept.read_bytes()
+        if not _why_not_of_build(before, identity):
+            return before
     # imported here: they cost 20 ms, and few ask a server
+    from http.client import HTTPException
     from urllib.error import URLError
     from urllib.request import urlopen
 
@@ -251,8 +255,12 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
             address = f"{server.rstrip('/')}/buildid/{identity}/debuginfo"
             with urlopen(address, timeout=_SECONDS) as answer:
                 data: bytes = answer.read(_MOST)
-        except (URLError, OSError, ValueError) as error:
+        except (URLError, HTTPException, OSError, ValueError) as error:
             reasons.append(f"{server}: {error}")
+            continue
+        why = _why_not_of_build(data, identity)
+        if why:
+            reasons.append(f"{server}: {why}")
             continue
         _keep(kept, data)
         return data
@@ -261,6 +269,21 @@ def fetched(identity: str, servers: Sequence[str]) -> bytes:
         f"{'; '.join(reasons) or 'none is given'}",
         hint="set DEBUGINFOD_URLS to addresses of servers, or give the debug file's path",
     )
+
+
+def _why_not_of_build(data: bytes, identity: str) -> str:
+    """Return why data is no file of a build, as one clause; "": it is.
+
+    Args:
+        data: contents of what may be the file.
+        identity: the build-id, in hexadecimal.
+    """
+    if data[:4] != b"\x7fELF":
+        return "it gives no ELF file"
+    found = build_id(data)
+    if not found:
+        return "its file has no build-id, or is cut off"
+    return "" if found == identity else f"its file is of another build, {found}"
 
 
 def _keep(path: Path, data: bytes) -> None:

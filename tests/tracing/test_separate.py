@@ -164,6 +164,26 @@ def test_what_servers_gave_is_in_the_users_cache(folder: Path, server: str, tmp_
     assert kept.read_bytes() == (folder / "shop.debug").read_bytes()
 
 
+def test_what_a_server_gave_is_looked_at_before_it_is_kept(folder: Path, server: str, tmp_path: Path) -> None:
+    """A page of a proxy's with status 200, another build's file, one without build-id: the next server is asked."""
+    identity = build_id((folder / "bare").read_bytes())
+    served = tmp_path / "served" / "buildid" / identity / "debuginfo"
+    kept = tmp_path / "cache" / identity / "debuginfo"
+    right = served.read_bytes()
+    for wrong, said in ((b"<html>log in first</html>", "no ELF file"), (b"", "no ELF file"), (right[:60], "build"),
+                        (right.replace(bytes.fromhex(identity), bytes.fromhex(identity)[::-1]), "another build")):
+        served.write_bytes(wrong)
+        with UnicornMachine.load(folder / "bare") as m, pytest.raises(ImageError, match=said):
+            m.symbols.find_debug(servers=[server])
+        assert not kept.exists()
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(b"<html>what an older client has kept</html>")
+    served.write_bytes(right)
+    with UnicornMachine.load(folder / "bare") as m:
+        assert m.symbols.find_debug(servers=[server]) == [identity] and seen(m) == (2.5, 3, 2)
+    assert kept.read_bytes() == right
+
+
 @pytest.mark.parametrize("servers", [["ftp://here"], ["http://127.0.0.1:9"]])
 def test_no_server_has_it(folder: Path, servers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path))
