@@ -484,12 +484,12 @@ class Script:
         script's first block is to run first: so entries come in reverse. At returns the first
         attached runs first.
         """
-        entries = [
-            one
-            for one in self._compiled.programs
-            if one[0].points[0].at_code and not one[0].points[0].returns
-        ]
-        return [*reversed(entries), *(one for one in self._compiled.programs if one not in entries)]
+        entries: list[tuple[TypedProbe, Program]] = []
+        others: list[tuple[TypedProbe, Program]] = []
+        for one in self._compiled.programs:
+            first = one[0].points[0]
+            (entries if first.at_code and not first.returns else others).append(one)
+        return [*reversed(entries), *others]
 
     def _add_to_semaphores(self, points: list[Point]) -> None:
         """Add 1 to the semaphores of USDT markers in guest memory, which _detach() takes off again.
