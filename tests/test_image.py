@@ -631,6 +631,16 @@ def test_bases_that_cannot_be(name: str, base: int) -> None:
         image(name).place(base, lambda symbol: OTHER)
 
 
+def test_an_object_without_any_bytes_is_refused_as_one_without_sections_is() -> None:
+    """All its sections are empty: there is nothing that could have an address."""
+    names = b"\0.text\0.shstrtab\0"
+    head = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 1, 62, 1, 0, 0, 96, 0, 64, 0, 0, 64, 3, 2)
+    sections = [(0,) * 10, (1, 1, 6, 0, 64, 0, 0, 0, 16, 0), (7, 3, 0, 0, 64, len(names), 0, 0, 1, 0)]
+    data = (head + names).ljust(96, b"\0") + b"".join(struct.pack("<IIQQQQIIQQ", *s) for s in sections)
+    with pytest.raises(ImageError, match="nothing in it is to be loaded"):
+        read_elf(data)
+
+
 def test_without_section_headers_the_dynamic_tables_do() -> None:
     for target in ("x86_64", "mips", "arm", "ppc64le", "x86_64gnu"):
         whole, data = image(f"{target}/a.so"), images()[f"{target}/a.so"]

@@ -103,10 +103,14 @@ class _Layout:
         self.got = self.veneers_at = 0
         self._commons: dict[int, int] = {}  # symbol -> address
         if not self.members:
-            raise ImageError(
-                f"{elf.name}: nothing in it is to be loaded",
-                hint="compile it again: it has no code and no data",
-            )
+            raise self._nothing()
+
+    def _nothing(self) -> ImageError:
+        """Return the error that the file has nothing to load."""
+        return ImageError(
+            f"{self._elf.name}: nothing in it is to be loaded",
+            hint="compile it again: it has no code and no data",
+        )
 
     def arrange(self, entries: list[SymbolEntry]) -> list[SymbolEntry]:
         """Give every section that is loaded an address, and make room for the GOT, veneers and
@@ -117,9 +121,15 @@ class _Layout:
 
         Returns:
             The symbols, with addresses for their values.
+
+        Raises:
+            ImageError: all sections are empty, and nothing else needs room; an alignment is too
+                large, or the sections are.
         """
         for perms in ("rx", "r", "rwx", "rw"):
             self._group(perms, entries)
+        if not self.loads:
+            raise self._nothing()
         return [self._moved(n, e) for n, e in enumerate(entries)]
 
     def _group(self, perms: str, entries: list[SymbolEntry]) -> None:
