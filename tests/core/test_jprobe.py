@@ -45,6 +45,18 @@ def test_only_positional_parameters_count(scene: Scene) -> None:
     assert seen == [(7, (), "default", {})]
 
 
+@pytest.mark.parametrize("arch", ["x86_64", "m68k"])
+def test_a_parameter_that_only_a_keyword_gives_is_refused(arch: str) -> None:
+    """Arguments have places and no names: without a default the mirror could never be called."""
+    def mirror(a, *, flag):
+        raise AssertionError
+
+    with UnicornMachine.from_code(bytes(64), arch=arch, symbols={"f": (0x10000, 64)}, base=0x10000) as m, Kprobes(m) as k:
+        with pytest.raises(Unsupported, match="flag"):
+            k.register_jprobe(Jprobe(symbol_name="f", entry=mirror))
+        assert not k.list()
+
+
 def test_a_method_and_a_callable_object(scene: Scene) -> None:
     seen: list[Any] = []
 

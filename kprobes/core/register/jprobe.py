@@ -45,7 +45,8 @@ def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Re
             that are not those of the code.
         NotText, NotFunctionEntry: it is guest memory, but no function.
         UnknownSymbol, AmbiguousSymbol: it is text that does not name one symbol.
-        Unsupported: it is a Python function, and an argument cannot be read as its annotation says.
+        Unsupported: it is a Python function, and an argument cannot be read as its annotation says,
+            or a parameter has neither place nor default.
     """
     entry = jp.entry
     if isinstance(entry, str):
@@ -115,7 +116,7 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
 
 def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jprobe, Regs], int]:
     """Return the hook that calls a Python function with the probed function's first arguments: one
-    for each positional parameter.
+    for each positional parameter. Parameters that only a keyword gives keep their defaults.
 
     Args:
         entry: the mirror. Parameters' annotations say how arguments are converted.
@@ -126,12 +127,19 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
         top of the stack is put back.
 
     Raises:
-        Unsupported: an argument cannot be read as its annotation says.
+        Unsupported: an argument cannot be read as its annotation says, or a parameter that only a
+            keyword gives has no default.
     """
     try:
         parameters = inspect.signature(entry, eval_str=True).parameters.values()
     except (NameError, SyntaxError, TypeError, ValueError):
         parameters = inspect.signature(entry).parameters.values()
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and p.default is p.empty:
+            raise Unsupported(
+                f"the mirror's parameter {p.name} gets no argument: arguments have no names",
+                hint="give it a default, or put it in front of the *",
+            )
     arguments = _arguments(
         [
             p.annotation
