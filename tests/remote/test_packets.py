@@ -17,6 +17,7 @@ from patience import PATIENT
 from kprobes import KprobeError, Kprobes, Kretprobe, RemoteError, RemoteMachine
 from kprobes.arch import get
 from kprobes.machine.remote.breakpoints import kind_of
+from kprobes.machine.remote.flash import unwritable
 from kprobes.machine.remote.packets import Connection, escape, expand, frame, unescape
 from kprobes.machine.remote.target import FEATURES, RemoteTarget
 from kprobes.symbols import Symbols
@@ -352,6 +353,22 @@ def test_a_description_with_entities_is_refused(stub: Stub) -> None:
 
     with pytest.raises(RemoteError, match="description"):
         RemoteTarget(Connection.open(stub(answer))).described()
+
+
+def test_a_memory_map_without_end_is_none(stub: Stub) -> None:
+    """Breakpoints are tried then, as where the stub has no map; a description without end makes the stub useless."""
+    def answer(channel: socket.socket, data: bytes) -> None:
+        for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
+            said = b"qXfer:memory-map:read+;qXfer:features:read+" if packet.startswith(b"qSupported") else b""
+            channel.sendall(b"+" + frame(b"m" + b" " * 0x8000 if packet.startswith(b"qXfer") else said))
+
+    target = RemoteTarget(Connection.open(stub(answer), timeout=5))
+    assert unwritable(target) == ()
+    with pytest.raises(RemoteError, match="no end"):
+        target.described()
+    target.link.close()
+    with pytest.raises(RemoteError):
+        unwritable(target)
 
 
 def test_it_is_still_there(stub: Stub) -> None:

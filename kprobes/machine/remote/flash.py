@@ -5,22 +5,24 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from .breakpoints import Spans
-from .target import RemoteTarget
+from .target import EndlessObject, RemoteTarget
 
 
 def unwritable(target: RemoteTarget) -> Spans:
     """Ask the stub for its memory map, and return (start, end) of each ROM and flash in it.
 
-    The result is () where the stub has no memory map, or one that is no XML or has entities.
+    The result is () where the stub has no memory map, or one that is no XML, has entities, or has
+    1 MiB and more: breakpoints are then tried.
 
     Raises:
-        RemoteError: the map has 1 MiB and more.
+        RemoteError: the connection is lost.
     """
-    text = (
-        target.transfer("memory-map")
-        if target.features.get("qXfer:memory-map:read") == "+"
-        else b""
-    )
+    if target.features.get("qXfer:memory-map:read") != "+":
+        return ()
+    try:
+        text = target.transfer("memory-map")
+    except EndlessObject:
+        return ()
     if not text or b"<!ENTITY" in text:
         return ()
     try:

@@ -18,12 +18,16 @@ from .packets import FRAMING, TOGETHER, Connection, unescape
 from .stopreplies import THREAD, StopReply, stop_of
 
 FEATURES = b"qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386"
-LARGEST = 1 << 20  #: bytes of a target description or of the auxiliary vector
+LARGEST = 1 << 20  #: bytes of a target description, the auxiliary vector or a memory map
 INCLUDES = 64
 MOST_THREADS = 1 << 12
 _REFUSED = re.compile(rb"E[0-9a-fA-F]{2}|E\..*", re.DOTALL)
 CHUNK = 0x7F0  #: bytes of memory in one packet: QEMU's packets have 4 KiB
 LINE = 256  #: bytes of code that are asked for at once, and kept while the guest stands
+
+
+class EndlessObject(RemoteError):
+    """A qXfer object of the stub's has LARGEST bytes and more. The connection can still be used."""
 
 
 class RemoteTarget:
@@ -98,7 +102,8 @@ class RemoteTarget:
             chunk: bytes that are asked for at a time.
 
         Raises:
-            RemoteError: it has 1 MiB and more.
+            EndlessObject: it has 1 MiB and more.
+            RemoteError: the connection is lost.
         """
         out = b""
         while len(out) < LARGEST:
@@ -112,7 +117,9 @@ class RemoteTarget:
             out += piece
             if answer[:1] == b"l" or not piece:
                 return out
-        raise RemoteError(f"the stub's {kind} has no end", hint="this is no stub that can be used")
+        raise EndlessObject(
+            f"the stub's {kind} has no end", hint="this is no stub that can be used"
+        )
 
     def described(self) -> tuple[str, tuple[Slot, ...]]:
         """Return what the stub's target description says.
