@@ -355,8 +355,9 @@ class FunctionEntry:
             "place" for one that is no word; "register" where it is there at the entry: the location
             is listed for that, or the register passes parameters, and no copy is made (optimized
             code, and that of other compilers than GNU's). Else what the calling convention says
-            where that is the same register, or "refused". The convention also answers for LLVM's
-            first half of a longer parameter, and for a register of a window not entered yet.
+            where that is the same register or a refusal, or "refused". The convention also answers
+            for LLVM's first half of a longer parameter, and for a register of a window not entered
+            yet.
         """
         abi = self._arch.abi
         type = self._variables[n].type
@@ -372,6 +373,8 @@ class FunctionEntry:
         if not always or (passes and (self._optimized() or not self._is_gnu())):
             return Arrival("register", name=name)
         usual = self._by_convention(n)
+        if usual.kind == "refused":
+            return usual
         if (
             usual.kind == "argument"
             and abi is not None

@@ -381,3 +381,18 @@ def test_a_name_of_types_that_differ(tmp_path: Path) -> None:
         assert m.type("same").size == 4
         with pytest.raises(UnknownSymbol, match="several types"):
             m.type("struct node")
+
+
+def test_a_parameter_in_a_register_is_refused_for_the_reason_that_the_convention_gives(tmp_path: Path) -> None:
+    """It is copied to a register of its own; the convention's reason, where it has one, says more."""
+    if compiler("c") is None:
+        pytest.skip("there is no compiler of C")
+    (tmp_path / "kept.c").write_text("static __attribute__((noinline)) int inner(register int k) { return k + 1; }\n"
+                                     "int outer(register int k) { return inner(k); }\nvoid _start(void) {}\n")
+    subprocess.run(["gcc", "-g", "-O0", "-nostdlib", "-static", "-no-pie", "-fno-stack-protector", "kept.c", "-o", "kept"],
+                   cwd=tmp_path, check=True)
+    with UnicornMachine.load(tmp_path / "kept") as m, Kprobes(m) as k:
+        with pytest.raises(EventError, match="the compiler may have changed how this function is called"):
+            k.event("p inner k")
+        with pytest.raises(EventError, match="it is copied to a register of its own"):
+            k.event("p outer k")
