@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from typing import Any, Final, Protocol
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from ..arguments import checked
 from ..core.probe import DIVERTED, Kprobe, Probe
@@ -32,7 +32,7 @@ from ..regs import Regs, override_function_with_return
 from ..stacks import Stack, addresses_of
 from .finding import HeapFinding
 from .functions import IMPORTS, Allocator, known, named, shown
-from .memory import FREED, FRESH, HeapBlock, HeapMemory
+from .memory import FREED, FRESH, HeapBlock, HeapMemory, HeapState
 from .memory import Stack as Kept
 
 #: Functions that may read further than to the end of a block, as they read whole words or lines of
@@ -185,7 +185,7 @@ class HeapCheck:
         self._files = machine.symbols.files  # of the time when that was found out
         self.findings: list[HeapFinding] = []
         self._by_place: dict[tuple[Any, ...], HeapFinding] = {}
-        self._seen: dict[tuple[Any, ...], int] = {}
+        self._seen: dict[tuple[int, int, str], int] = {}  # accesses, by pc, mark and kind
         self._told = 0
         self._does = {
             "allocate": self._allocate,
@@ -193,7 +193,10 @@ class HeapCheck:
             "free": self._free,
             "size": self._give_size,
         }
-        self._damaged: set[int] = set()  # numbers of blocks whose damage has been told of
+        # numbers of blocks that were reported as damaged: as that happened, or noticed afterwards
+        self._seen_damage: set[int] = set()
+        self._noticed_damage: set[int] = set()
+        self._leaked: set[int] = set()  # numbers of blocks that were reported as leaks
         self.why_not_watching = self._why_not(memory, accesses)
         self.watching = not self.why_not_watching
         self._probes = self._made(functions or {}, defaults)
@@ -236,7 +239,8 @@ class HeapCheck:
         except BaseException:
             self._memory.close()
             raise
-        self._forget = memory.keep_books(self._memory)
+        reported = self._seen_damage, self._noticed_damage, self._leaked
+        self._forget = memory.keep_books(_CheckBooks(self._memory, reported))
 
     @staticmethod
     def _why_not(memory: MarkedMemory, accesses: bool | None) -> str:
@@ -340,6 +344,10 @@ class HeapCheck:
 
         Returns:
             True, always: the guest's function is not to be executed.
+
+        Raises:
+            GuestFault: the block's address cannot be written where an argument says; no block is
+                allocated.
         """
         assert allocator.size is not None
         size = self._size(allocator, regs)
@@ -358,7 +366,11 @@ class HeapCheck:
             regs.return_value = address
             return True
         if address:
-            regs.set_word(regs.arg(allocator.result), address)
+            try:
+                regs.set_word(regs.arg(allocator.result), address)
+            except BaseException:
+                self._memory.take_back(self._memory.alive[address])
+                raise
         regs.return_value = error
         return True
 
@@ -408,7 +420,8 @@ class HeapCheck:
 
         A size of 0 frees the block, as glibc does; a null pointer allocates. A wrong pointer is a
         finding, and the result is 0. Where there is no room for the new block, or its size is more
-        than half the address space, the result is 0, and the old block stays.
+        than half the address space, the result is 0, and the old block stays. Where a finding is
+        raised, no block is allocated, and the old one stays.
 
         Args:
             allocator: what the function does, and where its arguments are.
@@ -437,17 +450,17 @@ class HeapCheck:
         if not address:
             regs.return_value = self._new(size, 1, allocator, function, regs)
             return True
-        old = self._memory.alive.get(address)
-        if old is None:  # it says why
-            self._release(address, allocator, function, regs)
+        stack = self._callers(regs)
+        old = self._look_before_free(address, allocator, function, stack)
+        if old is None:
             regs.return_value = 0
             return True
+        contents = self._machine.read(address, min(size, old.size))
         new = self._new(size, 1, allocator, function, regs)
         if new:
-            kept = min(size, old.size)
-            self._machine.write(new, self._machine.read(address, kept))
-            self._memory.written(new, kept)
-            self._release(address, allocator, function, regs)
+            self._machine.write(new, contents)
+            self._memory.written(new, len(contents))
+            self._memory.free(old, function, stack)
         regs.return_value = new
         return True
 
@@ -530,10 +543,6 @@ class HeapCheck:
     ) -> None:
         """Free a block, or report why it cannot be freed.
 
-        A block of another family than the function frees, or of another size than the guest says,
-        is reported, and freed all the same. The block's red zones, and freed blocks that are kept
-        back no longer, are checked for writes; what these show is reported, too.
-
         Args:
             address: the pointer that the guest frees; not 0.
             allocator: what the freeing function does; its family must be the block's.
@@ -542,10 +551,42 @@ class HeapCheck:
             sized: bytes that the guest says the block has; None: it does not say.
 
         Raises:
-            HeapError: the check was made with `raising`, and there is a finding; if it is one of
-                the block, the block is not freed.
+            HeapError: the check was made with `raising`, and there is a finding; the block is not
+                freed.
         """
-        memory, stack = self._memory, self._callers(regs)
+        stack = self._callers(regs)
+        block = self._look_before_free(address, allocator, function, stack, sized)
+        if block is not None:
+            self._memory.free(block, function, stack)
+
+    def _look_before_free(
+        self,
+        address: int,
+        allocator: Allocator,
+        function: str,
+        stack: Kept,
+        sized: int | None = None,
+    ) -> HeapBlock | None:
+        """Report what is wrong with freeing a block. Nothing is freed yet.
+
+        A block of another family than the function frees, or of another size than the guest says,
+        is reported, and is to be freed all the same. The block's red zones, and freed blocks that
+        are kept back no longer then, are checked for writes; what these show is reported, too.
+
+        Args:
+            address: the pointer that the guest frees; not 0.
+            allocator: what the freeing function does; its family must be the block's.
+            function: the function's name in the guest.
+            stack: return addresses of the call, innermost first.
+            sized: bytes that the guest says the block has; None: it does not say.
+
+        Returns:
+            The block; None: there is none that can be freed, which is reported.
+
+        Raises:
+            HeapError: the check was made with `raising`, and there is a finding.
+        """
+        memory = self._memory
         block = memory.alive.get(address)
         if block is None:
             freed = memory.freed.get(address)
@@ -558,8 +599,8 @@ class HeapCheck:
                 self._report(
                     "invalid-free", address, stack, block=inside, note=f"by {shown(function)}"
                 )
-            return
-        self._compare(block, stack)
+            return None
+        self._compare(block, stack, again=self._raising)
         if block.family != allocator.family:
             self._report(
                 "mismatched-free",
@@ -576,26 +617,26 @@ class HeapCheck:
                 block=block,
                 note=f"{shown(function)} says {sized} bytes",
             )
-        for gone in memory.free(block, function, stack):
-            self._compare_freed(gone.block, stack)
+        for leaving in memory.leaving(block):
+            self._compare_freed(leaving.block, stack, again=self._raising)
+        return block
 
-    def _compare(self, block: HeapBlock, stack: Kept) -> None:
+    def _compare(self, block: HeapBlock, stack: Kept, again: bool = False) -> None:
         """Check a block's red zones, and report a write there that was not seen as it happened.
-
-        Such writes are reported once for each block.
 
         Args:
             block: the block, not freed.
             stack: return addresses of the call at which this is noticed; () in check().
+            again: True: such writes are reported each time; False: once for each block.
 
         Raises:
             HeapError: the check was made with `raising`, and there was such a write.
         """
-        if block.number in self._damaged:
+        if self._is_reported(block, again):
             return
         damage = self._memory.damage(block)
         if damage is not None:
-            self._damaged.add(block.number)
+            self._noticed_damage.add(block.number)
             address, behind = damage
             self._report(
                 "overflow" if behind else "underflow",
@@ -607,26 +648,35 @@ class HeapCheck:
                 noticed=True,
             )
 
-    def _compare_freed(self, block: HeapBlock, stack: Kept) -> None:
+    def _compare_freed(self, block: HeapBlock, stack: Kept, again: bool = False) -> None:
         """Check a freed block, and report a write to it that was not seen as it happened.
 
-        Such writes are reported once for each block.
-
         Args:
-            block: the freed block, which is kept back, or was until now.
+            block: the freed block, which is kept back.
             stack: return addresses of the call at which this is noticed; () in check().
+            again: True: such writes are reported each time; False: once for each block.
 
         Raises:
             HeapError: the check was made with `raising`, and there was such a write.
         """
-        if block.number in self._damaged:
+        if self._is_reported(block, again):
             return
         address = self._memory.changed(block)
         if address is not None:
-            self._damaged.add(block.number)
+            self._noticed_damage.add(block.number)
             self._report(
                 "use-after-free", address, stack, size=1, access="w", block=block, noticed=True
             )
+
+    def _is_reported(self, block: HeapBlock, again: bool) -> bool:
+        """Return True where writes outside of a block are not to be reported any more.
+
+        Args:
+            block: the block.
+            again: True: only those that were reported as they happened are not.
+        """
+        number = block.number
+        return number in self._seen_damage or (not again and number in self._noticed_damage)
 
     def check(self) -> list[HeapFinding]:
         """Check the red zones of all blocks, and all freed blocks that are kept back, for writes,
@@ -704,7 +754,7 @@ class HeapCheck:
             return
         kind, block = self._kind(mark, at)
         if block is not None and data is not None:
-            self._damaged.add(block.number)
+            self._seen_damage.add(block.number)
         finding = self._report(
             kind, at, self._stack(regs)[: self._depth], size=size, access=access, block=block
         )
@@ -943,10 +993,10 @@ class HeapCheck:
             groups.setdefault(block.stack, []).append(block)
         found = []
         for blocks in groups.values():
-            new = [block for block in blocks if ("leak", block.number) not in self._seen]
+            new = [block for block in blocks if block.number not in self._leaked]
             if not new:
                 continue
-            self._seen.update({("leak", block.number): 1 for block in new})
+            self._leaked.update(block.number for block in new)
             size = sum(block.size for block in new)
             finding = self._report(
                 "leak",
@@ -1057,6 +1107,36 @@ class HeapCheck:
             f"<heap check: {len(self._memory.alive)} blocks, {self._memory.in_use:,} bytes, "
             f"{len(self.findings)} findings>"
         )
+
+
+@frozen(eq=False)
+class _CheckBooks:
+    """What a heap check knows of blocks, which goes back with snapshots of the guest.
+
+    Attributes:
+        memory: has the blocks.
+        reported: sets of blocks' numbers that were reported. Numbers come again after a snapshot.
+    """
+
+    memory: HeapMemory
+    reported: tuple[set[int], ...]
+
+    @property
+    def books(self) -> tuple[HeapState, tuple[frozenset[int], ...]]:
+        """(The heap's state, as HeapMemory.books; copies of the sets).
+
+        Setting it brings both back; None: to a heap without blocks, and empty sets.
+        """
+        return self.memory.books, tuple(frozenset(numbers) for numbers in self.reported)
+
+    @books.setter
+    def books(self, then: tuple[HeapState, tuple[frozenset[int], ...]] | None) -> None:
+        nothing: frozenset[int] = frozenset()
+        heap, reported = then or (None, (nothing,) * len(self.reported))
+        self.memory.books = heap
+        for numbers, before in zip(self.reported, reported, strict=True):
+            numbers.clear()
+            numbers.update(before)
 
 
 class _Pointers:

@@ -271,17 +271,27 @@ class HeapMemory:
         made = self._shapes[size] = Shape(room, front + bytes(size) + behind, marks, front, behind)
         return made
 
-    def free(self, block: HeapBlock, function: str, stack: Stack) -> list[FreedBlock]:
-        """Free a block: mark it, fill its first KEPT bytes, and keep it back.
+    def take_back(self, block: HeapBlock) -> None:
+        """Undo an allocation: the block's room may be used for another block, and is marked as
+        memory that no block has had.
+
+        Args:
+            block: one of `alive`, which the guest has not got.
+        """
+        del self.alive[block.address]
+        self.in_use -= block.size
+        marks, at = self._marks(block.start)
+        marks[at : at + block.room] = bytes([FRESH]) * block.room
+        self._free.setdefault(block.room, []).append(block.start)
+
+    def free(self, block: HeapBlock, function: str, stack: Stack) -> None:
+        """Free a block: mark it, fill its first KEPT bytes, and keep it back. The blocks that
+        leaving() has named for it are kept back no longer: their room may be used for new blocks.
 
         Args:
             block: one of `alive`.
             function: the name of the guest's function that frees it.
             stack: return addresses of that call, innermost first.
-
-        Returns:
-            The blocks that are kept back no longer, and may be handed out again, the oldest first.
-            Their bytes are as the guest left them: the caller checks whether they were written to.
         """
         del self.alive[block.address]
         self.in_use -= block.size
@@ -291,21 +301,28 @@ class HeapMemory:
         self.freed[block.address] = FreedBlock(block, function, stack)
         self._order.append(block.address)
         self._kept_back += block.room
-        return self._let_go()
-
-    def _let_go(self) -> list[FreedBlock]:
-        """Take the oldest freed blocks out of the quarantine until the rest fits; return them.
-
-        Their room may be used for new blocks from now on.
-        """
-        gone = []
         while self._kept_back > self._quarantine:
-            freed = self.freed.pop(self._order.popleft())
-            block = freed.block
-            self._kept_back -= block.room
-            self._free.setdefault(block.room, []).append(block.start)
-            gone.append(freed)
-        return gone
+            gone = self.freed.pop(self._order.popleft()).block
+            self._kept_back -= gone.room
+            self._free.setdefault(gone.room, []).append(gone.start)
+
+    def leaving(self, block: HeapBlock) -> list[FreedBlock]:
+        """Return the freed blocks that are kept back no longer when a block is freed, the oldest
+        first; not that block itself. Nothing is changed.
+
+        Their bytes are as the guest left them: the caller checks whether they were written to.
+
+        Args:
+            block: one of `alive`, which is to be freed.
+        """
+        excess = self._kept_back + block.room - self._quarantine
+        leaving = []
+        for freed in self.freed.values():
+            if excess <= 0:
+                break
+            leaving.append(freed)
+            excess -= freed.block.room
+        return leaving
 
     def written(self, address: int, size: int) -> None:
         """Take the mark "unwritten" from bytes of a block, as they have been written.

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kprobes import BadArgument, HeapError, Kprobe, Kprobes, Kretprobe, UnicornMachine, UnknownSymbol, Unsupported
+from kprobes import (
+    BadArgument,
+    GuestFault,
+    HeapError,
+    Kprobe,
+    Kprobes,
+    Kretprobe,
+    UnicornMachine,
+    UnknownSymbol,
+    Unsupported,
+)
 from kprobes.cli import main
 from kprobes.heap import HeapCheck, HeapFinding
 from kprobes.machine.paper import PaperMachine
@@ -189,6 +199,63 @@ def test_raising() -> None:
             assert finding.kind == FOUND[case][0]
             assert m.regs.pc == finding.pc or not finding.access
         assert m.call("good_overflow_byte") == 1 and len(heap.findings) == 3
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("function", ["free", "realloc"])
+def test_what_is_raised_leaves_the_heap_as_it_was(function: str) -> None:
+    """Nothing is freed and nothing allocated, so that the same call is wrong in the same way again; a snapshot before the
+    damage has none."""
+    arguments = (500,) * (function == "realloc")
+    with UnicornMachine.load(BIN / "x86_64.elf") as m, Kprobes(m) as k, \
+            k.heap(raising=True, accesses=False, quarantine=0) as heap:
+        start = m.snapshot()
+        for _ in range(2):
+            block = m.call("malloc", 100)
+            m.write(block + 100, b"A")  # as a Python function does that stands for an import
+            before = heap.blocks, heap._memory.in_use
+            for _ in range(2):
+                with pytest.raises(HeapError, match="heap overflow"):
+                    m.call(function, block, *arguments)
+                assert (heap.blocks, heap._memory.in_use) == before
+            m.restore(start)
+        assert len(heap.findings) == 1 and heap.findings[0].count == 4
+
+
+@pytest.mark.quick
+def test_a_freed_block_that_was_written_is_raised_before_the_next_one_is_freed() -> None:
+    with UnicornMachine.load(BIN / "x86_64.elf") as m, Kprobes(m) as k, \
+            k.heap(raising=True, accesses=False, quarantine=200) as heap:
+        first, second = m.call("malloc", 64), m.call("malloc", 64)
+        m.call("free", first)
+        m.write(first + 8, b"A")
+        for _ in range(2):
+            with pytest.raises(HeapError, match="use after free"):
+                m.call("free", second)
+            assert [block.address for block in heap.blocks] == [second]
+
+
+@pytest.mark.quick
+def test_a_result_that_cannot_be_written_leaves_no_block() -> None:
+    with UnicornMachine.load(BIN / "x86_64.elf") as m, Kprobes(m) as k:
+        code = m.symbols["work"].address
+        with k.heap({code: "posix_memalign"}, leaks=False) as heap:
+            with pytest.raises(GuestFault):
+                m.call(code, 8, 16, 50)
+            assert heap.blocks == [] and heap._memory.in_use == 0
+            address = m.call("malloc", 50)
+            assert heap.blocks[0].address == address and heap.findings == []
+
+
+@pytest.mark.quick
+def test_leaks_of_each_run_from_a_snapshot_are_found() -> None:
+    """Blocks that were allocated since the snapshot have numbers that others had in the run before."""
+    with UnicornMachine.load(BIN / "x86_64.elf") as m, Kprobes(m) as k, k.heap() as heap:
+        start = m.snapshot()
+        for run in (1, 2):
+            m.call("malloc", 10)
+            assert [finding.count for finding in heap.leaks()] == [run] and heap.leaks() == []
+            m.restore(start)
 
 
 @pytest.mark.quick
