@@ -146,12 +146,30 @@ class TraceEvent:
         """Record hits from now on, or do not; probes that nothing needs are disabled.
 
         Raises:
-            EventError: a place cannot be armed any more.
+            EventError: a place cannot be armed any more; the others are.
             BadLocation: the event is removed.
-            MachineBusy: another thread runs the machine.
+            MachineBusy: another thread runs the machine; nothing has changed.
         """
         self._check()
+        before = self._recording
         self._recording = bool(on)
+        try:
+            self._follow_recording(self._recording)
+        except MachineBusy:
+            self._recording = before
+            self._record()
+            raise
+
+    def _follow_recording(self, on: bool) -> None:
+        """Arm or disable the probes of all places, now that recording was switched.
+
+        Args:
+            on: True: hits are recorded.
+
+        Raises:
+            EventError: a place cannot be armed any more; the others are.
+            MachineBusy: another thread runs the machine; no probe was changed.
+        """
         if self.kind == "w" or (
             on and not self._why and not all(place.compiled or place.why for place in self.places)
         ):
@@ -412,11 +430,12 @@ class TraceEvent:
                 )
                 self._owner.register(probe)
                 place.probe = probe
-        except KprobeError as error:
+        except BaseException as error:
             place.lower_semaphore(self._owner)
-            if isinstance(error, MachineBusy):  # nothing is wrong with the event
-                raise
-            raise definition.refused(error) from error
+            # nothing is wrong with the event where the machine is busy
+            if isinstance(error, KprobeError) and not isinstance(error, MachineBusy):
+                raise definition.refused(error) from error
+            raise
 
     def _drop(self, place: EventPlace) -> None:
         """Unregister the probe of a place, and count its marker's semaphore down. Its counts stay.
@@ -482,14 +501,49 @@ class TraceEvent:
         disable them.
 
         Semaphores of markers are counted up or down, and the programs' switch of records is set.
+
+        Raises:
+            EventError: of the first place that cannot be armed any more. Such places stay disabled;
+                the others are enabled.
+            MachineBusy: another thread runs the machine; no probe was changed.
         """
         self._record()
         wanted = self._recording or bool(self._triggers)
+        refused: EventError | None = None
         for place in self.places:
             probe = place.probe
             if isinstance(probe, Probe) and probe.registered and probe.enabled != wanted:
-                place.set_semaphore(self._owner, wanted)
-                (self._owner.enable if wanted else self._owner.disable)(probe)
+                try:
+                    self._turn(place, probe, wanted)
+                except MachineBusy:
+                    raise
+                except KprobeError as error:
+                    refused = refused or place.definition.refused(error)
+        if refused is not None:
+            raise refused
+
+    def _turn(self, place: EventPlace, probe: Probe, on: bool) -> None:
+        """Enable or disable the probe of a place, and count its marker's semaphore up or down.
+
+        Args:
+            place: the place.
+            probe: its probe, registered.
+            on: True: enable it.
+
+        Raises:
+            KprobeError: the probe cannot be enabled, or the semaphore not be written; both are as
+                before.
+        """
+        if not on:
+            self._owner.disable(probe)
+            place.lower_semaphore(self._owner)
+            return
+        place.set_semaphore(self._owner, True)
+        try:
+            self._owner.enable(probe)
+        except BaseException:
+            place.lower_semaphore(self._owner)
+            raise
 
     def _check(self) -> None:
         """Raise BadLocation if the event is removed."""

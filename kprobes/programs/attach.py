@@ -224,13 +224,17 @@ class Attachment:
         instructions.
 
         Maps and counters stay. The second time nothing happens.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the probes that are left stay, until this
+                is called again.
         """
-        while self._semaphores:
-            with suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
-                add_to_semaphore(self._owner.machine, self._semaphores.pop(), -1)
         for probe in self.probes.values():
             if probe.registered:
                 self._owner.unregister(probe)
+        while self._semaphores:
+            with suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
+                add_to_semaphore(self._owner.machine, self._semaphores.pop(), -1)
         counts = self._counts
         self._counts = None
         if counts is not None:

@@ -513,16 +513,16 @@ class Script:
             return
         from ..programs.attach import Attachment, add_to_semaphore
 
-        while self._traced:
-            assert self._kprobes is not None
-            # the guest has ended, or unmapped it
-            with contextlib.suppress(GuestFault, MachineClosed):
-                add_to_semaphore(self._kprobes.machine, self._traced.pop().semaphore, -1)
         for one in self.attachments:
             if isinstance(one, Attachment):
                 one.detach()
             else:
                 one.remove()
+        while self._traced:
+            assert self._kprobes is not None
+            # the guest has ended, or unmapped it
+            with contextlib.suppress(GuestFault, MachineClosed):
+                add_to_semaphore(self._kprobes.machine, self._traced.pop().semaphore, -1)
 
     def _fire(self, kind: str) -> None:
         """Run the programs of all probes of a kind outside of the guest, such as `begin`.
@@ -728,13 +728,17 @@ class Script:
         timers.
 
         No effect the second time.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the probes that are left stay, until this
+                is called again.
         """
         if self._drained:
             return
-        self._drained = True
         if self._pace is not None:
             self._pace.end()
         self._detach()
+        self._drained = True
         self.poll()
         self._fire("end")
         self.poll()

@@ -200,10 +200,9 @@ class RecordingPrograms:
 
     def detach(self) -> None:
         """Detach all programs. Records that they have written stay in the buffer."""
-        attached = self._attached
-        self._attached = []
-        for each in attached:
+        for each in self._attached:
             each.detach()
+        self._attached = []
 
     def _whose(self, data: bytes) -> bool:
         """Return True where bytes in the buffer have the size and event number of a record of these

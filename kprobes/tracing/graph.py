@@ -91,7 +91,7 @@ class CallTree:
         counted: calls have the number of their instructions.
         count: number of calls in the tree, those inside of others too.
         dropped: number of calls that were left out because the tree has MOST_CALLS.
-        probes: the registered return probes, until disarm().
+        probes: the registered return probes, until forget_probes().
     """
 
     def __init__(self, counted: bool = False) -> None:
@@ -118,14 +118,10 @@ class CallTree:
             + sum(int(probe.nmissed + probe.entry_nmissed) for probe in self.probes)
         )
 
-    def disarm(self) -> list[Any]:
-        """Forget the probes, and return them, to be unregistered; what they have counted stays in
-        `missed`.
-        """
+    def forget_probes(self) -> None:
+        """Forget the probes, which are unregistered; what they have counted stays in `missed`."""
         self._before = self.missed - self.dropped
-        probes = self.probes
         self.probes = []
-        return probes
 
     def __iter__(self) -> Iterator[GraphedCall]:
         """Yield all calls, those inside of others too, in the order in which they began."""
@@ -356,10 +352,16 @@ class Graph:
         return self._tree
 
     def __exit__(self, *exc: object) -> None:
-        """Unregister the probes, and stop counting instructions. The tree stays."""
-        for probe in self._tree.disarm():
+        """Unregister the probes, and stop counting instructions. The tree stays.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the probes that are left stay, until this
+                is called again.
+        """
+        for probe in self._tree.probes:
             if probe.registered:
                 self._k.unregister(probe)
+        self._tree.forget_probes()
         if self._counts and self._clock is not None:
             self._counts = False
             self._clock.stop()

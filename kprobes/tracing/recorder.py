@@ -273,19 +273,24 @@ class Recording:
     def __exit__(self, *exc: object) -> None:
         """Unregister all probes, lower the markers' semaphores, and detach programs. The trace
         stays, and its `missed` keeps what the probes have counted.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the probes that are left stay, until this
+                is called again.
         """
-        self._before += self._missed()
-        probes = self.probes
-        self.probes = []
-        looks = self._looks
-        self._looks = []
-        for event in looks:
-            lower_semaphore(self._k, event)
-        for probe in probes:
-            if isinstance(probe, Watchpoint):
-                probe.remove()
-            elif probe.registered:
-                self._k.unregister(probe)
+        removed = 0
+        try:
+            for probe in self.probes:
+                if isinstance(probe, Watchpoint):
+                    probe.remove()
+                elif probe.registered:
+                    self._k.unregister(probe)
+                removed += 1
+        finally:
+            self._before += sum(counts_of(probe)[1] for probe in self.probes[:removed])
+            del self.probes[:removed]
+        while self._looks:
+            lower_semaphore(self._k, self._looks.pop())
         if self._programs is not None:
             self._programs.detach()
         counts = self._counts

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from host import why_python
 
-from kprobes import EventError, Kprobes, UnicornMachine
+from kprobes import EventError, Gone, Kprobes, MachineBusy, Program, UnicornMachine
 from kprobes import arch as architectures
 from kprobes.cli import main
 from kprobes.debug.markers import markers_of
@@ -93,6 +96,75 @@ def test_semaphores(name: str) -> None:
             k.events["one"].enabled = True
             assert count() == 1
         assert count() == 0
+
+
+@contextmanager
+def held(m: UnicornMachine) -> Iterator[None]:
+    """Another thread holds the machine."""
+    taken, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        assert m.busy.acquire(False)
+        taken.set()
+        over.wait(60)
+        m.busy.release()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait(60)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_a_switch_that_is_refused_changes_nothing(python: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither what `enabled` says nor the semaphore, by which the program would look for a tracer that is not there."""
+    with load("x86_64") as m, Kprobes(m) as k:
+        if python:
+            m.cpu_task = lambda regs: 0
+        e = k.event("p:one %lab:busy seen=$arg1")
+
+        def state() -> tuple[bool, int]:
+            return e.enabled, int.from_bytes(m.read(m.symbols["busy_semaphore"].address, 2), "little")
+
+        for on in (False, True):
+            with held(m), pytest.raises(MachineBusy):
+                e.enabled = on
+            assert state() == ((not on), int(not on))
+            e.enabled = on
+            assert state() == (on, int(on))
+        e.enabled = False
+        gone = Gone("the text has gone")
+        monkeypatch.setattr(k, "enable", lambda probe: (_ for _ in ()).throw(gone))
+        with pytest.raises(EventError, match="the text has gone"):
+            e.enabled = True
+        assert state()[1] == 0
+
+
+@pytest.mark.parametrize("what", ["trace", "graph", "program", "script"])
+def test_an_end_that_is_refused_can_come_again(what: str) -> None:
+    """Where another thread runs the machine nothing is forgotten that is still there."""
+    with load("x86_64") as m, Kprobes(m) as k:
+        marker = m.symbols["busy_semaphore"].address
+        if what == "trace":
+            made: Any = k.trace("p:two %lab:busy seen=$arg1")
+        elif what == "graph":
+            made = k.graph("call")
+        elif what == "program":
+            made = k.attach(Program.from_instructions(bytes([0xB7, *bytes(7), 0x95, *bytes(7)])), "call")
+        else:
+            made = k.script("usdt:*:lab:busy { @ = count(); }", quiet=True)
+        made.__enter__()
+        raised = m.read(marker, 2)
+        assert k.list() and (raised == b"\1\0") is (what in ("trace", "script"))
+        with held(m), pytest.raises(MachineBusy):
+            made.__exit__(None, None, None)
+        assert k.list() and m.read(marker, 2) == raised
+        made.__exit__(None, None, None)
+        assert not k.list() and m.read(marker, 2) == bytes(2)
 
 
 @pytest.mark.parametrize("text, kind, column", [
