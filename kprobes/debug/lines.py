@@ -125,6 +125,17 @@ class LineTable:
         yield from (self._line(at) for at, n in enumerate(self._order) if numbers[n] in files)
 
 
+def is_of(path: str, wanted: str) -> bool:
+    """Whether a path ends in another, component by component: "src/a.c" ends in "a.c", not in ".c".
+
+    Args:
+        path: the source file's, as the compiler saw it.
+        wanted: as a user wrote it.
+    """
+    given = wanted.split("/")
+    return path.split("/")[-len(given) :] == given
+
+
 def line_table(info: Any, unit: Any) -> LineTable:
     """Decode the table of lines of a unit, in C where possible; a unit without one gets an empty
     table.

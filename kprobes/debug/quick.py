@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from mmap import mmap
 from typing import Any, Final, NamedTuple
@@ -21,15 +21,19 @@ _FUNCTIONS, _TYPES, _COPIES = 1, 2, 4  #: what is wanted, as dwarf.c has it
 _SHAPES: Final = 1 << 14
 _ATTRIBUTES: Final = 1 << 16
 #: bytes of dwarf.c's structures
-_SHAPE, _ATTRIBUTE, _DECLARED, _FUNCTION, _TYPE, _SCOPE, _LINE = 64, 32, 48, 24, 64, 40, 40
+_SHAPE, _ATTRIBUTE, _DECLARED, _FUNCTION, _TYPE, _SCOPE, _LINE = 64, 40, 48, 24, 64, 40, 40
 _RANGE: Final = 24
-_ORIGIN, _COPY = 16, 40
+_ORIGIN, _COPY, _PLACE = 16, 40, 104
+_PLACE_WORDS: Final = _PLACE // 8
 _LEAST_ORIGIN: Final = 256  #: bytes of a file's entries for each that has one name
 _SCOPES_AROUND: Final = 1 << 20
 _SCOPE_WORDS: Final = _SCOPE // 8
 _LEAST_RANGE: Final = 8  #: bytes of a range in .debug_aranges, whose addresses have four
 _LEAST_ENTRY: Final = 3  #: bytes of an entry that has a name, or code
 _MOST_SEEN: Final = 1 << 24
+_MOST_LINES: Final = 1 << 20  #: rows of one source file in one unit
+_ELSEWHERE: Final = 5  #: section of a name that C does not read
+_LEVELS: Final = 64  #: of inlined copies and blocks around an address, on average
 
 
 def _address(data: Any) -> int:
@@ -110,15 +114,17 @@ class _Words:
         """
         return memoryview(self._kept[name])[: self[f"{name}_count"] * size].cast("Q")
 
-    def describe(self, header: Header, tables: tuple[bytes, bytes]) -> None:
+    def describe(self, sections: Sections, header: Header, tables: tuple[bytes, bytes]) -> None:
         """Set the words that describe a unit.
 
         Args:
+            sections: of the file.
             header: the unit's.
             tables: (its part of .debug_addr, its part of .debug_str_offsets); b"": it has none.
         """
         self.section("addresses", tables[0])
         self.section("texts", tables[1])
+        self.section("ranges", sections.ranges if header.version < 5 else sections.range_lists)
         self["unit"] = header.offset
         self["first"] = header.first
         self["end"] = header.end
@@ -196,7 +202,7 @@ class QuickScanner:
             None: the unit has something unusual, or is damaged.
         """
         words = self._words
-        words.describe(header, tables)
+        words.describe(self._sections, header, tables)
         words["deep"] = deep
         words["wanted"] = _TYPES if types else _FUNCTIONS
         most = _most_entries(header)
@@ -225,7 +231,7 @@ class QuickScanner:
         for tag, scope, section, at, size, offset, length, line in struct.iter_unpack(
             "8Q", self._words.found("types", _TYPE).cast("B")
         ):
-            name = str(held[section][at : at + size], "utf-8", "backslashreplace")
+            name = _text_in(held, section, at, size)
             yield NamedType(TYPES[tag], scopes[scope], name, offset, length, line)
 
 
@@ -237,6 +243,18 @@ def _sections_of_names(sections: Sections) -> list[memoryview]:
     """
     parts = (b"", sections.info, sections.strings, sections.line_strings)
     return [memoryview(part) for part in parts]
+
+
+def _text_in(held: Sequence[memoryview], section: int, at: int, size: int) -> str:
+    """Return a name that a scan in C has found.
+
+    Args:
+        held: what _sections_of_names() has returned.
+        section: index in `held`.
+        at: offset in the section.
+        size: bytes.
+    """
+    return str(held[section][at : at + size], "utf-8", "backslashreplace")
 
 
 class InlinedCopy(NamedTuple):
@@ -265,6 +283,7 @@ class CopyScanner:
             sections: of the file.
             name: of the functions, without scopes.
         """
+        self._sections = sections
         self._held = _sections_of_names(sections)
         self._words = words = _unit_words(sections)
         words.section("asked", name.encode("utf-8", "surrogatepass"))
@@ -296,7 +315,7 @@ class CopyScanner:
             None: the unit has something unusual, or is damaged.
         """
         words = self._words
-        words.describe(header, tables)
+        words.describe(self._sections, header, tables)
         words.provide_buffer("copies", _most_entries(header), _COPY)
         if not words.call("dwarf_copies"):
             return None
@@ -306,6 +325,145 @@ class CopyScanner:
             InlinedCopy(offset, function, scopes[scope], address if is_told else None)
             for offset, function, scope, is_told, address in rows
         ]
+
+
+class CodePlace(NamedTuple):
+    """The function and the inlined copy that an address of code is in.
+
+    Attributes:
+        start: link address at which the function is entered.
+        end: link address behind the range of its code that has `start`.
+        function: its name.
+        block: offset of the entry of the innermost inlined copy around the address; 0: none is.
+        inlined: name of the function that is inlined there; "": none is, or it has no name.
+    """
+
+    start: int
+    end: int
+    function: str
+    block: int
+    inlined: str
+
+
+class PlaceScanner:
+    """Finds the inlined copies around addresses of one file, in C."""
+
+    def __init__(self, sections: Sections, name_of: Callable[[int], str]) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            sections: of the file, unpacked.
+            name_of: returns the name of the entry at an offset, "": it has none. Called for names
+                that C cannot read; raises errors in DAMAGE.
+        """
+        self._name_of = name_of
+        self._sections = sections
+        self._names: dict[tuple[int, ...], str] = {}  # by the words of dwarf.c's `struct name`
+        self._held = _sections_of_names(sections)
+        self._words = _unit_words(sections)
+        self._words["wanted"] = _COPIES
+
+    def scan(
+        self, header: Header, tables: tuple[bytes, bytes], wanted: Sequence[tuple[int, int]]
+    ) -> dict[int, CodePlace]:
+        """Return the places of addresses of a unit; those of which C cannot say it are left out.
+
+        Args:
+            header: the unit's.
+            tables: (its part of .debug_addr, its part of .debug_str_offsets); b"": it has none.
+            wanted: (offset of the entry of the function that has code at an address, the address),
+                ascending.
+
+        Returns:
+            address -> its place.
+
+        Raises:
+            any error of the `name_of` given to the constructor.
+        """
+        words = self._words
+        words.describe(self._sections, header, tables)
+        words.provide_buffer("places", len(wanted), _PLACE)
+        words.provide_buffer("held", _LEVELS * len(wanted), 4)
+        words["places_count"] = len(wanted)
+        rows = words.found("places", _PLACE)
+        for n, (function, address) in enumerate(wanted):
+            first = n * _PLACE_WORDS
+            rows[first : first + 3] = array("Q", (address, function, 0))
+        found: dict[int, CodePlace] = {}
+        if not words.call("dwarf_places"):
+            return found
+        for row in struct.iter_unpack(f"{_PLACE_WORDS}Q", rows.cast("B")):
+            address, _, is_known, start, end, block = row[:6]
+            if not is_known:
+                continue
+            names: tuple[tuple[int, ...], ...] = row[7:10], row[10:13] if block else (0, 0, 0)
+            for name in names:
+                if name not in self._names:
+                    self._names[name] = self._text(*name)
+            owner, inlined = map(self._names.__getitem__, names)
+            if owner:
+                found[address] = CodePlace(start, end, owner, block, inlined)
+        return found
+
+    def _text(self, section: int, at: int, size: int) -> str:
+        """Return a name; "": there is none. The arguments are the words of dwarf.c's `struct name`.
+
+        Raises:
+            any error of the `name_of` given to the constructor.
+        """
+        return (
+            self._name_of(at) if section == _ELSEWHERE else _text_in(self._held, section, at, size)
+        )
+
+
+class SourceCode(NamedTuple):
+    """A piece of code of a line of some source file.
+
+    Attributes:
+        start: link address of the first byte.
+        line: number of the line; 0: of none.
+        is_stmt: a statement begins there.
+    """
+
+    start: int
+    line: int
+    is_stmt: bool
+
+
+class LineScanner:
+    """Finds the lines of a source file in the units of one file, in C."""
+
+    def __init__(self, sections: Sections, path: str, line: int) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            sections: of the file, unpacked.
+            path: of the source file, or the end of its path.
+            line: number of the line; 0: all are wanted.
+        """
+        self._sections = sections
+        self._words = words = _unit_words(sections)
+        words.section("asked", path.encode("utf-8", "surrogateescape"))
+        words.section("lines", sections.lines)
+        words["line"] = line
+        words.provide_buffer("rows", min(len(sections.lines) + 1, _MOST_LINES), _LINE)
+
+    def scan(self, header: Header, tables: tuple[bytes, bytes]) -> list[SourceCode] | None:
+        """Return the code of the wanted lines in a unit.
+
+        Args:
+            header: the unit's.
+            tables: (its part of .debug_addr, its part of .debug_str_offsets); b"": it has none.
+
+        Returns:
+            None: the unit has something unusual, or is damaged.
+        """
+        words = self._words
+        words.describe(self._sections, header, tables)
+        if not words.call("dwarf_source"):
+            return None
+        rows = struct.iter_unpack("5Q", words.found("rows", _LINE).cast("B"))
+        return [SourceCode(start, line, bool(is_stmt)) for start, _, _, line, is_stmt in rows]
 
 
 class ScopeNames(dict[int, str]):
@@ -332,7 +490,7 @@ class ScopeNames(dict[int, str]):
         """
         first = (number - 1) * _SCOPE_WORDS
         around, section, at, size = self._rows[first : first + 4]
-        name = str(self._held[section][at : at + size], "utf-8", "backslashreplace")
+        name = _text_in(self._held, section, at, size)
         self[number] = made = f"{self[around]}{name}::"
         return made
 
@@ -350,6 +508,27 @@ def copy_scanner(sections: Sections, name: str) -> CopyScanner | None:
         name: of the functions, without scopes.
     """
     return CopyScanner(sections, name) if sections.info and native.available() else None
+
+
+def place_scanner(sections: Sections, name_of: Callable[[int], str]) -> PlaceScanner | None:
+    """Return a scanner in C for places of addresses; None where this host cannot run it.
+
+    Args:
+        sections: of the file, unpacked.
+        name_of: returns the name of the entry at an offset.
+    """
+    return PlaceScanner(sections, name_of) if sections.info and native.available() else None
+
+
+def line_scanner(sections: Sections, path: str, line: int) -> LineScanner | None:
+    """Return a scanner in C for the lines of a source file; None where this host cannot run it.
+
+    Args:
+        sections: of the file, unpacked.
+        path: of the source file, or the end of its path.
+        line: number of the line; 0: all are wanted.
+    """
+    return LineScanner(sections, path, line) if sections.lines and native.available() else None
 
 
 def rows_of(

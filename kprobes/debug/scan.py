@@ -108,6 +108,9 @@ class Sections:
         info, abbrev, strings, line_strings: the sections' bytes.
         order: "little" or "big".
         types: of .debug_types (DWARF 4).
+        ranges: of .debug_ranges (before DWARF 5).
+        range_lists: of .debug_rnglists (DWARF 5).
+        lines: of .debug_line.
     """
 
     info: bytes = field(repr=False)
@@ -116,6 +119,9 @@ class Sections:
     line_strings: bytes = field(repr=False)
     order: Any
     types: bytes = field(repr=False, default=b"")
+    ranges: bytes = field(repr=False, default=b"")
+    range_lists: bytes = field(repr=False, default=b"")
+    lines: bytes = field(repr=False, default=b"")
 
 
 @frozen

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Collection, Iterator
 
 from attrs import frozen
 
@@ -12,6 +11,7 @@ from .inlined import inlined_copies
 from .lines import Line
 from .pieces import ADDRESS_FORMS
 from .places import inlined_around
+from .quick import CodePlace, SourceCode
 from .units import Function, Units, named
 
 
@@ -30,17 +30,6 @@ class SourcePlace:
     inlined: str = ""
 
 
-def is_of(path: str, wanted: str) -> bool:
-    """Whether a path ends in another, component by component: "src/a.c" ends in "a.c", not in ".c".
-
-    Args:
-        path: the source file's, as the compiler saw it.
-        wanted: as a user wrote it.
-    """
-    given = wanted.split("/")
-    return path.split("/")[-len(given) :] == given
-
-
 def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
     """Return the address of a line's code in each function and in each inlined copy that has some.
 
@@ -49,7 +38,8 @@ def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
         wanted: the source file, or the end of its path.
         number: of the line.
     """
-    return _first_of_each(units, (line for line in _lines_of(units, wanted) if line.line == number))
+    lines = [line for _, found in units.lines_of(wanted, number) for line in found]
+    return _first_of_each(units, lines)
 
 
 def has_lines(units: Units, wanted: str) -> bool:
@@ -59,7 +49,7 @@ def has_lines(units: Units, wanted: str) -> bool:
         units: of one file.
         wanted: the source file, or the end of its path.
     """
-    return any(True for _ in _lines_of(units, wanted))
+    return any(True for _ in units.lines_of(wanted))
 
 
 def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
@@ -73,29 +63,11 @@ def lines_near(units: Units, wanted: str, number: int) -> list[int] | None:
     Returns:
         At most two; None: there is no such source file.
     """
-    numbers = {line.line for line in _lines_of(units, wanted)}
+    numbers = {line.line for _, found in units.lines_of(wanted) for line in found}
     if not numbers:
         return None
     before, behind = [n for n in numbers if n < number], [n for n in numbers if n > number]
     return [*([max(before)] if before else []), *([min(behind)] if behind else [])]
-
-
-def _units_naming(units: Units, wanted: str) -> Iterable[int]:
-    """Return the numbers of the units that name a source file, by the last part of its path."""
-    return units.units_naming(wanted.rpartition("/")[2].encode(errors="surrogateescape"))
-
-
-def _lines_of(units: Units, wanted: str) -> Iterator[Line]:
-    """Yield the lines with code of a source file, from all units.
-
-    Args:
-        units: of one file.
-        wanted: the source file, or the end of its path.
-    """
-    for n in _units_naming(units, wanted):
-        for line in units.lines_of(n, partial(is_of, wanted=wanted)):
-            if line.line and units.has_code(line.start):
-                yield line
 
 
 def units_of_source(units: Units, wanted: str) -> Iterator[int]:
@@ -105,12 +77,26 @@ def units_of_source(units: Units, wanted: str) -> Iterator[int]:
         units: of one file.
         wanted: the source file, or the end of its path.
     """
-    for n in _units_naming(units, wanted):
-        if any(True for _ in units.lines_of(n, partial(is_of, wanted=wanted))):
-            yield n
+    return (n for n, _ in units.lines_of(wanted))
 
 
-def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
+def _place_of(units: Units, address: int) -> CodePlace | None:
+    """Return what a link address is in, from its entries; None: it is in no function.
+
+    Args:
+        units: of one file.
+        address: the link address.
+    """
+    function = units.function_at(address)
+    if function is None:
+        return None
+    blocks = [*inlined_around(function, address)]
+    block = blocks[-1].offset if blocks else 0
+    inlined = text(named(blocks[-1]), "DW_AT_name") if blocks else ""
+    return CodePlace(function.start, function.end, function.name, block, inlined)
+
+
+def _first_of_each(units: Units, lines: Collection[SourceCode]) -> list[SourcePlace]:
     """Return the address to break at in each function and inlined copy that lines have code in.
 
     It is the lowest that begins a statement; code of the cold part of a function comes last.
@@ -122,20 +108,17 @@ def _first_of_each(units: Units, lines: Iterable[Line]) -> list[SourcePlace]:
     Returns:
         By address. Code of no function is left out if there is some of a function.
     """
-    found: dict[tuple[int, ...], tuple[tuple[bool, bool, int], SourcePlace]] = {}
+    known = units.places_of(line.start for line in lines)
+    found: dict[tuple[int, int], tuple[tuple[bool, bool, int], SourcePlace]] = {}
     for line in lines:
-        function = units.function_at(line.start)
-        blocks = [] if function is None else [*inlined_around(function, line.start)]
-        key = (function.start if function is not None else 0, *(block.offset for block in blocks))
+        at = known.get(line.start) or _place_of(units, line.start)
+        key = (at.start, at.block) if at is not None else (0, 0)
         # the part that the function is entered in comes before its cold part, which may lie lower
-        is_cold = function is not None and not function.start <= line.start < function.end
+        is_cold = at is not None and not at.start <= line.start < at.end
         rank = is_cold, not line.is_stmt, line.start
         if key not in found or rank < found[key][0]:
-            inlined = text(named(blocks[-1]), "DW_AT_name") if blocks else ""
-            found[key] = (
-                rank,
-                SourcePlace(line.start, function.name if function is not None else "", inlined),
-            )
+            function, inlined = ("", "") if at is None else (at.function, at.inlined)
+            found[key] = rank, SourcePlace(line.start, function, inlined)
     places = sorted((place for _, place in found.values()), key=lambda place: place.address)
     # what is in no function is padding behind one, if there are functions
     return [place for place in places if place.function] or places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any
@@ -37,13 +37,18 @@ from .file import (
     executable_ranges,
     text,
 )
-from .lines import FileNameSearch, Line, LineTable, line_table
+from .lines import FileNameSearch, Line, LineTable, is_of, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
 from .quick import (
+    CodePlace,
     CopyScanner,
     InlinedCopy,
+    PlaceScanner,
     QuickScanner,
+    SourceCode,
     copy_scanner,
+    line_scanner,
+    place_scanner,
     quick_ranges,
     quick_scanner,
 )
@@ -182,13 +187,16 @@ class Units:
         self._sections = _sections(self.info, order)
         self.headers = headers(self._sections)
         if may_be_split(self._sections):
+            # lists of a .dwo file are found otherwise, and its lines are in the program's file
+            self._sections = evolve(self._sections, ranges=b"", range_lists=b"", lines=b"")
             from .split import join_split_units  # imported here: few programs are, it takes 3 ms
 
             before = self.info.debug_info_sec
             join_split_units(self.info, path, self._sections, self.headers)
             if self.info.debug_info_sec is not before:
                 data = b""
-                self._sections = _sections(self.info, order)
+                joined = _sections(self.info, order)
+                self._sections = evolve(joined, ranges=b"", range_lists=b"", lines=b"")
                 self.headers = headers(self._sections)
         self._data = data  # the file that has the entries; b"": they are of several
         self._scanner = UnitScanner(self._sections)
@@ -290,6 +298,43 @@ class Units:
     # --- functions
 
     @cached_property
+    def _places(self) -> PlaceScanner | None:
+        """The scanner of what is around addresses in C; None where this host cannot run it.
+
+        Raises:
+            errors in DAMAGE: a section is damaged.
+        """
+        self._unpack(len(self._sections.info), True, True)
+        return place_scanner(
+            self._sections, lambda offset: text(named(self._entry(offset)), "DW_AT_name")
+        )
+
+    def places_of(self, addresses: Iterable[int]) -> dict[int, CodePlace]:
+        """Return the functions and inlined copies that link addresses are in; those of which the
+        scan in C cannot say it are left out.
+
+        Args:
+            addresses: the link addresses, which have code.
+        """
+        by_unit: dict[int, list[tuple[int, int]]] = {}
+        for address in set(addresses):
+            for n in self.units_with(address, address + 1):
+                offset = self._entry_at(n, address)
+                if offset is not None:
+                    by_unit.setdefault(n, []).append((offset, address))
+                    break
+        found: dict[int, CodePlace] = {}
+        for n, wanted in by_unit.items():
+            try:
+                scanner = self._places
+                if scanner is None:
+                    break
+                found |= scanner.scan(self.headers[n], self._tables_of(n), sorted(wanted))
+            except DAMAGE:
+                continue
+        return found
+
+    @cached_property
     def _quick(self) -> QuickScanner | None:
         """The scanner of units in C; None where this host cannot run it."""
         return quick_scanner(self._sections)
@@ -309,7 +354,7 @@ class Units:
             found = None
             if self._quick is not None:
                 header = self.headers[n]
-                self._unpack(header.end, types)
+                self._unpack(header.end, types, not types)
                 found = self._quick.scan(header, self._tables_of(n), deep, types)
             if found is None:
                 unit = self.unit(n)
@@ -323,12 +368,13 @@ class Units:
         except DAMAGE:
             return UnitContents()
 
-    def _unpack(self, end: int, texts: bool) -> None:
+    def _unpack(self, end: int, texts: bool, ranges: bool) -> None:
         """Decompress the parts of sections that C code is about to read directly.
 
         Args:
             end: offset in .debug_info up to which they are needed.
             texts: True: sections of strings as well.
+            ranges: True: sections of ranges as well.
 
         Raises:
             errors in DAMAGE: a section is damaged.
@@ -339,6 +385,9 @@ class Units:
         if texts:
             all_of(sections.strings)
             all_of(sections.line_strings)
+        if ranges:
+            all_of(sections.ranges)
+            all_of(sections.range_lists)
 
     def _tables_of(self, n: int) -> tuple[bytes, bytes]:
         """Return (the n-th unit's part of .debug_addr, of .debug_str_offsets); b"": it has none."""
@@ -419,13 +468,19 @@ class Units:
         if not self.has_code(address):
             return None
         for n in self.units_with(address, address + 1):
-            pieces, starts = self._code(n)
-            at = bisect.bisect_right(starts, address) - 1
-            if at >= 0 and address < pieces[at][1]:
-                found = self.function_of_entry(n, pieces[at][2])
-                if found is not None:
-                    return found
+            offset = self._entry_at(n, address)
+            found = None if offset is None else self.function_of_entry(n, offset)
+            if found is not None:
+                return found
         return self._nested_at(address)
+
+    def _entry_at(self, n: int, address: int) -> int | None:
+        """Return the offset of the entry of the n-th unit's function, none nested in another, that
+        has code at a link address; None: no function has.
+        """
+        pieces, starts = self._code(n)
+        at = bisect.bisect_right(starts, address) - 1
+        return pieces[at][2] if at >= 0 and address < pieces[at][1] else None
 
     def _nested_at(self, address: int) -> Function | None:
         """Return the nested function that has code at a link address; None: no function has."""
@@ -481,7 +536,7 @@ class Units:
         """
         scanner = None
         if self._quick is not None:
-            self._unpack(len(self._sections.info), True)
+            self._unpack(len(self._sections.info), True, False)
             scanner = copy_scanner(self._sections, name)
         if scanner is None:
             for n in self._units_with_copies(name):
@@ -728,14 +783,46 @@ class Units:
             found += self._table(n).between(start, end)
         return found
 
-    def lines_of(self, n: int, wanted: Callable[[str], bool]) -> Iterator[Line]:
-        """Yield the lines of some source files in a unit.
+    def lines_of(self, path: str, number: int = 0) -> Iterator[tuple[int, list[SourceCode]]]:
+        """Yield the code of a source file's lines, from all units that have some.
 
         Args:
-            n: index of the unit in `headers`.
-            wanted: path -> True for a file that is wanted.
+            path: of the source file, or the end of its path.
+            number: of the line that is wanted; 0: all are.
+
+        Yields:
+            (index of a unit in `headers`, the pieces of code).
         """
-        return self._table(n).of_file(wanted)
+        scanner = None
+        try:
+            all_of(self._sections.lines)
+            self._unpack(0, True, False)
+            scanner = line_scanner(self._sections, path, number)
+        except DAMAGE:
+            pass
+        naming: set[int] | None = None  # units whose tables name the file
+        for n, header in enumerate(self.headers):
+            found = None
+            if scanner is not None:
+                try:
+                    self._unpack(header.end, False, False)
+                    found = scanner.scan(header, self._tables_of(n))
+                except DAMAGE:
+                    continue
+            if found is None:
+                if naming is None:
+                    name = path.rpartition("/")[2].encode(errors="surrogateescape")
+                    naming = {*self.units_naming(name)}
+                if n not in naming:
+                    continue
+                found = [
+                    SourceCode(line.start, line.line, line.is_stmt)
+                    for line in self._table(n).of_file(partial(is_of, wanted=path))
+                    if not number or line.line == number
+                ]
+            found = [code for code in found if code.line and self.has_code(code.start)]
+            if found:
+                yield n, found
 
     def units_naming(self, name: bytes) -> Iterator[int]:
         """Yield the indices in `headers` of the units whose line tables have a source file.
@@ -794,6 +881,9 @@ def _sections(info: Any, order: str) -> Sections:
         data("debug_line_str_sec"),
         order,
         all_of(data("debug_types_sec")),
+        data("debug_ranges_sec"),
+        data("debug_rnglists_sec"),
+        data("debug_line_sec"),
     )
 
 

@@ -94,6 +94,15 @@ static void pass(struct cursor *c, u64 size)
  *   origins   a table of struct origin, kept from unit to unit: entries of these functions.
  *             A power of two
  *   elsewhere 1: entries of the unit may be copies of entries of other units
+ *   ranges    the section of lists of ranges that the unit's version has; empty: not read here
+ *   places    of dwarf_places(): struct place, filled in, how many fit, and how many there are
+ *   held      room for numbers of places, of 4 bytes
+ *   lines     of dwarf_source(): the section of lines; `asked` is the end of the file's path
+ *   line      the line wanted; 0: all
+ *   rows      what is found: struct line
+ *   has_top, base, lists_base, table_of_lines   of the unit's own entry: 1 where it can be read;
+ *             what relative ranges are added to; where its numbers of lists count from; the offset
+ *             of its table of lines, VARIES: it has none. This library's own
  */
 #define UNIT_WORDS(X) \
     X(info) X(info_size) X(abbrev) X(abbrev_size) X(strings) X(strings_size) X(line_strings) \
@@ -102,13 +111,17 @@ static void pass(struct cursor *c, u64 size)
     X(shapes_room) X(attributes) X(attributes_room) X(declared) X(declared_room) X(seen) \
     X(seen_room) X(seen_count) X(functions) X(functions_room) X(functions_count) X(types) \
     X(types_room) X(types_count) X(scopes) X(scopes_room) X(scopes_count) X(asked) X(asked_size) \
-    X(origins) X(origins_room) X(origins_count) X(copies) X(copies_room) X(copies_count) X(elsewhere)
+    X(origins) X(origins_room) X(origins_count) X(copies) X(copies_room) X(copies_count) \
+    X(elsewhere) X(ranges) X(ranges_size) X(places) X(places_room) X(places_count) X(held) X(held_room) X(lines) \
+    X(lines_size) X(line) X(rows) X(rows_room) X(rows_count) X(has_top) X(base) X(lists_base) \
+    X(table_of_lines)
 EXPORT const char unit_words[] = UNIT_WORDS(NAME);
 struct unit { UNIT_WORDS(WORD) };
 enum { FUNCTIONS = 1, TYPES = 2, COPIES = 4 };
 
-/* A name: in which section it is, its offset and bytes. Section 0: there is none. */
-enum { NOWHERE, INFO, STRINGS, LINE_STRINGS };
+/* A name: in which section it is, its offset and bytes. Section 0: there is none. ELSEWHERE: it is
+ * not read here; the offset is of the entry that has it. */
+enum { NOWHERE, INFO, STRINGS, LINE_STRINGS, LINES, ELSEWHERE };
 struct name { u64 section, offset, size; };
 
 struct function { u64 low, high, offset; };
@@ -120,16 +133,24 @@ struct origin { u64 offset, scope; };
 /* `function`: offset of the entry of the function that the copy stands in; `is_told`: 0 where
  * `address` is to be found in the entry otherwise */
 struct copy { u64 offset, function, scope, is_told, address; };
+/* Given: `address`, and `function`: offset of the entry of a function that has code there. Found:
+ * is_known 0: nothing is; [`start`, `end`) is the code that the function is entered in; `block` the
+ * offset of the entry of the innermost inlined copy around the address, 0: none is */
+struct place {
+    u64 address, function, is_known, start, end, block, last;
+    struct name name, inlined;
+};
 
 /* `sibling`: bytes of the attributes before SIBLING, of an entry that is only passed over with all
  * that is in it, and whose sibling is an offset of four bytes; else VARIES */
 struct shape { u64 tag, children, size, first, count, interesting, sibling, known; };
-struct attribute { u64 name, form, constant, size; };
+struct attribute { u64 name, form, constant, size, is_read; };
 struct declared { u64 offset, scope, hash; struct name name; };
 
 enum {
     SIBLING = 0x01, NAME_OF = 0x03, BYTES = 0x0b, LOW = 0x11, HIGH = 0x12, LINE = 0x3b,
     DECLARATION = 0x3c, SPECIFICATION = 0x47, RANGES = 0x55, ORIGIN = 0x31, ENTRY = 0x52,
+    TABLE_OF_LINES = 0x10, LISTS_BASE = 0x74,
 };
 enum {
     CLASS = 0x02, ENUMERATION = 0x04, BLOCK = 0x0b, MEMBER = 0x0d, STRUCTURE = 0x13, TYPEDEF = 0x16,
@@ -187,6 +208,17 @@ static int is_address_number(u64 form)
 static int is_text_number(u64 form)
 {
     return form == 0x1a || form == 0x1f02 || (form >= 0x25 && form <= 0x28);
+}
+
+/* 1: values of an attribute are looked at. */
+static int is_read(const struct unit *u, u64 name)
+{
+    switch (name) {
+    case SIBLING: case NAME_OF: case BYTES: case LOW: case HIGH: case LINE: case DECLARATION:
+    case SPECIFICATION: case RANGES: case TABLE_OF_LINES: case LISTS_BASE: return 1;
+    case ORIGIN: case ENTRY: return (u->wanted & COPIES) != 0;
+    }
+    return 0;
 }
 
 static void pass_value(struct cursor *c, const struct unit *u, u64 form)
@@ -261,7 +293,7 @@ static long long read_shapes(struct unit *u)
             if (name == SIBLING && form == REF4)
                 shape->sibling = shape->size;
             shape->size = size == VARIES || shape->size == VARIES ? VARIES : shape->size + size;
-            attributes[used++] = (struct attribute){ name, form, constant, size };
+            attributes[used++] = (struct attribute){ name, form, constant, size, is_read(u, name) };
             sibling |= name == SIBLING;
             code_of |= name == LOW || name == RANGES;
             declared |= name == DECLARATION;
@@ -284,15 +316,27 @@ damaged:
 }
 
 /* The attributes of an entry that are looked at; `has`: bits of the first 64 of DW_AT, and of
- * SPECIFICATION and RANGES, as they are numbered here. Of COPIES, `original` is the offset of the
+ * SPECIFICATION, RANGES and LISTS_BASE, as they are numbered here. Of COPIES, `original` is the offset of the
  * entry that an entry is a copy or the definition of, and 0: none in this section; `entry` is an
  * address where `has_entry` is 1, and 2: it is told otherwise. */
 struct values {
     u64 has, sibling, low, high, high_is_address, bytes, line, specification, original, has_entry,
-        entry;
+        entry, ranges, ranges_form, table_of_lines, lists_base;
     struct name name;
 };
 #define BIT(name) (1ull << ((name) & 63))
+
+/* A section that names are in, by its number. */
+static struct bytes section_of(const struct unit *u, u64 number)
+{
+    switch (number) {
+    case INFO: return (struct bytes){ (const u8 *)u->info, u->info_size };
+    case STRINGS: return (struct bytes){ (const u8 *)u->strings, u->strings_size };
+    case LINE_STRINGS: return (struct bytes){ (const u8 *)u->line_strings, u->line_strings_size };
+    case LINES: return (struct bytes){ (const u8 *)u->lines, u->lines_size };
+    }
+    return (struct bytes){ 0, 0 };
+}
 
 /* Where a text of a section of strings is; 0: outside. An empty one is no name. Its end is looked
  * for when somebody wants it: most names are of types that are noted already, and anywhere in
@@ -300,8 +344,7 @@ struct values {
  */
 static int text_at(const struct unit *u, u64 section, u64 offset, struct name *name)
 {
-    u64 size = section == STRINGS ? u->strings_size : u->line_strings_size;
-    if (offset >= size)
+    if (offset >= section_of(u, section).size)
         return 0;
     *name = (struct name){ section, offset, UNMEASURED };
     return 1;
@@ -310,14 +353,13 @@ static int text_at(const struct unit *u, u64 section, u64 offset, struct name *n
 /* Finds the end of a name. 0: it has none. */
 static int measure(const struct unit *u, struct name *name)
 {
-    const u8 *data = (const u8 *)(name->section == STRINGS ? u->strings : u->line_strings);
-    u64 size = name->section == STRINGS ? u->strings_size : u->line_strings_size;
+    struct bytes in = section_of(u, name->section);
     u64 n = name->offset;
     if (name->size != UNMEASURED)
         return 1;
-    while (n < size && data[n])
+    while (n < in.size && in.data[n])
         n++;
-    if (n >= size)
+    if (n >= in.size)
         return 0;
     name->size = n - name->offset;
     return 1;
@@ -338,9 +380,7 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
     v->name = (struct name){ NOWHERE, 0, 0 };
     for (u64 n = 0; n < shape->count; n++) {
         u64 name = attributes[n].name, form = attributes[n].form, size, value;
-        if (name != SIBLING && name != NAME_OF && name != BYTES && name != LOW && name != HIGH
-            && name != LINE && name != DECLARATION && name != SPECIFICATION && name != RANGES
-            && !(u->wanted & COPIES && (name == ORIGIN || name == ENTRY))) {
+        if (!attributes[n].is_read) {
             if (attributes[n].size < UNKNOWN)
                 pass(c, attributes[n].size);
             else
@@ -389,6 +429,12 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
                 v->original = entry_at(u, form, value);
             break;
         case ORIGIN: v->original = entry_at(u, form, value); break;
+        case RANGES:
+            v->ranges = value;
+            v->ranges_form = form;
+            break;
+        case TABLE_OF_LINES: v->table_of_lines = value; break;
+        case LISTS_BASE: v->lists_base = value; break;
         case ENTRY:
             v->entry = value;
             v->has_entry = form == 0x01 || is_address_number(form) ? 1 : 2;
@@ -409,6 +455,184 @@ static int read_values(struct cursor *c, const struct unit *u, const struct shap
         }
     }
     return !c->bad;
+}
+
+/* Reads an entry's number. Returns its shape, 0 for the end of a list of children; `bad` is set
+ * where there is none.
+ */
+static const struct shape *next_entry(struct cursor *c, const struct unit *u)
+{
+    u64 code = unsigned_leb(c);
+    if (c->bad || !code)
+        return 0;
+    const struct shape *shape = (const struct shape *)u->shapes + code;
+    if (code >= u->shapes_room || !shape->known) {
+        c->bad = 1;
+        return 0;
+    }
+    return shape;
+}
+
+/* Goes on at a sibling: an offset in the unit, behind the entry that says it, at `start`. */
+static void go_to(struct cursor *c, const struct unit *u, u64 start, u64 sibling)
+{
+    u64 next = u->unit + sibling;
+    if (c->bad || next <= start || next > c->end)
+        c->bad = 1;
+    else
+        c->at = next;
+}
+
+/* Passes an entry whose shape has a sibling, at `start`, and all that is in it. */
+static void pass_all(struct cursor *c, const struct unit *u, u64 start, const struct shape *shape)
+{
+    pass(c, shape->sibling);
+    go_to(c, u, start, fixed(c, 4));
+}
+
+/* Passes the attributes of an entry. */
+static void pass_entry(struct cursor *c, const struct unit *u, const struct shape *shape)
+{
+    const struct attribute *a = (const struct attribute *)u->attributes + shape->first;
+    if (shape->size != VARIES)
+        pass(c, shape->size);
+    else
+        for (u64 n = 0; n < shape->count; n++)
+            pass_value(c, u, a[n].form);
+}
+
+/* Passes what is in an entry whose attributes have been read. */
+static void pass_children(struct cursor *c, const struct unit *u)
+{
+    for (u64 depth = 1; depth && !c->bad;) {
+        u64 start = c->at;
+        const struct shape *shape = next_entry(c, u);
+        if (!shape) {
+            depth--;
+            continue;
+        }
+        if (shape->sibling != VARIES) {
+            pass_all(c, u, start, shape);
+            continue;
+        }
+        pass_entry(c, u, shape);
+        depth += shape->children != 0;
+    }
+}
+
+/* Reads a unit's own entry: what others count from. */
+static void read_top(struct unit *u)
+{
+    struct cursor c = { (const u8 *)u->info, u->first, u->end, (int)u->big, 0 };
+    const struct shape *shape = next_entry(&c, u);
+    struct values v;
+    u->has_top = 0;
+    u->base = u->lists_base = 0;
+    u->table_of_lines = VARIES;
+    if (!shape || !read_values(&c, u, shape, &v))
+        return;
+    u->has_top = 1;
+    if (v.has & BIT(LOW))
+        u->base = v.low;
+    if (v.has & BIT(LISTS_BASE))
+        u->lists_base = v.lists_base;
+    if (v.has & BIT(TABLE_OF_LINES))
+        u->table_of_lines = v.table_of_lines;
+}
+
+/* --- ranges of code */
+
+/* The ranges of an entry's code: one, or a list. next_piece() fills in `start` and `end`. */
+struct pieces { struct cursor list; u64 start, end, base; int is_list, is_left; };
+
+/* Begins to read the ranges of an entry. 0: it cannot be said here which it has. Source: DWARF 5,
+ * sections 2.17 and 7.28.
+ */
+static int open_pieces(const struct unit *u, const struct values *v, struct pieces *p)
+{
+    struct cursor c = { (const u8 *)u->ranges, 0, u->ranges_size, (int)u->big, 0 };
+    p->is_list = (v->has & BIT(RANGES)) != 0;
+    if (!p->is_list) {
+        p->is_left = v->has & BIT(LOW) && v->has & BIT(HIGH);
+        p->start = v->low;
+        p->end = v->high_is_address ? v->high : v->low + v->high;
+        return 1;
+    }
+    u64 at = v->ranges;
+    if (!u->has_top)
+        return 0;
+    if (v->ranges_form == 0x23) { /* a number of a list */
+        if (u->version < 5 || at >= u->ranges_size || u->lists_base >= u->ranges_size)
+            return 0;
+        c.at = u->lists_base;
+        pass(&c, at * u->word);
+        at = u->lists_base + fixed(&c, u->word);
+    }
+    if (c.bad || at >= u->ranges_size)
+        return 0;
+    c.at = at;
+    p->list = c;
+    p->base = u->base;
+    return 1;
+}
+
+static u64 address_of(struct cursor *c, const struct unit *u)
+{
+    struct cursor t = { (const u8 *)u->addresses, 0, u->addresses_size, (int)u->big, 0 };
+    u64 number = unsigned_leb(c);
+    if (number >= u->addresses_size / u->address) {
+        c->bad = 1;
+        return 0;
+    }
+    t.at = number * u->address;
+    return fixed(&t, u->address);
+}
+
+/* 1: there is another range; 0: there is none, or `bad` is set in the list. */
+static int next_piece(const struct unit *u, struct pieces *p)
+{
+    struct cursor *c = &p->list;
+    if (!p->is_list) {
+        int left = p->is_left;
+        p->is_left = 0;
+        return left;
+    }
+    for (;;) {
+        u64 bias = 0;
+        if (u->version < 5) {
+            p->start = fixed(c, u->address);
+            p->end = fixed(c, u->address);
+            if (c->bad || (!p->start && !p->end))
+                return 0;
+            if (p->start == ~0ull >> (64 - 8 * u->address)) {
+                p->base = p->end;
+                continue;
+            }
+            bias = p->base;
+        } else {
+            switch (fixed(c, 1)) {
+            case 0: return 0;
+            case 1: p->base = address_of(c, u); continue;
+            case 2: p->start = address_of(c, u); p->end = address_of(c, u); break;
+            case 3: p->start = address_of(c, u); p->end = p->start + unsigned_leb(c); break;
+            case 4:
+                p->start = unsigned_leb(c);
+                p->end = unsigned_leb(c);
+                bias = p->base;
+                break;
+            case 5: p->base = fixed(c, u->address); continue;
+            case 6: p->start = fixed(c, u->address); p->end = fixed(c, u->address); break;
+            case 7:
+                p->start = fixed(c, u->address);
+                p->end = p->start + unsigned_leb(c);
+                break;
+            default: c->bad = 1;
+            }
+        }
+        p->start += bias;
+        p->end += bias;
+        return !c->bad;
+    }
 }
 
 static u64 mixed(u64 hash, u64 value)
@@ -458,18 +682,41 @@ static struct declared *declaration(const struct unit *u, u64 offset)
     return &all[n];
 }
 
+/* Notes the ranges of a function's code; one of end 0, where its list cannot be read here. 0: there
+ * is no room.
+ */
+static int note_function(struct unit *u, u64 start, const struct values *v)
+{
+    struct function *all = (struct function *)u->functions;
+    u64 before = u->functions_count;
+    struct pieces pieces;
+    int is_read = open_pieces(u, v, &pieces);
+    while (is_read && next_piece(u, &pieces)) {
+        if (u->functions_count == u->functions_room)
+            return 0;
+        all[u->functions_count++] = (struct function){ pieces.start, pieces.end, start };
+    }
+    if (!is_read || (pieces.is_list && pieces.list.bad)) {
+        u->functions_count = before;
+        if (before == u->functions_room)
+            return 0;
+        all[u->functions_count++] = (struct function){ 0, 0, start };
+    }
+    return 1;
+}
+
 static long long walk(struct unit *u)
 {
-    const struct shape *shapes = (const struct shape *)u->shapes;
     struct scope *scopes = (struct scope *)u->scopes;
     struct cursor c = { (const u8 *)u->info, u->first, u->end, (int)u->big, 0 };
     u64 depth = 0, inside = 0, open = 0, declarations = 0;
     struct { u64 depth, scope; } around[DEEPEST];
     while (c.at < c.end) {
-        u64 start = c.at, code = unsigned_leb(&c);
+        u64 start = c.at;
+        const struct shape *shape = next_entry(&c, u);
         if (c.bad)
             return NOT_HERE;
-        if (!code) {
+        if (!shape) {
             if (depth <= 1)
                 break;
             depth--;
@@ -479,26 +726,15 @@ static long long walk(struct unit *u)
                 open--;
             continue;
         }
-        if (code >= u->shapes_room || !shapes[code].known)
-            return NOT_HERE;
-        const struct shape *shape = &shapes[code];
         if (shape->sibling != VARIES && depth && !inside) {
-            pass(&c, shape->sibling);
-            u64 next = u->unit + fixed(&c, 4);
-            if (c.bad || next <= start || next > c.end)
+            pass_all(&c, u, start, shape);
+            if (c.bad)
                 return NOT_HERE;
-            c.at = next;
             continue;
         }
         int walked = u->deep && (shape->tag == SUBPROGRAM || shape->tag == BLOCK);
         if (inside || !(shape->interesting || walked)) {
-            if (shape->size != VARIES)
-                pass(&c, shape->size);
-            else {
-                const struct attribute *a = (const struct attribute *)u->attributes + shape->first;
-                for (u64 n = 0; n < shape->count; n++)
-                    pass_value(&c, u, a[n].form);
-            }
+            pass_entry(&c, u, shape);
             if (c.bad)
                 return NOT_HERE;
             if (shape->children) {
@@ -514,16 +750,8 @@ static long long walk(struct unit *u)
         u64 hash = 0;
         int named = v.name.section != NOWHERE && v.name.size;
         if (shape->tag == SUBPROGRAM) {
-            struct function *f = (struct function *)u->functions + u->functions_count;
-            int ranges = (v.has & BIT(RANGES)) != 0;
-            int piece = v.has & BIT(LOW) && v.has & BIT(HIGH);
-            if (u->wanted & FUNCTIONS && !(v.has & BIT(DECLARATION)) && (ranges || piece)) {
-                if (u->functions_count == u->functions_room)
-                    return NOT_HERE;
-                *f = ranges ? (struct function){ 0, 0, start }
-                    : (struct function){ v.low, v.high_is_address ? v.high : v.low + v.high, start };
-                u->functions_count++;
-            }
+            if (u->wanted & FUNCTIONS && !(v.has & BIT(DECLARATION)) && !note_function(u, start, &v))
+                return NOT_HERE;
             v.name = (struct name){ NOWHERE, 0, 0 };
         } else if (u->wanted & TYPES) {
             hash = named ? hash_of(u, &v.name) : 0;
@@ -584,10 +812,9 @@ noted:
             open++;
         } else if (depth && !walked) {
             if (v.has & BIT(SIBLING)) {
-                u64 next = u->unit + v.sibling;
-                if (next <= start || next > c.end)
+                go_to(&c, u, start, v.sibling);
+                if (c.bad)
                     return NOT_HERE;
-                c.at = next;
                 continue;
             }
             inside = depth;
@@ -597,17 +824,30 @@ noted:
     return DONE;
 }
 
+/* 1: what Python says of a unit is within its sections. */
+static int is_sound(const struct unit *u)
+{
+    return u->first <= u->end && u->end <= u->info_size && u->address && u->address <= 8
+        && (u->word == 4 || u->word == 8);
+}
+
+static void forget_shapes(struct unit *u, long long greatest)
+{
+    for (long long n = 0; n <= greatest; n++)
+        ((struct shape *)u->shapes)[n].known = 0;
+}
+
 /* Finds the functions and types of a unit. DONE or NOT_HERE; then what was found is not all. */
 EXPORT long long dwarf_unit(struct unit *u)
 {
-    if (u->first > u->end || u->end > u->info_size || u->address > 8 || !u->address)
+    if (!is_sound(u))
         return NOT_HERE;
     long long greatest = read_shapes(u);
     if (greatest < 0)
         return greatest;
+    read_top(u);
     long long done = walk(u);
-    for (long long n = 0; n <= greatest; n++)
-        ((struct shape *)u->shapes)[n].known = 0;
+    forget_shapes(u, greatest);
     return done;
 }
 
@@ -625,19 +865,15 @@ static struct origin *origin(const struct unit *u, u64 offset)
 
 static int is_asked(const struct unit *u, const struct name *name)
 {
-    u64 from = name->section, size;
-    const u8 *data = (const u8 *)(from == INFO ? u->info : from == STRINGS ? u->strings : u->line_strings);
+    struct bytes in = section_of(u, name->section);
     const u8 *asked = (const u8 *)u->asked;
-    if (from == NOWHERE)
+    if (name->section == NOWHERE || in.size - name->offset <= u->asked_size)
         return 0;
-    size = from == INFO ? u->info_size : from == STRINGS ? u->strings_size : u->line_strings_size;
-    if (size - name->offset <= u->asked_size)
-        return 0;
-    data += name->offset;
+    in.data += name->offset;
     for (u64 n = 0; n < u->asked_size; n++)
-        if (data[n] != asked[n])
+        if (in.data[n] != asked[n])
             return 0;
-    return !data[u->asked_size];
+    return !in.data[u->asked_size];
 }
 
 #define DEEPEST_BLOCK 1024
@@ -696,24 +932,21 @@ static int note_copy(struct unit *u, u64 offset, u64 function, u64 scope, const 
 /* Notes entries of functions of the name, and the copies of those that are noted already. */
 static long long walk_copies(struct unit *u)
 {
-    const struct shape *shapes = (const struct shape *)u->shapes;
     struct cursor c = { (const u8 *)u->info, u->first, u->end, (int)u->big, 0 };
     struct opened opened[DEEPEST_BLOCK];
     u64 depth = 0;
     u->copies_count = 0;
     while (c.at < c.end) {
-        u64 start = c.at, code = unsigned_leb(&c);
+        u64 start = c.at;
+        const struct shape *shape = next_entry(&c, u);
         if (c.bad)
             return NOT_HERE;
-        if (!code) {
+        if (!shape) {
             if (depth <= 1)
                 break;
             depth--;
             continue;
         }
-        if (code >= u->shapes_room || !shapes[code].known)
-            return NOT_HERE;
-        const struct shape *shape = &shapes[code];
         struct opened *around = depth ? &opened[depth - 1] : 0;
         struct opened self = { 0, { NOWHERE, 0, 0 }, around ? around->function : 0 };
         if (shape->tag == SUBPROGRAM || shape->tag == INLINED || is_scope(shape->tag)) {
@@ -736,19 +969,12 @@ static long long walk_copies(struct unit *u)
             if (shape->tag == SUBPROGRAM)
                 self.function = start;
         } else if (shape->sibling != VARIES) {
-            pass(&c, shape->sibling);
-            u64 next = u->unit + fixed(&c, 4);
-            if (c.bad || next <= start || next > c.end)
+            pass_all(&c, u, start, shape);
+            if (c.bad)
                 return NOT_HERE;
-            c.at = next;
             continue;
-        } else if (shape->size != VARIES)
-            pass(&c, shape->size);
-        else {
-            const struct attribute *a = (const struct attribute *)u->attributes + shape->first;
-            for (u64 n = 0; n < shape->count; n++)
-                pass_value(&c, u, a[n].form);
-        }
+        } else
+            pass_entry(&c, u, shape);
         if (c.bad)
             return NOT_HERE;
         if (!shape->children)
@@ -764,8 +990,7 @@ static long long walk_copies(struct unit *u)
  * refer to one behind it: the unit is read again until no function is new. */
 EXPORT long long dwarf_copies(struct unit *u)
 {
-    if (u->first > u->end || u->end > u->info_size || u->address > 8 || !u->address
-        || !u->origins_room)
+    if (!is_sound(u) || !u->origins_room)
         return NOT_HERE;
     long long greatest = read_shapes(u), done;
     u64 before;
@@ -775,21 +1000,210 @@ EXPORT long long dwarf_copies(struct unit *u)
         before = u->origins_count;
         done = walk_copies(u);
     } while (done == DONE && u->origins_count != before);
-    for (long long n = 0; n <= greatest; n++)
-        ((struct shape *)u->shapes)[n].known = 0;
+    forget_shapes(u, greatest);
     return done;
+}
+
+/* --- functions and inlined copies around addresses */
+
+/* The name that an entry has, by itself or by the entry that it is a copy or the definition of: it
+ * is ELSEWHERE where that is in another unit, or its name is in a form that is not read here.
+ */
+static struct name name_of(const struct unit *u, u64 offset)
+{
+    for (int hops = 0;; hops++) {
+        struct cursor c = { (const u8 *)u->info, offset, u->end, (int)u->big, 0 };
+        struct name elsewhere = { ELSEWHERE, offset, 0 };
+        struct values v;
+        if (offset < u->first || offset >= u->end)
+            return elsewhere;
+        const struct shape *shape = next_entry(&c, u);
+        if (!shape || !read_values(&c, u, shape, &v))
+            return elsewhere;
+        if (hops == 8 || !(v.has & (BIT(ORIGIN) | BIT(SPECIFICATION))))
+            return v.name.section == NOWHERE || measure(u, &v.name) ? v.name : elsewhere;
+        if (!v.original) /* not in this section, or not told as an offset */
+            return elsewhere;
+        offset = v.original;
+    }
+}
+
+/* Where a function is entered, and its name. 0: it has no code or no name, or it cannot be said
+ * here.
+ */
+static int enter(const struct unit *u, const struct values *v, struct place *place)
+{
+    struct pieces pieces;
+    if (!open_pieces(u, v, &pieces) || !next_piece(u, &pieces))
+        return 0;
+    place->start = v->has_entry == 1 ? v->entry : pieces.start;
+    place->end = pieces.end;
+    do {
+        if (pieces.start <= place->start && place->start < pieces.end) {
+            place->end = pieces.end;
+            break;
+        }
+    } while (next_piece(u, &pieces));
+    if (pieces.is_list && pieces.list.bad)
+        return 0;
+    place->name = name_of(u, place->function);
+    return place->name.section == ELSEWHERE || place->name.size;
+}
+
+/* An entry whose children are read: which places are in its code, as numbers in `held`; the
+ * innermost inlined copy that it is, or is in, 0: none.
+ */
+struct level { u64 first, count, block; };
+
+/* Notes behind the places that are held those of an entry's code. Returns how many; NOT_HERE. */
+static long long hold(struct unit *u, struct place *places, const struct level *around, u64 start,
+                      const struct values *v)
+{
+    u32 *held = (u32 *)u->held;
+    u64 first = around->first + around->count, count = 0;
+    struct pieces pieces;
+    if (!open_pieces(u, v, &pieces))
+        return NOT_HERE;
+    while (next_piece(u, &pieces)) {
+        for (u64 n = 0; n < around->count; n++) {
+            struct place *place = &places[held[around->first + n]];
+            if (place->address < pieces.start || place->address >= pieces.end
+                || place->last == start)
+                continue;
+            if (first + count == u->held_room)
+                return NOT_HERE;
+            place->last = start;
+            held[first + count++] = held[around->first + n];
+        }
+    }
+    return pieces.is_list && pieces.list.bad ? NOT_HERE : (long long)count;
+}
+
+/* Finds what is around places of one function. An address is in the last of the entries beside
+ * each other that have it, as Python has it.
+ */
+static long long walk_places(struct unit *u, struct place *places, u64 count)
+{
+    struct cursor c = { (const u8 *)u->info, places->function, u->end, (int)u->big, 0 };
+    struct level levels[DEEPEST_BLOCK];
+    u32 *held = (u32 *)u->held;
+    u64 depth = 0;
+    struct values v;
+    if (places->function < u->first || places->function >= u->end || count > u->held_room)
+        return NOT_HERE;
+    const struct shape *shape = next_entry(&c, u);
+    if (!shape || shape->tag != SUBPROGRAM || !read_values(&c, u, shape, &v)
+        || !enter(u, &v, places))
+        return NOT_HERE;
+    for (u64 n = 0; n < count; n++) {
+        held[n] = (u32)n;
+        places[n].start = places->start;
+        places[n].end = places->end;
+        places[n].name = places->name;
+        places[n].block = places[n].last = 0;
+    }
+    levels[0] = (struct level){ 0, count, 0 };
+    depth = shape->children != 0;
+    while (depth) {
+        u64 start = c.at;
+        struct level *around = &levels[depth - 1];
+        shape = next_entry(&c, u);
+        if (c.bad)
+            return NOT_HERE;
+        if (!shape) {
+            depth--;
+            continue;
+        }
+        if (shape->tag != BLOCK && shape->tag != INLINED) {
+            if (shape->sibling != VARIES)
+                pass_all(&c, u, start, shape);
+            else {
+                pass_entry(&c, u, shape);
+                if (shape->children)
+                    pass_children(&c, u);
+            }
+            if (c.bad)
+                return NOT_HERE;
+            continue;
+        }
+        if (!read_values(&c, u, shape, &v))
+            return NOT_HERE;
+        long long found = hold(u, places, around, start, &v);
+        if (found < 0)
+            return found;
+        struct level self = { around->first + around->count, (u64)found,
+                              shape->tag == INLINED ? start : around->block };
+        for (u64 n = 0; n < self.count; n++)
+            places[held[self.first + n]].block = self.block;
+        if (!shape->children)
+            continue;
+        if (found) {
+            if (depth == DEEPEST_BLOCK)
+                return NOT_HERE;
+            levels[depth++] = self;
+            continue;
+        }
+        if (v.has & BIT(SIBLING))
+            go_to(&c, u, start, v.sibling);
+        else
+            pass_children(&c, u);
+        if (c.bad)
+            return NOT_HERE;
+    }
+    for (u64 n = 0; n < count; n++) {
+        struct place *place = &places[n];
+        if (n && place->block == places[n - 1].block)
+            place->inlined = places[n - 1].inlined;
+        else if (place->block)
+            place->inlined = name_of(u, place->block);
+        place->is_known = 1;
+    }
+    return DONE;
+}
+
+/* Finds the functions and inlined copies around addresses of a unit, those of one function beside
+ * each other. DONE, and is_known is 0 where it cannot be said here; or NOT_HERE.
+ */
+EXPORT long long dwarf_places(struct unit *u)
+{
+    struct place *places = (struct place *)u->places;
+    if (!is_sound(u))
+        return NOT_HERE;
+    long long greatest = read_shapes(u);
+    if (greatest < 0)
+        return greatest;
+    read_top(u);
+    for (u64 n = 0, next; n < u->places_count; n = next) {
+        for (next = n + 1; next < u->places_count; next++)
+            if (places[next].function != places[n].function)
+                break;
+        walk_places(u, places + n, next - n);
+    }
+    forget_shapes(u, greatest);
+    return DONE;
 }
 
 /* --- lines */
 
-/* What dwarf_lines() is told: where a program of lines is, and its header's facts; and what it
- * has found: struct line for each row that has code, how many fit, how many there are. */
+/* What dwarf_lines() is told: where a program of lines is, and its header's facts; `files`: a set
+ * of MOST_FILES bits, of the numbers of files that are wanted, 0: all are; `line`: the line that is
+ * wanted, 0: all are. And what it has found: struct line for each row that has code, how many fit,
+ * how many there are. */
 #define PROGRAM_WORDS(X) \
     X(data) X(start) X(end) X(big) X(address) X(least) X(is_stmt) X(line_base) X(line_range) \
-    X(opcode_base) X(rows) X(rows_room) X(rows_count)
+    X(opcode_base) X(rows) X(rows_room) X(rows_count) X(files) X(line)
 EXPORT const char program_words[] = PROGRAM_WORDS(NAME);
 struct program { PROGRAM_WORDS(WORD) };
 struct line { u64 start, end, file, line, is_stmt; };
+#define MOST_FILES 65536
+
+static int is_wanted(const struct program *p, const struct line *row)
+{
+    const u64 *files = (const u64 *)p->files;
+    if (p->line && row->line != p->line)
+        return 0;
+    return !files || (row->file < MOST_FILES && files[row->file / 64] >> row->file % 64 & 1);
+}
 
 EXPORT long long dwarf_lines(struct program *p)
 {
@@ -840,7 +1254,7 @@ EXPORT long long dwarf_lines(struct program *p)
         if (c.bad || line >> 32)
             return NOT_HERE;
         if (row) {
-            if (before.line && before.start < address) {
+            if (before.line && before.start < address && is_wanted(p, &before)) {
                 if (p->rows_count == p->rows_room)
                     return NOT_HERE;
                 rows[p->rows_count] = before;
@@ -856,6 +1270,235 @@ EXPORT long long dwarf_lines(struct program *p)
         }
     }
     return DONE;
+}
+
+/* A directory's or file's name in the header of a table of lines, and the number of the directory
+ * that it is in.
+ */
+struct file { struct name name; u64 directory; };
+
+/* What describes a directory or file in DWARF 5: pairs of what is told and its form. */
+struct format { u64 count, what[8], form[8]; };
+
+static void read_format(struct cursor *c, struct format *format)
+{
+    format->count = fixed(c, 1);
+    if (format->count > 8)
+        c->bad = 1;
+    for (u64 n = 0; n < format->count && !c->bad; n++) {
+        format->what[n] = unsigned_leb(c);
+        format->form[n] = unsigned_leb(c);
+    }
+}
+
+/* Reads a text that stands in the section of lines. */
+static void read_own(struct cursor *c, struct name *name)
+{
+    u64 start = c->at;
+    while (c->at < c->end && c->data[c->at])
+        c->at++;
+    *name = (struct name){ LINES, start, c->at - start };
+    pass(c, 1);
+}
+
+static void read_file(struct cursor *c, const struct unit *u, const struct format *format, u64 word,
+                      struct file *file)
+{
+    *file = (struct file){ { NOWHERE, 0, 0 }, 0 };
+    for (u64 n = 0; n < format->count && !c->bad; n++) {
+        u64 form = format->form[n];
+        if (format->what[n] == 1) {
+            if (form == 0x08)
+                read_own(c, &file->name);
+            else if (form == 0x0e || form == 0x1f) {
+                if (!text_at(u, form == 0x0e ? STRINGS : LINE_STRINGS, fixed(c, word), &file->name))
+                    c->bad = 1;
+            } else
+                c->bad = 1;
+        } else if (format->what[n] == 2 && (form == 0x0b || form == 0x05))
+            file->directory = fixed(c, form == 0x0b ? 1 : 2);
+        else if (format->what[n] == 2 && form == 0x0f)
+            file->directory = unsigned_leb(c);
+        else if (format->what[n] == 2)
+            c->bad = 1;
+        else if (form == 0x0e || form == 0x17 || form == 0x1f)
+            pass(c, word); /* which may not be the unit's */
+        else
+            pass_value(c, u, form);
+    }
+}
+
+/* Takes `wanted` off the end of a text; 0: the text ends otherwise. `size` is what is left of
+ * `wanted`. Of the text is left what `*from` says.
+ */
+static int ends_in(const struct unit *u, struct name *name, u64 *size, u64 *from)
+{
+    const u8 *wanted = (const u8 *)u->asked;
+    struct bytes in = section_of(u, name->section);
+    u64 n;
+    if (!measure(u, name))
+        return 0;
+    for (n = name->size; n && *size; n--, --*size)
+        if (in.data[name->offset + n - 1] != wanted[*size - 1])
+            return 0;
+    *from = n;
+    return 1;
+}
+
+/* The directory of a number in a header; 0: there is none. */
+static int directory_of(const struct unit *u, struct cursor c, const struct format *format, u64 word,
+                        u64 number, struct file *found)
+{
+    for (u64 n = 0; n <= number; n++) {
+        if (format)
+            read_file(&c, u, format, word, found);
+        else
+            read_own(&c, &found->name);
+        if (c.bad || (!format && !found->name.size))
+            return 0;
+    }
+    return 1;
+}
+
+static u8 byte_at(const struct unit *u, const struct name *name, u64 n)
+{
+    return section_of(u, name->section).data[name->offset + n];
+}
+
+/* 1: a file's path ends in the path that is asked for, component by component. `directory` is 0
+ * where the file's name is its path.
+ */
+static int is_at(const struct unit *u, struct file *file, struct file *directory)
+{
+    u64 size = u->asked_size, left;
+    const u8 *asked = (const u8 *)u->asked;
+    if (!ends_in(u, &file->name, &size, &left))
+        return 0;
+    if (left)
+        return !size && byte_at(u, &file->name, left - 1) == '/';
+    if (!size)
+        return 1;
+    if (!directory || asked[--size] != '/' || !ends_in(u, &directory->name, &size, &left))
+        return 0;
+    return !size && (!left || byte_at(u, &directory->name, left - 1) == '/');
+}
+
+/* Finds the code of a source file's lines in a unit. DONE or NOT_HERE. Source: DWARF 5, section
+ * 6.2.4.
+ */
+static long long find_lines(struct unit *u)
+{
+    struct cursor c = { (const u8 *)u->lines, u->table_of_lines, u->lines_size, (int)u->big, 0 };
+    u64 files[MOST_FILES / 64] = { 0 };
+    struct program p = { 0 };
+    struct format of_directories = { 0 }, of_files = { 0 };
+    u64 word = 4, some = 0, directories_count = 0;
+    if (c.at >= c.end)
+        return NOT_HERE;
+    u64 size = fixed(&c, 4);
+    if (size == 0xffffffff) {
+        word = 8;
+        size = fixed(&c, 8);
+    }
+    if (c.bad || size > c.end - c.at)
+        return NOT_HERE;
+    p.end = c.end = c.at + size;
+    u64 version = fixed(&c, 2);
+    if (version < 2 || version > 5)
+        return NOT_HERE;
+    p.address = version < 5 ? u->address : fixed(&c, 1);
+    if (version >= 5)
+        fixed(&c, 1);
+    u64 header = fixed(&c, word);
+    if (c.bad || header > c.end - c.at)
+        return NOT_HERE;
+    p.start = c.at + header;
+    p.least = fixed(&c, 1);
+    if (version >= 4 && fixed(&c, 1) != 1)
+        return NOT_HERE;
+    p.is_stmt = fixed(&c, 1) != 0;
+    p.line_base = (u64)(long long)(signed char)fixed(&c, 1);
+    p.line_range = fixed(&c, 1);
+    p.opcode_base = fixed(&c, 1);
+    if (!p.opcode_base)
+        return NOT_HERE;
+    pass(&c, p.opcode_base - 1);
+    struct file file, directory;
+    if (version >= 5) {
+        read_format(&c, &of_directories);
+        directories_count = unsigned_leb(&c);
+    }
+    struct cursor directories = c;
+    if (version < 5) {
+        for (directories_count = 0; !c.bad; directories_count++) {
+            read_own(&c, &file.name);
+            if (!file.name.size)
+                break;
+        }
+    } else
+        for (u64 n = 0; n < directories_count && !c.bad; n++)
+            read_file(&c, u, &of_directories, word, &file);
+    u64 first = version < 5, count = VARIES;
+    if (version >= 5) {
+        read_format(&c, &of_files);
+        count = unsigned_leb(&c);
+    }
+    for (u64 n = 0; n < count && !c.bad; n++) {
+        if (version < 5) {
+            read_own(&c, &file.name);
+            if (!file.name.size)
+                break;
+            file.directory = unsigned_leb(&c);
+            unsigned_leb(&c);
+            unsigned_leb(&c);
+        } else
+            read_file(&c, u, &of_files, word, &file);
+        if (c.bad || n + first >= MOST_FILES || !measure(u, &file.name))
+            return NOT_HERE;
+        struct name *name = &file.name;
+        u64 size = u->asked_size, left;
+        struct name tried = *name;
+        if (!ends_in(u, &tried, &size, &left))
+            continue;
+        /* a path of its own; and DWARF 5 calls the compilation's directory 0 */
+        int alone = (name->size && byte_at(u, name, 0) == '/') || file.directory < 1
+            || file.directory - first >= directories_count;
+        if (!alone && !directory_of(u, directories, version < 5 ? 0 : &of_directories, word,
+                                    file.directory - first, &directory))
+            return NOT_HERE;
+        if (is_at(u, &file, alone ? 0 : &directory)) {
+            files[(n + first) / 64] |= 1ull << (n + first) % 64;
+            some = 1;
+        }
+    }
+    if (c.bad)
+        return NOT_HERE;
+    if (!some)
+        return DONE;
+    p.data = u->lines;
+    p.big = u->big;
+    p.rows = u->rows;
+    p.rows_room = u->rows_room;
+    p.files = (u64)files;
+    p.line = u->line;
+    long long done = dwarf_lines(&p);
+    u->rows_count = p.rows_count;
+    return done;
+}
+
+EXPORT long long dwarf_source(struct unit *u)
+{
+    u->rows_count = 0;
+    if (!is_sound(u))
+        return NOT_HERE;
+    long long greatest = read_shapes(u);
+    if (greatest < 0)
+        return greatest;
+    read_top(u);
+    forget_shapes(u, greatest);
+    if (!u->has_top)
+        return NOT_HERE;
+    return u->table_of_lines == VARIES ? DONE : find_lines(u);
 }
 
 /* --- .debug_aranges */

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 from elftools.dwarf.die import DIE
 
 from kprobes import Coverage, EventError, Kprobes, UnicornMachine, UnknownSymbol, native
 from kprobes.cli import main
-from kprobes.debug.file import FileDwarf
+from kprobes.debug.file import FileDwarf, all_of
+from kprobes.debug.lines import path_in
+from kprobes.debug.quick import LineScanner, PlaceScanner
+from kprobes.debug.sources import line_places, lines_near, units_of_source
 from kprobes.debug.units import Units
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -88,6 +94,7 @@ def test_only_tables_that_have_the_name_are_decoded(dwarf: str, tmp_path: Path, 
     asked = []
     read = FileDwarf.line_program_for_CU
     monkeypatch.setattr(FileDwarf, "line_program_for_CU", lambda self, unit: asked.append(unit.cu_offset) or read(self, unit))
+    monkeypatch.setattr("kprobes.debug.units.line_scanner", lambda *given: None)  # C decodes none
     with UnicornMachine.load(tmp_path / "a") as m:
         assert [place.function for place in m.debug.at_line("a3.c", 2)] == ["f3"]
     assert len(set(asked)) == 1
@@ -204,6 +211,80 @@ def test_copies_are_found_without_reading_entries(copied: Path, monkeypatch: pyt
         assert len(read) <= 2 * len(Units(m.symbols.files[0]).headers)
         assert m.debug.copies("twice")
         assert len(read) < 60
+
+
+def places_of_lines(m: UnicornMachine) -> list[Any]:
+    """All places of all lines of all source files, by number of the file's unit and by line; and the lines beside them."""
+    found: list[Any] = []
+    for units in (Units(file) for file in m.symbols.files):
+        paths = {path_in(program, entry, int(program["version"] < 5))
+                 for n in range(len(units.headers)) if (program := units.info.line_program_for_CU(units.unit(n))) is not None
+                 for entry in program["file_entry"]}
+        for wanted in sorted({part for path in paths for part in (path, path.rpartition("/")[2], f"/{path}", path[1:], "")}):
+            numbers = {code.line for _, some in units.lines_of(wanted) for code in some}
+            found += [(wanted, number, line_places(units, wanted, number)) for number in sorted(numbers)]
+            found.append((wanted, [*units_of_source(units, wanted)], lines_near(units, wanted, 1)))
+    assert any(places for *_, places in found)
+    return found
+
+
+def assert_as_python(path: Any, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+    """The places that C finds are those that Python finds."""
+    with UnicornMachine.load(path, **more) as m:
+        quick = places_of_lines(m)
+    with monkeypatch.context() as patch:
+        for name in "line_scanner", "place_scanner", "quick_scanner":
+            patch.setattr(f"kprobes.debug.units.{name}", lambda *given: None)
+        with UnicornMachine.load(path, **more) as m:
+            assert places_of_lines(m) == quick
+
+
+def test_places_of_lines_of_host_code_are_pythons(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_as_python(copied, monkeypatch)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_places_of_lines_of_all_architectures(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_as_python(FILES[name], monkeypatch, name=name, arch="cortexm" if name.startswith("cortexm") else None)
+
+
+def test_places_of_lines_are_found_without_reading_entries(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of a header of C++ is in thousands of functions, whose entries pyelftools would read for half a minute."""
+    if not native.available():
+        pytest.skip("there is no host code")
+    read = []
+    parse = DIE.__init__
+    monkeypatch.setattr(DIE, "__init__", lambda self, *given, **named: read.append(self) or parse(self, *given, **named))
+    with UnicornMachine.load(copied) as m:
+        line = 1 + next(n for n, text in enumerate(COPIES.splitlines()) if "int twice" in text and "static" in text)
+        places = m.debug.at_line("first.cc", line)
+        assert {(place.function, place.inlined) for place in places} == {("first", "twice")}
+        # with -flto names are in another unit
+        assert len(read) <= 2 * len(Units(m.symbols.files[0]).headers) + 3
+
+
+def test_damaged_lines_and_ranges(copied: Path) -> None:
+    """Nothing outside the sections is read, and no place is outside the code that is asked for."""
+    if not native.available():
+        pytest.skip("there is no host code")
+    rng = random.Random(26)
+    with UnicornMachine.load(copied) as m:
+        units = Units(m.symbols.files[0])
+    codes = [code for _, some in units.lines_of("first.cc") for code in some]
+    wanted = sorted({(offset, code.start) for code in codes if (offset := units._entry_at(0, code.start)) is not None})
+    kept = {name: bytes(all_of(getattr(units._sections, name))) for name in ("info", "abbrev", "ranges", "range_lists", "lines")}
+    found = 0
+    for name, data in kept.items():
+        for _ in range(300 if data else 0):
+            damaged = bytearray(data)
+            for _ in range(rng.randrange(1, 4)):
+                damaged[rng.randrange(len(damaged))] = rng.choice((0, 0xFF, 0x7F, rng.randrange(256)))
+            sections = evolve(units._sections, **{**kept, name: bytes(damaged)})
+            places = PlaceScanner(sections, lambda offset: f"at {offset}").scan(units.headers[0], (b"", b""), wanted)
+            assert {*places} <= {address for _, address in wanted}
+            lines = LineScanner(sections, "first.cc", 0).scan(units.headers[0], (b"", b""))
+            found += bool(lines) + bool(places)
+    assert found > 300
 
 
 def test_lines_of_functions_that_are_thrown_away_are_no_places(copied: Path) -> None:
