@@ -358,9 +358,9 @@ def bpftrace_tests(_: str) -> str:
 
 
 def script_refused(_: str) -> str:
-    """Builtins and functions of scripts that mean nothing in a guest, with the reason."""
+    """Builtins and functions of scripts that mean nothing in a guest or are not supported, with the reason."""
     reasons: dict[str, list[str]] = {}
-    for name, reason in sorted(names.REFUSED.items()):
+    for name, reason in sorted((names.REFUSED | names.UNSUPPORTED).items()):
         reasons.setdefault(reason, []).append(f"`{name}`")
     return table(["word", "reason"], ([", ".join(words), reason] for reason, words in reasons.items()))
 

@@ -31,8 +31,21 @@ _LONG = 200_000_000
 NOT_ATTACHED = 255
 
 
+def _refuse_pid(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+    """Refuse -p, which of bpftrace's options has no counterpart. click calls it.
+
+    Raises:
+        UsageError: the option is given.
+    """
+    if value is not None:
+        raise click.UsageError(
+            "-p: the script's run starts its guest; give the program as GUEST, with --qemu"
+        )
+
+
 @click.command(cls=GuestCommand)
 @click.argument("names", nargs=-1, metavar="[GUEST] [FILE.bt]")
+@click.option("-p", "--pid", hidden=True, expose_value=False, callback=_refuse_pid)
 @click.option("-e", "text", metavar="TEXT", help="The script.")
 @click.option(
     "-c", "--cmd", "command", metavar="'GUEST ARG ...'", help="The guest and its arguments in one."
@@ -320,6 +333,8 @@ def _text_of(path: str) -> str:
             return file.read().decode("utf-8", "surrogateescape")
     except OSError as error:
         click.echo(f"ERROR: failed to open file '{path}': {error.strerror}", err=True)
+        if "{" in path:
+            click.echo("HINT: -e gives the text of a script", err=True)
         click.get_current_context().exit(1)
 
 
@@ -361,13 +376,18 @@ def _options_of(parameters: Any) -> None:
 def _writer(closing: contextlib.ExitStack, output: str) -> Callable[[str], object]:
     """Open the output; return a function that writes a text to it and flushes.
 
-    Bytes of the guest's that are no UTF-8 come out unchanged.
+    Bytes of the guest's that are no UTF-8 come out unchanged. Where the file cannot be made, an
+    error is printed, and the command ends with 1.
 
     Args:
         closing: closes the file.
         output: path, or "-" for stdout.
     """
-    file = closing.enter_context(to_file(output, binary=True))
+    try:
+        file = closing.enter_context(to_file(output, binary=True))
+    except OSError as error:
+        click.echo(f'ERROR: Failed to open output file: "{output}": {error.strerror}', err=True)
+        click.get_current_context().exit(1)
 
     def write(text: str) -> None:
         """Write a text at once."""

@@ -269,6 +269,13 @@ class GuestWorld:
                 seen.add(symbol.address)
                 yield symbol
 
+    def images(self) -> list[str]:
+        """Return the names of the guest's images, the guest's own file first, each once."""
+        main = str(self.machine.symbols.main or "")
+        modules = dict.fromkeys(symbol.module or main for symbol in self.machine.symbols)
+        names = dict.fromkeys(os.path.basename(module) for module in [main, *modules])
+        return [name for name in names if name]
+
     def knows_sizes(self, module: str) -> bool:
         """Return True where at least one function of an image has a size in the symbols.
 

@@ -78,14 +78,26 @@ REFUSED: Final = {
     "leader_tid": "a thread group is Linux's kernel's",
     "unwatch": "a watchpoint goes with its script",
 }
+_NO_SIGNAL: Final = "no signal is sent to a guest's task"
+#: functions that are not supported -> the reason
+UNSUPPORTED: Final = {
+    "ctx": "registers are read by reg()",
+    "join": "it reads an array of pointers of the guest's in one go; use printf of str() of each",
+    "memcmp": "compare strings, arrays and tuples with ==",
+    "signal": _NO_SIGNAL,
+    "signal_name": "the numbers of signals are an operating system's",
+    "signal_thread": _NO_SIGNAL,
+    "strerror": "the numbers of errors are an operating system's",
+    "write_user": "programs do not write to the guest's memory",
+}
 #: functions that have Python do something
 ASYNCHRONOUS: Final = frozenset(
-    {"printf", "errorf", "warnf", "print", "clear", "zero", "exit", "time", "join", "cat", "system"}
+    {"printf", "errorf", "warnf", "print", "clear", "zero", "exit", "time", "cat", "system"}
 )
 #: functions that change the guest, or run programs of the host
-UNSAFE: Final = frozenset({"system", "signal", "signal_thread", "override", "write_user"})
+UNSAFE: Final = frozenset({"system", "override"})
 #: builtins and functions that need a probe in a guest
-AT_CODE: Final = frozenset({"func", "retval", "args", "reg", "ctx", "override"})
+AT_CODE: Final = frozenset({"func", "retval", "args", "reg", "override"})
 #: clocks that nsecs() takes
 CLOCKS: Final = ("monotonic", "boot", "tai", "sw_tai")
 KNOWN: Final = frozenset(
@@ -93,6 +105,7 @@ KNOWN: Final = frozenset(
         *AGGREGATES,
         *SIMPLE,
         *REFUSED,
+        *UNSUPPORTED,
         *ASYNCHRONOUS,
         *UNSAFE,
         *AT_CODE,
@@ -127,11 +140,8 @@ KNOWN: Final = frozenset(
         "is_unsigned_integer",
         "is_literal",
         "is_err",
-        "memcmp",
         "str_concat",
         "strcap",
-        "strerror",
-        "signal_name",
         "container_of",
         "getopt",
         "probe",

@@ -76,6 +76,7 @@ class Probed(Protocol):
         """Return the pc and return addresses of a hit, innermost first, `limit` at most."""
 
 
+_IMAGES: Final = 8  #: images that a hint names, at most
 _WATCHED: Final = ("watchpoint", "asyncwatchpoint")
 _FORCE: Final = (
     "Use --unsafe to force attachment. WARNING: This option could lead to data corruption in the "
@@ -221,9 +222,8 @@ def _found(front: Front, point: Point, world: GuestWorld, unsafe: bool) -> Itera
             text=f"{point.kind}:{image}{symbol.name}{offset}",
         )
     if not some:
-        _missing(
-            front, point, _no_matches(point), [symbol.name for symbol in world.machine.symbols]
-        )
+        known = [symbol.name for symbol in world.machine.symbols]
+        _missing(front, world, point, _no_matches(point), known)
 
 
 def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
@@ -289,21 +289,25 @@ def _no_matches(point: Point) -> str:
     return f"No matches for {point.text.replace(':', ' ', 1)}."
 
 
-def _missing(front: Front, point: Point, text: str, known: list[str]) -> None:
+def _missing(front: Front, world: GuestWorld, point: Point, text: str, known: list[str]) -> None:
     """Note in `front.found` that nothing in the guest fits an attach point.
 
     It is an error, a warning, or not noted at all, as the script's setting missing_probes says.
 
     Args:
         front: the script.
+        world: the guest; its images are named where it has none that the attach point means.
         point: the attach point.
         text: the message.
         known: names that the guest has; similar ones are proposed.
     """
-    if f"{point.function}@plt" in known:
-        hints: tuple[str, ...] = (
-            f"{point.function} is imported: load a library that has it (--preload LIBRARY)",
-        )
+    images = world.images()
+    if images and not any(world.is_of(image, point.image) for image in images):
+        hints: tuple[str, ...] = (f"the guest has the images {', '.join(images[:_IMAGES])}",)
+        if len(images) == 1:
+            hints = (f"the guest is {images[0]}; --preload FILE loads a library",)
+    elif f"{point.function}@plt" in known:
+        hints = (f"{point.function} is imported: load a library that has it (--preload LIBRARY)",)
     else:
         hints = did_you_mean(point.function, (name for name in known if "@" not in name))
     if front.settings.missing_probes == "error":
@@ -327,7 +331,8 @@ def _watched(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
         return
     found = world.symbol(point.function)
     if found is None:
-        _missing(front, point, f"Could not resolve symbol: {point.function}", list(world.names()))
+        text = f"Could not resolve symbol: {point.function}"
+        _missing(front, world, point, text, list(world.names()))
         return
     yield evolve(point, address=found[0])
 
@@ -360,7 +365,7 @@ def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
             text=f"usdt:{point.image or '*'}:{marker.provider}:{marker.name}",
         )
     if not same:
-        _missing(front, point, _no_matches(point), [marker.name for marker in markers])
+        _missing(front, world, point, _no_matches(point), [marker.name for marker in markers])
 
 
 def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
@@ -385,7 +390,7 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
             if line.line == number and (line.path == file or line.path.endswith(f"/{file}")):
                 yield evolve(point, address=line.address | symbol.mode)
                 return
-    _missing(front, point, f"No code of {file}:{number}", [])
+    _missing(front, world, point, f"No code of {file}:{number}", [])
 
 
 def attach(

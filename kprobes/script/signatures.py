@@ -14,7 +14,7 @@ from typing import Final
 
 from . import layout, tree, types
 from .inference import Inference
-from .names import AGGREGATES, AT_CODE, CLOCKS, KNOWN, REFUSED, SIMPLE, UNSAFE
+from .names import AGGREGATES, AT_CODE, CLOCKS, KNOWN, REFUSED, SIMPLE, UNSAFE, UNSUPPORTED
 from .promotion import base_name, name_of, settled
 from .settings import STACK_MODES
 from .source import did_you_mean
@@ -165,6 +165,9 @@ def call(
     word = node.name.removeprefix("__builtin_")
     if word in REFUSED:
         inference.error(f"{word} has no meaning in this guest: {REFUSED[word]}", at or node)
+        return None
+    if word in UNSUPPORTED:
+        inference.error(f"{word}() is not supported here: {UNSUPPORTED[word]}", at or node)
         return None
     if word in AGGREGATES:
         inference.error(
@@ -1177,7 +1180,7 @@ def _unsafe_number(inference: Inference, node: tree.FunctionCall) -> ValueType |
 
 
 def _refused(reason: str) -> Callable[[Inference, tree.FunctionCall], ValueType | None]:
-    """Return the check of a function that is not supported.
+    """Return the check of a function that is not supported with the arguments that it has.
 
     Args:
         reason: why it is not supported, for the error.
@@ -1214,9 +1217,6 @@ _CALLS: Final[dict[str, Callable[[Inference, tree.FunctionCall], ValueType | Non
     "zero": _of_map,
     "exit": _exit,
     "time": _time,
-    "join": _refused(
-        "it reads an array of pointers of the guest's in one go; use printf of str() of each"
-    ),
     "str": _string,
     "buf": _buffer,
     "reg": _register,
@@ -1257,14 +1257,7 @@ _CALLS: Final[dict[str, Callable[[Inference, tree.FunctionCall], ValueType | Non
     "comm": _comm,
     "nsecs": _nsecs,
     "override": _unsafe_number,
-    "signal": _refused("no signal is sent to a guest's task"),
-    "signal_thread": _refused("no signal is sent to a guest's task"),
-    "write_user": _refused("programs do not write to the guest's memory"),
-    "memcmp": _refused("compare strings, arrays and tuples with =="),
-    "strerror": _refused("the numbers of errors are an operating system's"),
-    "signal_name": _refused("the numbers of signals are an operating system's"),
     "container_of": _refused("it takes a pointer, typeof(TYPE) and the name of a member"),
     "config": _refused("it takes no argument"),
-    "ctx": _refused("registers are read by reg()"),
     "getopt": _nothing,
 }

@@ -285,12 +285,16 @@ def test_config_and_the_environment() -> None:
         ("struct s { int a; }; begin { $s = (struct s *)0; print($s.aa); }", "HINT: did you mean a?"),
         ("begin { print(cgroup); }", "cgroup has no meaning in this guest: control groups are Linux's"),
         ("#include <linux/fs.h>\nbegin { }", "headers are not read"),
+        ('begin { signal("KILL"); }', "ERROR: signal() is not supported here: no signal is sent to a guest's task\n"
+                                    'begin { signal("KILL"); }\n        ~~~~~~~~~~~~~~'),
+        ("begin { ctx }", "ERROR: ctx() is not supported here: registers are read by reg()"),
     ],
 )
 def test_messages(text: str, message: str) -> None:
     with pytest.raises(ScriptError) as caught:
         Script(text, environment={})
     assert message in caught.value.shown
+    assert "HINT: --unsafe" not in caught.value.shown or "system" in text
 
 
 def test_an_address_of_this_computer_is_refused() -> None:
