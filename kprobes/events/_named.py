@@ -468,7 +468,8 @@ class KnownNames:
         if suffix is None:
             shown = self._shown(type, member, text, at, True)
             if shown is None or shown.count or shown.style in ("f", "string"):
-                kind = _typed(type) if shown is None or shown.style != "f" else shown
+                is_number = shown is not None and shown.style == "f" and not shown.count
+                kind = shown if shown is not None and is_number else _typed(type)
                 return Fetch(
                     word=_word(read), tree=tree, value=lambda regs, saved: whole(read(regs, saved))
                 ), kind

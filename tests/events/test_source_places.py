@@ -330,3 +330,17 @@ def test_variables_of_inlined_functions(program: Path) -> None:
 def test_refused_places(program: Path, text: str, why: str) -> None:
     with UnicornMachine.load(program) as m, Kprobes(m) as k, pytest.raises(EventError, match=why):
         k.event(text)
+
+
+def test_an_array_of_floats_in_a_body(tmp_path: Path) -> None:
+    """A local array is shown whole, of whatever numbers it is."""
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no compiler of C")
+    (tmp_path / "a.c").write_text("int sink;\n__attribute__((noinline)) float f(int n) {\n  float x[3] = {n, 2.5f, 3.5f};\n"
+                                  '  __asm__ volatile("" :: "r"(x) : "memory");\n  sink = n;\n  return x[0] + x[1];\n}\n'
+                                  "void _start(void) { f(3); for (;;); }\n")
+    subprocess.run(["gcc", "-g", "-O1", "-nostdlib", "-static", "-no-pie", "a.c", "-o", "a"], cwd=tmp_path, check=True)
+    with UnicornMachine.load(tmp_path / "a") as m, Kprobes(m) as k:
+        event = k.event("p f:3 x x[1]")
+        m.call("f", 3)
+        assert [tuple(record.args.values()) for record in event] == [((3.0, 2.5, 3.5), 2.5)]
