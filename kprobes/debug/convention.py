@@ -4,11 +4,13 @@ and structures among them.
 Two conventions are here as a whole: the System V ABI of x86-64 (3.2.3) and the Procedure Call
 Standard of AArch64 (6.4, 6.8). Of 32-bit architectures there are integers of one and two words.
 Elsewhere a parameter behind one that takes more than a word is not known. Of Rust's own convention,
-which has no standard, there is what rustc does on x86-64 in all versions.
+which has no standard, there is what rustc does on x86-64 in all versions, and in those that have
+been tried.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -20,6 +22,8 @@ from .types import CType, constant
 from .units import scopes_of
 
 _WORDS: Final = ("int", "char", "bool", "enum", "pointer")
+_RUSTC: Final = re.compile(r"\brustc version 1\.(\d+)\.")
+_TRIED_RUSTC: Final = (95, 97)  #: first and last version 1.N of rustc: see is_tried_rustc()
 _MOST_MEMBERS: Final = 64
 _MOST_DEEP: Final = 16
 
@@ -369,30 +373,41 @@ def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Pa
 # --- Rust on x86-64
 
 
-def rust_parts(types: Sequence[CType], result: CType) -> list[tuple[ParameterPart, ...]]:
+def rust_parts(
+    types: Sequence[CType], result: CType, is_tried: bool = False
+) -> list[tuple[ParameterPart, ...]]:
     """Return the parts of each parameter of a Rust function on x86-64.
 
     rustc passes a type that consists of one or two numbers as one or two numbers, in the registers
-    in which C has them; others of at most 8 bytes as one integer, and one of more than 16 bytes by
-    its address. An enumeration consists of the number that says which variant it is, and of the
-    only number that its variants have, if all have it at one place.
+    in which C has them; others of at most 8 bytes as one integer, and larger ones by their address.
+    An enumeration consists of the number that says which variant it is, and of the only number
+    that its variants have, if all have it at one place.
 
     Args:
         types: of the parameters, in order.
         result: type of the result, whose address in memory may take the first register.
+        is_tried: True: is_tried_rustc() of the compiler.
 
     Raises:
         NotKnown: a type is one that versions of rustc pass differently.
     """
     taken = _Taken()
-    if _rust_in_memory(result):
-        taken.words = 1
-    else:
-        _rust_pieces(result)  # raises where it may be in memory
-    return [_rust_parameter(type, taken) for type in types]
+    taken.words = int(_rust_pieces(result, is_tried) is None)
+    return [_rust_parameter(_rust_pieces(type, is_tried), type, taken) for type in types]
 
 
-def rust_result(type: CType) -> tuple[ParameterPart, ...]:
+def is_tried_rustc(producer: str) -> bool:
+    """Whether a unit's rustc is a version of which it has been tried how it passes types that are
+    neither one or two numbers nor large: others have passed them otherwise.
+
+    Args:
+        producer: the compiler's name as the unit has it.
+    """
+    found = _RUSTC.search(producer)
+    return found is not None and _TRIED_RUSTC[0] <= int(found[1]) <= _TRIED_RUSTC[1]
+
+
+def rust_result(type: CType, is_tried: bool = False) -> tuple[ParameterPart, ...]:
     """Return the parts of a Rust function's result on x86-64, as it returns.
 
     A result in memory is at the address that the function got as its first argument: optimized code
@@ -400,23 +415,25 @@ def rust_result(type: CType) -> tuple[ParameterPart, ...]:
 
     Args:
         type: of the result.
+        is_tried: True: is_tried_rustc() of the compiler.
 
     Raises:
         NotKnown: versions of rustc return it differently, or its debug information does not tell.
     """
-    if _rust_in_memory(type):
+    pieces = _rust_pieces(type, is_tried)
+    if pieces is None:
         return (ParameterPart("given", type.size, name=_SYSV_WORDS[0]),)
     names = {_WORD: ["rax", "rdx"], _REAL: ["xmm0", "xmm1"]}
-    return tuple(
-        ParameterPart("register", size, name=names[kind].pop(0))
-        for size, kind in _rust_pieces(type)
-    )
+    return tuple(ParameterPart("register", size, name=names[kind].pop(0)) for size, kind in pieces)
 
 
-def _rust_parameter(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
+def _rust_parameter(
+    pieces: list[tuple[int, str]] | None, type: CType, taken: _Taken
+) -> tuple[ParameterPart, ...]:
     """Return the parts of the next parameter of a Rust function.
 
     Args:
+        pieces: what _rust_pieces() says of it.
         type: of the parameter.
         taken: what the parameters before it have taken; is changed.
 
@@ -426,15 +443,12 @@ def _rust_parameter(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
     Raises:
         NotKnown: versions of rustc pass it differently.
     """
-    if not type.size:
-        return ()
-    if _rust_in_memory(type):
+    if pieces is None:
         if taken.words < len(_SYSV_WORDS):
             taken.words += 1
             return (ParameterPart("behind", type.size, name=_SYSV_WORDS[taken.words - 1]),)
         (slot,) = taken.on_stack(8, 8)
         return (ParameterPart("behind", type.size, offset=slot.offset + 8),)
-    pieces = _rust_pieces(type)
     if type.kind == "int" and len(pieces) == 2 and taken.words + 2 > len(_SYSV_WORDS):
         raise NotKnown("where an integer of 16 bytes is on the stack depends on rustc's version")
     return tuple([_rust_piece(size, kind, taken) for size, kind in pieces])
@@ -457,25 +471,6 @@ def _rust_piece(size: int, kind: str, taken: _Taken) -> ParameterPart:
         return ParameterPart("register", size, name=f"xmm{taken.reals - 1}")
     (slot,) = taken.on_stack(size, 8)
     return ParameterPart("stack", size, offset=slot.offset + 8)
-
-
-def _rust_in_memory(type: CType) -> bool:
-    """Return True where Rust passes or returns the address of a value (one of more than 16 bytes),
-    False where the value.
-
-    Args:
-        type: of the value.
-
-    Raises:
-        NotKnown: versions of rustc differ.
-    """
-    if type.size <= 16:
-        return False
-    # two numbers are passed as two also where one has 16 bytes, and vectors in registers of theirs
-    aligned = constant(type.definition, "DW_AT_alignment") or 1
-    if aligned > 8 or _has_wide(type, 0):
-        raise NotKnown("it or a parameter before it, or the result, has a number of 16 bytes")
-    return True
 
 
 def _has_wide(type: CType, depth: int) -> bool:
@@ -521,15 +516,16 @@ class _RustNumber:
     wrapped: bool = False
 
 
-def _rust_pieces(type: CType) -> list[tuple[int, str]]:
-    """Return the numbers that Rust passes a type of at most 16 bytes as.
+def _rust_pieces(type: CType, is_tried: bool) -> list[tuple[int, str]] | None:
+    """Return the numbers that Rust passes a type as.
 
     Args:
         type: of the parameter or result.
+        is_tried: True: is_tried_rustc() of the compiler.
 
     Returns:
         (bytes, with the padding behind it; _WORD or _REAL) of each, in their order; [] for a type
-        without bytes.
+        without bytes; None: its address is passed, as of a result in memory.
 
     Raises:
         NotKnown: versions of rustc differ, or its debug information does not tell.
@@ -538,10 +534,17 @@ def _rust_pieces(type: CType) -> list[tuple[int, str]]:
         return []
     if type.kind == "int" and type.size == 16:
         return [(8, _WORD), (8, _WORD)]
+    if type.size > 16:
+        # two numbers are passed as two also where one has 16 bytes, vectors in registers of theirs
+        if _alignment(type) > 8 or _has_wide(type, 0):
+            raise NotKnown("it or a parameter before it, or the result, has a number of 16 bytes")
+        return None
     try:
         numbers = sorted(_rust_numbers(type, 0, 0))
         pieces = _rust_pair(numbers, type.size)
     except _AsBytes:
+        if is_tried and _is_plain(type, 0):
+            return [(type.size, _WORD)] if type.size <= 8 else None
         if type.size > 8 or _has_real(type, 0):
             raise NotKnown(
                 "how rustc passes a type before it, its own, or the result is not known"
@@ -602,15 +605,29 @@ def _rust_numbers(type: CType, base: int, depth: int) -> list[_RustNumber]:
         raise NotKnown("how rustc passes a type before it, its own, or the result is not known")
     if type.variants is not None:
         return _rust_variants(type, base, depth)
-    inside = [
+    inside = _rust_members(type, base, depth)
+    if len(inside) == 1 and not _is_of_rusts_library(type):
+        return [evolve(inside[0], wrapped=True)]
+    return inside
+
+
+def _rust_members(type: CType, base: int, depth: int) -> list[_RustNumber]:
+    """Return the numbers that the members of a structure, or of a variant, consist of.
+
+    Args:
+        type: the structure, or the variant's type.
+        base: its offset in the whole parameter.
+        depth: structures around it.
+
+    Raises:
+        _AsBytes, NotKnown: as for _rust_numbers().
+    """
+    return [
         number
         for member in type.members.values()
         if member.type.size
         for number in _rust_numbers(member.type, base + member.offset, depth + 1)
     ]
-    if len(inside) == 1 and not _is_of_rusts_library(type):
-        return [evolve(inside[0], wrapped=True)]
-    return inside
 
 
 def _rust_variants(type: CType, base: int, depth: int) -> list[_RustNumber]:
@@ -630,15 +647,10 @@ def _rust_variants(type: CType, base: int, depth: int) -> list[_RustNumber]:
         raise NotKnown("how rustc passes a type before it, its own, or the result is not known")
     # a variant is described as a structure, which is none that a program could mark
     held = [
-        [
-            number
-            for field in variant.type.members.values()
-            if field.type.size
-            for number in _rust_numbers(field.type, base + variant.offset + field.offset, depth + 1)
-        ]
+        numbers
         for variant in variants.members.values()
+        if (numbers := _rust_members(variant.type, base + variant.offset, depth))
     ]
-    held = [numbers for numbers in held if numbers]
     if variants.discriminant is None:
         return held[0] if held else []
     which = variants.discriminant
@@ -674,6 +686,36 @@ def _is_of_rusts_library(type: CType) -> bool:
         type: a structure.
     """
     return scopes_of(type.definition).startswith(("core::", "alloc::", "std::"))
+
+
+def _alignment(type: CType) -> int:
+    """Return the alignment that debug information tells of a type, in bytes; 1: it tells none."""
+    return constant(type.definition, "DW_AT_alignment") or 1
+
+
+def _is_plain(type: CType, depth: int) -> bool:
+    """Return True for a Rust type of numbers, structures and arrays of more than one element that
+    is none of SIMD, which rustc passes in registers of their own.
+
+    Types of SIMD are structures of an array, and aligned to their whole size.
+
+    Args:
+        type: the type.
+        depth: structures and arrays around it.
+    """
+    if depth > _MOST_DEEP:
+        return False
+    if type.kind == "array":
+        return type.size > type.element.size and _is_plain(type.element, depth + 1)
+    if type.kind != "struct":
+        return type.kind in (*_WORDS, "float") and type.size <= 8
+    inner = [member.type for member in type.members.values()]
+    if type.variants is not None:
+        inner += [member.type for member in type.variants.members.values()]
+    inner = [each for each in inner if each.size]
+    if len(inner) == 1 and inner[0].kind == "array" and _alignment(type) >= type.size:
+        return False
+    return not type.hidden and all(_is_plain(each, depth + 1) for each in inner)
 
 
 def _has_real(type: CType, depth: int) -> bool:

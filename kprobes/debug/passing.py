@@ -20,6 +20,7 @@ from .convention import (
     NotKnown,
     ParameterPart,
     convention,
+    is_tried_rustc,
     result_parts,
     rust_parts,
     rust_result,
@@ -206,7 +207,7 @@ class FunctionEntry:
             if not rust:
                 parts = result_parts(self._arch, self._results, type, self._copied)
             else:
-                parts = rust_result(type)
+                parts = rust_result(type, self._is_tried_rustc())
                 why = self._changed() if any(part.kind == "given" for part in parts) else ""
                 if why:
                     return refused(why)
@@ -454,7 +455,7 @@ class FunctionEntry:
         types = [v.type for v in self._variables[: n + 1]]
         try:
             if self._language() == _RUST:
-                parts = rust_parts(types, self._result())[n]
+                parts = rust_parts(types, self._result(), self._is_tried_rustc())[n]
             else:
                 parts = rules(types, self._result(), self._copied)[n]
         except NotKnown as error:
@@ -621,6 +622,10 @@ class FunctionEntry:
         LLVM keeps parameters of unoptimized code in frames.
         """
         return text(self._function.unit.get_top_DIE(), "DW_AT_producer").startswith("GNU")
+
+    def _is_tried_rustc(self) -> bool:
+        """Return True if is_tried_rustc() of the function's compiler."""
+        return is_tried_rustc(text(self._function.unit.get_top_DIE(), "DW_AT_producer"))
 
     def _is_btf(self) -> bool:
         """Return True if only the function's prototype is known, from BTF."""

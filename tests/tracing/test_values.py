@@ -17,6 +17,7 @@ from value_judge import compared
 from value_programs import RUST_AGGREGATES, RUST_ENTRIES, build, compiler
 
 from kprobes import EventError, Kprobe, Kprobes, UnicornMachine, UnknownSymbol
+from kprobes.debug.convention import is_tried_rustc
 from kprobes.debug.units import units_of
 
 COUNT = int(os.environ.get("VALUES", "1"))  #: programs of each kind
@@ -46,6 +47,12 @@ def test_variables_are_what_gdb_shows(seed: int, language: str, level: int, dwar
     assert verdicts.right > 50
 
 
+def rustc() -> str:
+    """The compiler's name and version, as DW_AT_producer has them."""
+    found = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout
+    return found.replace("rustc", "rustc version")
+
+
 def test_parameters_of_rust_at_entries(tmp_path: Path) -> None:
     """Floats, texts, slices, pairs and large values, in registers and on the stack; what is not known is refused."""
     if compiler("rust") is None:
@@ -65,8 +72,9 @@ def test_parameters_of_rust_at_entries(tmp_path: Path) -> None:
             k.event(f"p {names['_ZN5rust04once']} g")
         words = "floats", "nine", "pairs", "wide", "three"
         events = [k.event(f"r {names[f'_ZN5rust0{len(word)}{word}']} got=$retval") for word in words]
-        with pytest.raises(EventError, match="result is not known"):
-            k.event(f"r {names['_ZN5rust03res']} $retval")
+        if not is_tried_rustc(rustc()):
+            with pytest.raises(EventError, match="result is not known"):
+                k.event(f"r {names['_ZN5rust03res']} $retval")
         m.run(m.symbols["_start"].address, m.symbols["finished"].address)
         got = [next(iter(event)).args["got"] for event in events]
     assert got[:2] == [1.5 + 2 + 2.25 + 9.5 + 1, 10.0]
@@ -83,14 +91,18 @@ def test_aggregates_of_rust(level: int, tmp_path: Path) -> None:
     places = {f"{kind} {name}": f"{kind}:{kind}_{name} {name} {fetch}" for name, fetch in [
         ("mixed", "a b"), ("same", "a b"), ("real", "a b"), ("bytes", "a b c"), ("options", "a b c d e f"), ("results", "a b c d"),
         ("large", "a")] for kind in ("p", "r")}
+    tried = is_tried_rustc(rustc())
+    as_bytes = [("floats", "a"), ("three", "a b"), ("reals", "a b"), ("uneven", "a b"), ("words", "c a b d")]
+    if tried:
+        places |= {f"{kind} {name}": f"{kind}:{kind}_{name} {name} {fetch}" for name, fetch in as_bytes for kind in ("p", "r")}
     with UnicornMachine.load(program) as m, Kprobes(m) as k:
-        for name, why in [("marked", "may be #.repr.C.."), ("holder", "may be #.repr.C.."), ("sign", "versions of rustc"),
-                          ("floats", "not known")]:
+        for name, why in [("marked", "may be #.repr.C.."), ("holder", "may be #.repr.C.."), ("sign", "versions of rustc"), ("vector", "not known"),
+                          ("alone", "not known"), *[(name, "not known") for name, _ in as_bytes if not tried]]:
             # of optimized code debug information says where parameters are
             for definition in (f"p {name} a", f"p {name} b", f"r {name} $retval")[2 * (level > 0):]:
                 with pytest.raises(EventError, match=why):
                     k.event(definition)
-        events = {key: k.event(text.rpartition(" a")[0] + " got=$retval" if key[0] == "r" else text)
+        events = {key: k.event(" ".join(text.split()[:2]) + " got=$retval" if key[0] == "r" else text)
                   for key, text in places.items()}
         m.run(m.symbols["_start"].address, m.symbols["finished"].address)
         shown = {key: [tuple(record.args.values()) for record in event] for key, event in events.items()}
@@ -110,6 +122,13 @@ def test_aggregates_of_rust(level: int, tmp_path: Path) -> None:
         ({"Err": {"__0": n}}, {"Ok": {"__0": 0}}, {"Err": {"__0": (1, 2, 3)}}, {"__0": 3, "__1": 4})]
     assert shown["r results"] == [({"Ok": {"__0": 4}},), ({"Err": {"__0": n}},)]
     assert shown["r large"] == [({"Some": {"__0": (7, 7, 7, 7)}},), ("None",)]
+    if tried:  # by their addresses, what has more than 8 bytes
+        assert shown["p floats"] == [((1.5, 2.5),)] and shown["r floats"] == [((1.5, 2.5),)]
+        assert shown["p three"] == [({"__0": n, "__1": 5, "__2": 6}, n)] and shown["r three"] == [shown["p three"][0][:1]]
+        assert shown["p reals"] == [({"__0": 1.5, "__1": 1 << 40, "__2": 2.5}, 3.5)] and shown["r reals"] == [shown["p reals"][0][:1]]
+        assert shown["p uneven"] == [({"A": {"__0": n, "__1": 8}}, n), ({"B": {"__0": 1 << 50}}, n), ("C", n)]
+        assert shown["r uneven"] == [given[:1] for given in shown["p uneven"]]
+        assert shown["p words"] == [(n, (1 << 60, 2), (1, 2, 3, 4, 5, 6, 7, 8, 9), n)] and shown["r words"] == [((1 << 60, 2),)]
 
 
 def test_types_of_cpp(tmp_path: Path) -> None:

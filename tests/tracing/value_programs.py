@@ -300,6 +300,15 @@ RUST_AGGREGATES = RUST.partition("#[derive")[0] + """#[derive(Clone, Copy)] #[re
 #[no_mangle] #[inline(never)] fn real(a: Real, b: u32) -> Real { sink(b as u64 + 6); black_box(a) }
 #[no_mangle] #[inline(never)] fn bytes(a: [u8; 5], b: (u8, u16, u32), c: u32) -> [u8; 5] { sink(c as u64 + 7); black_box(b); black_box(a) }
 #[no_mangle] #[inline(never)] fn floats(a: [f32; 2], b: u32) -> [f32; 2] { sink(8); black_box(a) }
+#[derive(Clone, Copy)] pub struct Three(u32, u32, u32);
+#[derive(Clone, Copy)] pub struct Reals(f32, u64, f32);
+#[derive(Clone, Copy)] pub enum Uneven { A(u32, u32), B(u64), C }
+#[no_mangle] #[inline(never)] fn three(a: Three, b: u32) -> Three { sink(b as u64 + 12); black_box(a) }
+#[no_mangle] #[inline(never)] fn reals(a: Reals, b: f32) -> Reals { sink(13); black_box(b); black_box(a) }
+#[no_mangle] #[inline(never)] fn uneven(a: Uneven, b: u32) -> Uneven { sink(b as u64 + 14); black_box(a) }
+#[no_mangle] #[inline(never)] fn words(c: u32, a: [u64; 2], b: [u8; 9], d: u32) -> [u64; 2] { sink(d as u64 + c as u64); black_box(b); black_box(a) }
+#[no_mangle] #[inline(never)] fn vector(a: core::arch::x86_64::__m128i, b: u32) -> core::arch::x86_64::__m128i { sink(b as u64 + 15); black_box(a) }
+#[no_mangle] #[inline(never)] fn alone(a: [f32; 1], b: u32) -> [f32; 1] { sink(b as u64 + 16); black_box(a) }
 #[no_mangle] #[inline(never)] fn options(a: Option<u32>, b: Option<&u32>, c: Option<bool>, d: Option<&str>, e: Option<f32>, f: Option<u64>) -> Option<u64>
 { sink(9); black_box(a); black_box(b); black_box(c); black_box(d); black_box(e); f }
 #[no_mangle] #[inline(never)] fn results(a: Result<u32, u32>, b: Result<(), u8>, c: Result<u32, [u8; 3]>, d: (i32, u8)) -> Result<u32, u32>
@@ -311,7 +320,10 @@ RUST_AGGREGATES = RUST.partition("#[derive")[0] + """#[derive(Clone, Copy)] #[re
  real(Real::A(0.5), n); real(Real::B(1.5), n); bytes([1, 2, 3, 4, 5], (1, 2, 3), n); floats([1.5, 2.5], n);
  black_box(options(Some(5), Some(&v), Some(true), Some("text"), Some(1.5), Some(1 << 40)));
  black_box(options(None, None, None, None, None, None)); black_box(results(Ok(4), Err(6), Ok(7), (-1, 2)));
- black_box(results(Err(n), Ok(()), Err([1, 2, 3]), (3, 4))); black_box(large(7)); black_box(large(8)); }
+ black_box(results(Err(n), Ok(()), Err([1, 2, 3]), (3, 4))); black_box(large(7)); black_box(large(8));
+ black_box(three(Three(n, 5, 6), n)); black_box(reals(Reals(1.5, 1 << 40, 2.5), 3.5)); black_box(uneven(Uneven::A(n, 8), n));
+ black_box(uneven(Uneven::B(1 << 50), n)); black_box(uneven(Uneven::C, n)); black_box(words(n, [1 << 60, 2], [1, 2, 3, 4, 5, 6, 7, 8, 9], n));
+ black_box(vector(unsafe { core::arch::x86_64::_mm_set1_epi32(n as i32) }, n)); black_box(alone([1.5], n)); }
 """ + "core::arch::global_asm!" + RUST.partition("core::arch::global_asm!")[2]
 
 
