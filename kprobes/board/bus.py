@@ -118,8 +118,8 @@ class Bus:
         return device.read(at, size)
 
     def _write(self, base: int, offset: int, size: int, value: int) -> None:
-        """Write to the device at `base` + `offset`, and count the access; nothing where there is no
-        device.
+        """Write to the device at `base` + `offset`, and count the access for it. Where there is no
+        device nothing is written, and the access is counted in `between`.
 
         Args:
             base: address of the first page of the devices' range.

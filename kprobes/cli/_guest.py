@@ -104,7 +104,8 @@ class GuestOptions:
         written. To the message of a GuestFault from the body, options that might help are appended.
 
         Raises:
-            UsageError: not exactly one of --call and --run was given, or there is no entry point.
+            UsageError: both a call (--call) and a run were given, or neither; or there is no entry
+                point. A run is --run, arguments for the program, or --qemu without --call.
             KprobeError: the file cannot be loaded, or there is no such function.
         """
         from ..kprobes import Kprobes

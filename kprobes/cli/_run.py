@@ -296,8 +296,11 @@ class _ProgramOutput:
     def as_they_come(self) -> Iterator[None]:
         """Write records while the body runs: every _EVERY seconds, from a thread.
 
+        The thread ends with the body. Records that come after its last look are not written here:
+        the caller calls records() for them.
+
         Raises:
-            OSError, ValueError: the output could not be written.
+            OSError, ValueError: the thread could not write the output; raised behind the body.
         """
         over = threading.Event()
         failed: list[BaseException] = []

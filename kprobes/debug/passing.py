@@ -504,9 +504,9 @@ class FunctionEntry:
         """Return a reason why the compiler may have put parameters elsewhere than the convention
         says.
 
-        That is so for a convention of the function's own, another language than those like C, a
-        copy for some calls, and a function that is neither external nor has all parameters in its
-        frame, unoptimized.
+        That is so for a convention of the function's own, another language than Rust and those
+        like C, Rust where _changed_in_rust() says so, a copy for some calls, and a function that is
+        neither external nor has all parameters in its frame, unoptimized.
 
         Returns:
             A clause; "": they are where it says.

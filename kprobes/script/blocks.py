@@ -401,7 +401,7 @@ class BlockWriter(ABC):
 
     @staticmethod
     def _mentions(node: Expression, name: str) -> bool:
-        """Return True if an expression has a variable of this name."""
+        """Return True if an expression has a scratch variable of this name, `$` included."""
         return any(
             isinstance(one, tree.ScratchVariable) and one.name == name for one in tree.walk(node)
         )

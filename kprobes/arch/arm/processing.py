@@ -164,7 +164,8 @@ def process_rules(
 ) -> Insn:
     """Return data processing with its facts: ADR's operand, or a jump where PC is the destination.
 
-    Reserved forms and exception returns are refused.
+    Reserved forms and exception returns come back as instructions that cannot be probed (`reject`
+    has the reason).
 
     Args:
         insn: the instruction.

@@ -35,8 +35,9 @@ def predicate(insn: Insn) -> int:
 def why_none(insn: Insn) -> str:
     """Return why no jump can stand in an instruction's place; "": one can (`Bundles.no_jump`).
 
-    None can in slot 2 where a stop is behind slot 0; nor where a stop is behind slot 1, if slot 1
-    is a MOV to predicates and the jump has one (predicate()).
+    One can in slots 0 and 1. None can in slot 2 where a stop is behind slot 0, or where a stop is
+    behind slot 1, the instruction in slot 1 is a MOV to predicates, and `insn` in slot 2 has a
+    qualifying predicate, which its jump keeps (predicate()).
     """
     template, words = bundle.parts(insn.raw)
     if insn.addr % SIZE == 2 and template >> 1 == STOP_BEHIND_0:

@@ -178,8 +178,9 @@ class HookedBlockCounts:
             self._state.park(error)
 
     def _follow_arc(self, addr: int) -> None:
-        """Count the edge from the block before to the block at `addr`, one by one; nothing where
-        there was no block before. The block at `addr` becomes the block before.
+        """Count the edge from the block before to the block at `addr` in the table that arcs()
+        returns, which has a row for each pair of blocks; nothing where there was no block before.
+        The block at `addr` becomes the block before.
 
         Host code does that where there is some, but for blocks that are new.
         """
