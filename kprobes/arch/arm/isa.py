@@ -192,6 +192,8 @@ def _is_unpredictable_in_block(raw: bytes) -> bool:
 def covers(insn: Insn) -> int:
     """Return how many instructions behind it an IT makes conditional, up to four; 0: it is
     no IT.
+
+    A return among them does not end the function, so that discovery of functions goes on behind it.
     """
     if not insn.mode or insn.size != 2:
         return 0

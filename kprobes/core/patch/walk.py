@@ -339,8 +339,10 @@ class Walk:
                 self._take(insn)
 
     def _data_end(self, addr: int) -> int:
-        """Return the end of data that a symbol or a reader marks at an address; 0: there is
-        none.
+        """Return the address behind the data that an address lies in; 0: it is in no known data.
+
+        Known is data that has a symbol or a mapping symbol, and data that an instruction of the
+        walk reads or writes (`literals`).
         """
         end = self._source.data_end(addr)
         if not end and addr in self.literals:
