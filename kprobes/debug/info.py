@@ -22,7 +22,7 @@ from .file import DAMAGE, flags_of, text
 from .lines import source_path
 from .markers import Marker, markers_of
 from .numbers import number
-from .passing import Arrival, FunctionEntry, result_of
+from .passing import Arrival, FunctionEntry, is_of_btf, result_of
 from .places import SourceFrame, frames, told
 from .registers import facts, register
 from .scopes import FrameVariables, Variable, enclosing, entries, hosts_of, variables_of
@@ -856,6 +856,16 @@ class DebugInfo:
         if found is None:
             return []
         return [variable.name for variable in self._variables(found[1], address - found[0].bias)]
+
+    def has_only_prototype(self, address: int) -> bool:
+        """Return True where BTF tells a function's parameters, and nothing tells where they are
+        behind its entry.
+
+        Args:
+            address: guest address in the function.
+        """
+        found = self.function(address)
+        return found is not None and is_of_btf(found[1])
 
     def type_of(self, address: int, name: str) -> CType | None:
         """Return the type of a variable in scope at an address, also of one of the functions in

@@ -107,6 +107,11 @@ def refused(reason: str) -> Arrival:
     return Arrival("refused", reason=reason)
 
 
+def is_of_btf(function: Function) -> bool:
+    """Return True if only a function's prototype is known, from BTF."""
+    return text(function.unit.get_top_DIE(), "DW_AT_producer") == PRODUCER
+
+
 def _knows_rust(arch: Arch, function: Function) -> bool:
     """Return True if it is known how a Rust function is called: rustc's, on x86-64.
 
@@ -238,7 +243,7 @@ class FunctionEntry:
                 return Arrival("place")  # of a float, or of more than a word
             return Arrival("value", value & (1 << 8 * type.size) - 1)
         if "DW_AT_location" not in die.attributes:
-            return self._by_convention(n) if self._is_btf() else refused(NOT_KEPT)
+            return self._by_convention(n) if is_of_btf(self._function) else refused(NOT_KEPT)
         try:
             ops = location(die, self._function, self._pc)
         except UnknownValue:  # the list begins behind the entry
@@ -626,10 +631,6 @@ class FunctionEntry:
     def _is_tried_rustc(self) -> bool:
         """Return True if is_tried_rustc() of the function's compiler."""
         return is_tried_rustc(text(self._function.unit.get_top_DIE(), "DW_AT_producer"))
-
-    def _is_btf(self) -> bool:
-        """Return True if only the function's prototype is known, from BTF."""
-        return text(self._function.unit.get_top_DIE(), "DW_AT_producer") == PRODUCER
 
     def _optimized(self) -> bool:
         """Return True if the unit says that GCC has compiled it with optimization; False for other

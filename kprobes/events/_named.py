@@ -372,6 +372,8 @@ class KnownNames:
         type = info.type_of(self._address, name)
         if type is None:
             return self._global(name, at, info.names(self._address))
+        if info.has_only_prototype(self._address):
+            self._refuse(name, at, "BTF does not say where parameters are behind the entry")
 
         def read(regs: Regs, saved: Saved) -> Any:
             """Return the variable's value at a hit; None: it has no location there."""

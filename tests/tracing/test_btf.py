@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kprobes import ImageError, KprobeError, Kprobes, UnicornMachine
+from kprobes import EventError, ImageError, KprobeError, Kprobes, UnicornMachine
 from kprobes.debug import units
 
 with tarfile.open(Path(__file__).resolve().parents[1] / "data" / "btf.tar.xz") as archive:
@@ -157,3 +157,19 @@ def test_whatever_is_not_0_is_true(file: str, tmp_path: Path) -> None:
             view.ok = value
             assert m.read(m.symbols["given"].address + member.offset, 1) == bytes([stored])
             assert view.ok is bool(stored)
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "s390x"])
+def test_a_parameter_in_the_body_is_refused(arch: str, tmp_path: Path) -> None:
+    """BTF has no locations: a function's entry is the only place where its parameters are known."""
+    with UnicornMachine.load(unpack(arch, tmp_path) / "btf") as m, Kprobes(m) as k:
+        weigh = m.symbols["weigh"].address
+        inside = next(n for n in range(5, 40) if k.check(weigh + n).probeable)
+        for fetch in "c", "p->x", "k:u8":
+            with pytest.raises(EventError, match="BTF does not say where parameters are behind the entry"):
+                k.event(f"p weigh+{inside} {fetch}")
+        with pytest.raises(EventError, match="known at function entry only"):
+            k.event(f"p weigh+{inside} $arg1")
+        event = k.event("p weigh c")
+        m.call("main")
+        assert next(iter(event)).args["c"] == 5
