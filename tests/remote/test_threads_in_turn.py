@@ -237,8 +237,42 @@ def test_two_threads_at_probes_are_not_one(tmp_path: Path) -> None:
     with other("x86_64", tmp_path, "work", 1) as m, Kprobes(m) as k:
         k.register(Kprobe(symbol_name="main"))
         k.register(Kprobe(symbol_name="work"))
-        with pytest.raises(RemoteError, match="more than 1 threads are at probes; pass a larger threads="):
+        with pytest.raises(RemoteError, match=r"threads= is 1.*pass a larger threads="):
             m.run(timeout=60)
+
+
+@pytest.mark.parametrize("kind", ["probe", "return"])
+@pytest.mark.parametrize("arch", ["x86_64", "arm64", "mips"])
+def test_more_threads_than_there_are_cpus(arch: str, kind: str, tmp_path: Path) -> None:
+    """Where they live at a time, the hit of one ends the run and comes again in the next one, until the probe has gone;
+    where they come one after the other, those that have ended leave their CPUs, and nothing is to be seen of it."""
+    hits: list[tuple[int, int]] = []
+    together = apart = False
+    for attempt in range(40):  # which of both happens is the host's choice
+        (tmp_path / f"{attempt}").mkdir()
+        hits.clear()
+        refused = 0
+        with process(arch, tmp_path / f"{attempt}", threads=2) as m, Kprobes(m) as k:
+            probe = (Kprobe(symbol_name="work", pre_handler=lambda p, regs: hits.append(arguments(regs))) if kind == "probe"
+                     else Kretprobe(symbol_name="work", entry_handler=lambda ri, regs: hits.append(arguments(regs))))
+            k.register(probe)
+            while m.exit_status is None:
+                try:
+                    m.run(timeout=60)
+                except RemoteError as error:
+                    assert "threads= is 2" in str(error) and "pass a larger threads=" in str(error)
+                    refused += 1
+                    if refused == 5:
+                        k.unregister(probe)
+            assert m.exit_status == 7
+            assert all([round for of, round in hits if of == number] == [*range(sum(of == number for of, _ in hits))]
+                       for number in range(1, THREADS + 1))
+            assert refused >= 5 or sorted(hits) == CALLS
+        together = together or refused > 0
+        apart = apart or len(hits) == len(CALLS)
+        if together and apart:
+            return
+    raise AssertionError(f"together: {together}, one after the other: {apart}")
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386"])

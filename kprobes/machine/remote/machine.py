@@ -303,7 +303,7 @@ class RemoteMachine(Described):
             scratch: (start, bytes) of executable guest memory that nothing uses, for guests that
                 are no Linux process; None: the guest is one, and maps memory itself.
             threads: number of living threads that may come to probes; where one more does,
-                RemoteError ends the run.
+                RemoteError ends the run, and its hit comes again in the next one.
             sysroot: folder that stands for the guest's root, with a process's libraries; None:
                 there is none.
             timeout: seconds that the stub may take for an answer.

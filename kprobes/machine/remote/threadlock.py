@@ -545,9 +545,12 @@ class ThreadLock:
         stop there; it is reported only where the core has a breakpoint there. Where the core sends
         the thread nowhere else, it goes on at the address that it had come to, or behind a call
         site. The move is made as well where a handler raises, which goes to the caller.
+
+        Raises:
+            RemoteError: no CPU is left for the thread. It is moved back, and comes again when the
+                guest runs.
         """
         threads = self._threads
-        threads.check_cpu()
         cpu = threads.current
         regs = threads.regs[cpu]
         at = onward = self.stops[regs.pc]
@@ -560,6 +563,9 @@ class ThreadLock:
                 self._remove(at)
                 threads.move(self.address_to_move_to(at))
                 return
+        if sink is not None and not threads.is_cpu:
+            self.move_back()
+            threads.check_cpu()
         regs.at(at)
         try:
             if sink is not None and at in sink.services:

@@ -154,6 +154,7 @@ class RemoteThreads:
             known = self._reclaim()
         if self._files[known].thread != thread:
             self._files[known].thread = thread
+            self._files[known].away = False  # it may have been another thread's, which is away
             self._used = [file for file in self._files if file.thread is not None]
         self.current = known
         return self.regs[known]
@@ -318,11 +319,13 @@ class RemoteThreads:
         """Check that the core knows the current thread as a CPU.
 
         Raises:
-            RemoteError: more threads are at probes than there are CPUs.
+            RemoteError: more living threads have come to probes than there are CPUs.
         """
         if not self.is_cpu:
             raise RemoteError(
-                f"more than {self.cpus} threads are at probes", hint="pass a larger threads="
+                f"threads= is {self.cpus}, and one more living thread has come to a probe",
+                hint="start again, and pass a larger threads=; or unregister the probe and go on: "
+                "no hit is lost, this one comes again",
             )
 
     def _reclaim(self) -> int:
