@@ -703,7 +703,8 @@ class HitRecording(Protocol):
 class Clock(Protocol):
     """A count of the guest's own instructions; it grows between start() and stop().
 
-    Calls of start() and stop() nest. Calling the clock returns the count.
+    Calls of start() and stop() nest. Calling the clock returns the count. Where the sink (the core)
+    leaves the machine, counting ends, however often start() was called.
     """
 
     @property
@@ -711,8 +712,12 @@ class Clock(Protocol):
         """Address of the count in this process, for HostPrograms."""
 
     def __call__(self) -> int: ...
-    def start(self) -> None:
+    def start(self) -> Callable[[], None]:
         """Count from now on, until as many stop().
+
+        Returns:
+            A function that takes this start back, as one stop() does. Where it was taken back
+            before, or the sink has left the machine since, it does nothing.
 
         Raises:
             Unsupported: this engine cannot count.

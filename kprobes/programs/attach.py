@@ -16,7 +16,7 @@ from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
 from ..core.probe import DIVERTED, Kprobe, Kretprobe, KretprobeInstance, Probe
 from ..debug.operands import Operand, Unfetchable, operand_of, resolved
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError, Unsupported
-from ..machine._base import Clock, Machine
+from ..machine._base import Machine
 from ..machine._views import GuestCodeView
 from ..regs import Regs
 from .adapting import adapted
@@ -151,7 +151,7 @@ class Attachment:
         self.why_python: dict[str, str] = {}
         self.why_lines: dict[str, tuple[CodeLine, ...]] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
-        self._counts: Clock | None = None
+        self._stop_counting: Callable[[], None] | None = None
         self._semaphores: list[int] = []
         self.print = printed or self.printed.append
 
@@ -206,8 +206,7 @@ class Attachment:
         """
         clock = self._owner.machine.clock
         if ticks.name == INSTRUCTION_CLOCK and clock is not None:
-            clock.start()
-            self._counts = clock
+            self._stop_counting = clock.start()
 
     def _add_to_semaphores(self, semaphores: Iterable[int]) -> None:
         """Add 1 to semaphores of static tracepoints in guest memory; detach() takes it off again.
@@ -235,10 +234,8 @@ class Attachment:
         while self._semaphores:
             with suppress(GuestFault, MachineClosed):  # the guest has ended, or unmapped it
                 add_to_semaphore(self._owner.machine, self._semaphores.pop(), -1)
-        counts = self._counts
-        self._counts = None
-        if counts is not None:
-            counts.stop()
+        if self._stop_counting is not None:
+            self._stop_counting()
 
     def __enter__(self) -> Attachment:
         return self

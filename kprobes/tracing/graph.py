@@ -325,7 +325,7 @@ class Graph:
             )
         self.tree = self._tree = CallTree(instructions)
         self._begun: dict[int, int] = {}  # id of a call that has not returned -> what the clock was
-        self._counts = False
+        self._stop_counting: Callable[[], None] | None = None
         self._open: dict[Any, list[GraphedCall]] = {}  # of each task, those that have not returned
         self._frames: dict[int, int] = {}  # id of such a call -> the stack pointer at its entry
         self._symbols = [self._root, *_functions(k.machine, self._root, functions)]
@@ -342,8 +342,7 @@ class Graph:
         """
         try:
             if self._clock is not None:
-                self._clock.start()
-                self._counts = True
+                self._stop_counting = self._clock.start()
             for symbol in self._symbols:
                 self._arm(symbol)
         except BaseException:
@@ -362,9 +361,8 @@ class Graph:
             if probe.registered:
                 self._k.unregister(probe)
         self._tree.forget_probes()
-        if self._counts and self._clock is not None:
-            self._counts = False
-            self._clock.stop()
+        if self._stop_counting is not None:
+            self._stop_counting()
 
     def _arm(self, symbol: Symbol) -> None:
         """Register a return probe for a function and add it to the tree's `probes`, or note in the

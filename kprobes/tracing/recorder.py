@@ -19,7 +19,7 @@ from ..events._handler import Handler, handler
 from ..events._place import EventOwner, add_to_semaphore, counts_of, lower_semaphore, probe_of
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
-from ..machine._base import Clock, Machine
+from ..machine._base import Machine
 from ..regs import Regs
 from .batches import Batch, Row
 from .clocks import OWN, clock_of
@@ -167,7 +167,7 @@ class Recording:
             raise BadArgument(f"records={records!r} is no number of records", hint="give 1 or more")
         machine = k.machine
         self.now, self._clock = clock_of(machine, clock), clock if isinstance(clock, str) else OWN
-        self._counts: Clock | None = None
+        self._stop_counting: Callable[[], None] | None = None
         self._looks: list[Event] = []
         self._k = k
         self._stack = stack
@@ -293,19 +293,17 @@ class Recording:
             lower_semaphore(self._k, self._looks.pop())
         if self._programs is not None:
             self._programs.detach()
-        counts = self._counts
-        self._counts = None
-        if counts is not None:
-            counts.stop()
+        if self._stop_counting is not None:
+            self._stop_counting()
+            self._stop_counting = None
 
     def _count(self) -> None:
         """Have the machine count the guest's instructions, where the clock goes by these and it is
         not counting for this recording yet; else do nothing.
         """
         clock = self._k.machine.clock
-        if self._clock == INSTRUCTION_CLOCK and clock is not None and self._counts is None:
-            clock.start()
-            self._counts = clock
+        if self._clock == INSTRUCTION_CLOCK and clock is not None and self._stop_counting is None:
+            self._stop_counting = clock.start()
 
     def _missed(self) -> int:
         """Return the number of hits that were not recorded because another probe was running, or a

@@ -118,6 +118,30 @@ def test_what_is_no_clock() -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("what", ["trace", "graph", "program"])
+def test_who_ends_late_does_not_stop_the_clock_of_another(what: str) -> None:
+    """The clock has stopped as the first Kprobes has left; what that had begun belongs to no later one."""
+    code = bytes.fromhex("50 58 c3")  # push rax; pop rax; ret
+    with UnicornMachine.from_code(code, arch="x86_64", symbols={"f": (0x10000, len(code))}) as m:
+        with Kprobes(m) as first:
+            made: Any = {
+                "trace": lambda: first.trace("p f", clock="instructions"),
+                "graph": lambda: first.graph("f", instructions=True),
+                "program": lambda: first.attach(Program.from_instructions(bytes([0xB7, *bytes(7), 0x95, *bytes(7)])), "f",
+                                                clock="instructions"),
+            }[what]()
+            made.__enter__()
+            assert m.clock.runs
+        assert not m.clock.runs
+        with Kprobes(m) as second, second.trace("p f", clock="instructions") as t:
+            made.__exit__(None, None, None)
+            assert m.clock.runs
+            m.call("f")
+            m.call("f")
+        assert [later.time - former.time for former, later in zip(t, [*t][1:], strict=False)] == [3] and not m.clock.runs
+
+
+@pytest.mark.quick
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_jumps_cover_one_instruction_while_it_counts(late: bool) -> None:
     """Whether it began before there were probes, or when there is a jump already."""

@@ -8,6 +8,7 @@ would do more slowly.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
 from unicorn import unicorn_const as const
 
@@ -39,6 +40,7 @@ class InstructionClock:
         self._memory = memory
         self._state = state
         self._users = 0  # start()s less stop()s
+        self._resets = 0  # how often they were dropped
         self._words = (ctypes.c_uint64 * 3)()
         memory.engine.keep(self._words)  # which may call a deleted hook once more
         self._own: list[tuple[int, int]] = []
@@ -59,11 +61,15 @@ class InstructionClock:
         """Address of the number in this process, a word of 64 bits, for host code."""
         return ctypes.addressof(self._words)
 
-    def start(self) -> None:
+    def start(self) -> Callable[[], None]:
         """Count instructions from now on, until stop() was called as often as start().
 
         The library's own code is not counted. Meanwhile the core allows only jumps that cover one
         instruction.
+
+        Returns:
+            A function that takes this start back, as one stop() does: once, and not after reset(),
+            so that it takes back no other one.
 
         Raises:
             Unsupported: the engine cannot count.
@@ -80,6 +86,17 @@ class InstructionClock:
             self._hook()
             if self._state.sink is not None:
                 self._state.sink.exact(True)
+        resets = self._resets
+        taken_back = False
+
+        def take_back() -> None:
+            """Take this start back, if it still counts."""
+            nonlocal taken_back
+            if not taken_back and resets == self._resets:
+                self.stop()
+            taken_back = True
+
+        return take_back
 
     def stop(self) -> None:
         """Take back one start(); with the last one, counting ends.
@@ -89,17 +106,22 @@ class InstructionClock:
         if self._users:
             self._users -= 1
             if not self._users:
-                self.reset()
+                self._end()
                 if self._state.sink is not None:
                     self._state.sink.exact(False)
 
     def reset(self) -> None:
         """Stop counting at once, however often start() was called. The number so far stays.
 
-        The sink (the core) is not told that instructions are no longer counted: stop() tells it
-        after this call, and otherwise the sink is about to be detached.
+        Functions that start() has returned before do nothing any more. The sink (the core) is not
+        told that instructions are no longer counted: it is about to be detached.
         """
         self._users = 0
+        self._resets += 1
+        self._end()
+
+    def _end(self) -> None:
+        """Count no more."""
         self._memory.own_code.ignore(self._look)
         self._unhook()
 
