@@ -362,7 +362,8 @@ NAMES = (
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a click command the arguments that name events: [EVENT]..., -e, -i, -x and --filter.
+    """Give a click command the arguments that name events: [EVENT]... and -e EVENT, -i GLOB (an
+    event at the entry of each function that it names), -x GLOB and --filter TEXT.
 
     A decorator. The command is called with `definitions` (events, at least one), `exclude` (globs
     of functions to leave out) and `condition` (a filter in ftrace's language; "": none).

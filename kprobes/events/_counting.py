@@ -182,8 +182,8 @@ class Counting:
             _COMMON[field.python](self._w)
 
     def _log2(self, n: int, column: Column) -> None:
-        """Replace r3 by the number of bits of r3 - 1 (ftrace's .log2); by 0 where r3 is not above
-        0.
+        """Replace r3 by its logarithm to base 2, rounded up: the bits that the number (r3 - 1) has,
+        as ftrace's .log2; by 0 where r3 is not above 0.
 
         Args:
             n: index of the column in the key, which makes labels unique.

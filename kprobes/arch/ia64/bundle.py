@@ -113,7 +113,8 @@ def far(word: int, frm: int, to: int) -> bytes:
     """Return a bundle with a BRL to `to`, whose displacement of 60 bits reaches everywhere.
 
     Args:
-        word: the instruction, with any displacement.
+        word: the BRL's part in slot 2 (X, 41 bits), with any displacement; its part in slot 1 (L)
+            is made here.
         frm: address of the bundle or of an instruction in it.
         to: the target.
 

@@ -529,8 +529,8 @@ class RemoteTarget:
             self.resume(step=step, thread=thread)
 
     def _go_on(self) -> None:
-        """Resume the guest in the same way as the last time, after a stop that wait() does not
-        return.
+        """Resume the guest as the last time (the same thread; a step, or not), after a stop that
+        wait() does not return. No signal is delivered.
         """
         step, thread = self._resumed
         self._look_anew()
