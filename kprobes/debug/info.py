@@ -316,7 +316,7 @@ class DebugInfo:
         Args:
             file: has the function.
             function: the function.
-            address: guest address in the function.
+            address: any guest address in the function; all give the same parameters.
         """
         found = dict[int, Variable]()
         for die, origin, parameter in entries(function, address - file.bias, True):

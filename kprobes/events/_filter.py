@@ -356,8 +356,8 @@ class _FilterParser:
         return Test(field, op, symbol.address, max(self.symbols.extent(symbol), symbol.address + 1))
 
     def value(self, field: EventField, kind: str, text: str, at: int) -> int | str:
-        """Return the constant of a test: a text, or a number in the width of the field's type; of a
-        character in quotes its number.
+        """Return the constant of a test: a text, or a number, cut to the width of the field's type
+        and signed where that is; of a character in quotes its number.
 
         Args:
             field: the field that is compared.

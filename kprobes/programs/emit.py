@@ -352,8 +352,9 @@ def end_if_failed(w: IrWriter) -> None:
     """Emit IR for a branch that ends the function, with 0 as its result, where a helper in Python
     has raised something.
 
-    Called behind each call of a helper, and of a function that may call one. So a called function
-    leaves the note of the failure for its caller; the entry function removes it, for the next run.
+    Called behind each call of a helper, and of a function that may call one. A helper that has
+    raised leaves a note. The branch of a called function leaves it there for the caller; that of
+    the entry function removes it, for the next run.
 
     Args:
         w: writer of the IR of the current function.

@@ -462,7 +462,7 @@ class _CsvLines(_Lines):
         return columns
 
     def _text(self, value: Any, type: Type) -> str:
-        """Return the text of a cell.
+        """Return the text of a cell as CSV has it, in quotes where it needs them.
 
         Structures and other values that Python reads as a whole are JSON; the elements of an array
         have blanks between them; what could not be read is "(fault)".

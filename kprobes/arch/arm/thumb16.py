@@ -124,10 +124,10 @@ def pop(regs: Regs, insn: Insn, r: int) -> int:
 
 
 def it_rules(insn: Insn, c: int, k: int) -> Insn:
-    """Return IT with the length of its block (`together`), which the lowest one in the mask `k`
-    marks.
+    """Return IT with the number of instructions behind it that are its block (`together`), which
+    the lowest one in the mask `k` marks.
 
-    An IT that is UNPREDICTABLE is refused.
+    An IT that is UNPREDICTABLE comes back as an instruction that cannot be probed (`reject`).
     """
     if c == 15 or (c == 14 and k.bit_count() != 1):
         return refuse(insn, UNPREDICTABLE)

@@ -30,6 +30,8 @@ class Effects:
     def run(self, regs: Regs, word: int, upper: int) -> bool:
         """Execute an instruction of this unit.
 
+        Its qualifying predicate is not looked at: the caller has found that it holds.
+
         Args:
             regs: the CPU's registers.
             word: the instruction's 41 bits.
