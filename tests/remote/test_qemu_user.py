@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -339,6 +340,32 @@ def test_a_dying_guest(programs: Programs) -> None:
             m.run(timeout=60)
         assert m.exit_status is not None and m.exit_status < 0
         assert probe.nhit == 1
+
+
+@pytest.mark.parametrize("probed", [(), (0,), (1,), (8, 9), (10,)])
+def test_traps_of_the_guests_own_end_the_run_with_probes_as_without(probed: tuple[int, ...], tmp_path: Path) -> None:
+    """Single-step mode that it turns on, and its own breakpoint: the stub takes them for stops that it was asked for."""
+    qemu_for("x86_64-O2")
+    code = bytes.fromhex("9c" "810c2400010000" "9d" "90" "4889c3" "ffc0"  # PUSHF; OR [rsp], TF; POPF; NOP; MOV; INC eax
+                         "9c" "812424fffeffff" "9d" "cc" "b83c000000" "bf07000000" "0f05")  # no TF; INT3; exit(7)
+    head = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, 62, 1, 0x400078, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, 120 + len(code), 120 + len(code), 0x1000)
+    file = tmp_path / "steps"
+    file.write_bytes(head + load + code)
+    file.chmod(0o755)
+    stops = []
+    with machine(file) as m, Kprobes(m) as k:
+        probes = [Kprobe(addr=0x400078 + at, pre_handler=lambda p, regs: None) for at in probed]
+        for probe in probes:
+            k.register(probe)
+        while m.exit_status is None:
+            try:
+                m.run(timeout=20)
+            except GuestFault as fault:
+                stops.append((fault.number, m.regs.pc - 0x400078))
+        assert m.exit_status == 7 and [p.nhit for p in probes] == [1] * len(probes)
+    # behind the instruction in front of a probe the stop is taken for that at the probe, which is hit once
+    assert stops == [(5, at) for at in (10, 13, 15, 16, 23, 24, 25) if at not in probed]
 
 
 def test_what_cannot_be_started(tmp_path: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
