@@ -37,6 +37,8 @@ _POINTER: Final = 7
 _FRAME: Final = 10
 #: the most bytes of the frame that numbers are spilled to
 _SPILLED: Final = 400
+_LONG: Final = 512  #: bytes; more are copied and zeroed by a loop
+_CHUNK: Final = 64  #: bytes of a round of it
 _COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
 _OPPOSITE: Final = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _I32: Final = range(-(1 << 31), 1 << 31)
@@ -1860,13 +1862,17 @@ class BlockWriter(ABC):
     # --- copies
 
     def clear(self, area: Area, size: int) -> None:
-        """Zero an area; r1 is overwritten.
+        """Zero an area; r1, and r5 if it is long, are overwritten.
 
         Args:
             area: where the bytes are.
             size: how many.
         """
         self.point(1, area)
+        with self._rounds(size, (1,)) as chunk:
+            for at in range(0, chunk, 8):
+                self.asm.store_number(1, at, 0, 8)
+        size -= size // _CHUNK * chunk
         at = 0
         for width in (8, 4, 2, 1):
             while size - at >= width:
@@ -1885,7 +1891,8 @@ class BlockWriter(ABC):
         self.copy_from(2, to, size)
 
     def copy_from(self, register: int, to: Area, size: int) -> None:
-        """Copy bytes from the address in a register to an area; r1 and r3 are overwritten.
+        """Copy bytes from the address in a register to an area; r1 and r3 are overwritten, and r4
+        and r5 if it is long.
 
         Args:
             register: number of the register.
@@ -1893,12 +1900,45 @@ class BlockWriter(ABC):
             size: bytes.
         """
         self.point(1, to)
+        if size > _LONG:
+            self.asm.move(4, register)
+            register = 4
+        with self._rounds(size, (1, 4)) as chunk:
+            for at in range(0, chunk, 8):
+                self.asm.load(3, 4, at, 8)
+                self.asm.store(1, at, 3, 8)
+        size -= size // _CHUNK * chunk
         at = 0
         for width in (8, 4, 2, 1):
             while size - at >= width:
                 self.asm.load(3, register, at, width)
                 self.asm.store(1, at, 3, width)
                 at += width
+
+    @contextmanager
+    def _rounds(self, size: int, pointers: Sequence[int]) -> Iterator[int]:
+        """Write a loop around the code that the body writes, if a size is large; r5 counts.
+
+        Straight code for each word of a long text takes a compiler seconds.
+
+        Args:
+            size: bytes that the whole loop is for.
+            pointers: registers that each round moves on by the bytes of a round.
+
+        Yields:
+            The bytes that a round is for; 0: there is no loop, and nothing is to be written.
+        """
+        if size <= _LONG:
+            yield 0
+            return
+        again = self.asm.label()
+        self.asm.set(5, size // _CHUNK)
+        self.asm.place(again)
+        yield _CHUNK
+        for register in pointers:
+            self.asm.compute_with("+", register, _CHUNK)
+        self.asm.compute_with("-", 5, 1)
+        self.asm.jump_if_number("!=", 5, 0, again)
 
     def transfer(self, source: Area, of: ValueType, to: Area, kind: ValueType) -> None:
         """Copy a value from one area to another, converted from its type to the other area's type.
