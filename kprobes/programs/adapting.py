@@ -7,7 +7,7 @@ are turned into reads of the context that programs have here; elsewhere the prog
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from attrs import evolve
@@ -16,6 +16,7 @@ from ..arch._base import Arch, Order
 from ..arch._linux import Linux
 from ..arch._rows import row
 from . import isa
+from .assembler import Assembler
 from .code import Code
 from .context import ARGUMENT, PC, SP, UNIFORM, WORDS
 from .isa import Instruction
@@ -148,7 +149,11 @@ def _moved(code: Code, to: Callable[[int, int], int]) -> Code:
     """
     from .verifier import verify
 
-    facts = verify(evolve(code, foreign=""))
+    facts = verify(evolve(code, foreign=""), copies=True)
+    copies = [pc for pc in sorted(facts.accesses) if code.instructions[pc].is_helper_call]
+    if copies:
+        code = _loading(code, {pc: facts.accesses[pc].size for pc in copies})
+        facts = verify(evolve(code, foreign=""))
     instructions = list(code.instructions)
     for pc, access in facts.accesses.items():
         if access.kind != "ctx":
@@ -160,3 +165,31 @@ def _moved(code: Code, to: Callable[[int, int], int]) -> Code:
         i = instructions[pc]
         instructions[pc] = evolve(i, offset=i.offset + to(pc, access.offset) - access.offset)
     return evolve(code, instructions=tuple(instructions))
+
+
+def _loading(code: Code, copies: Mapping[int, int]) -> Code:
+    """Replace calls that copy from the context by calls of new functions that load from it.
+
+    Objects for a kernel copy registers by bpf_probe_read_kernel(to, size, from): the new function
+    has the same arguments and result. Each call gets one of its own, whose load is of one place.
+
+    Args:
+        code: the program.
+        copies: slot of a call -> bytes that it copies: 1, 2, 4 or 8.
+
+    Returns:
+        The program with the functions behind its others.
+    """
+    instructions = list(code.instructions)
+    functions = dict(code.functions)
+    for pc, size in copies.items():
+        start = len(instructions)
+        instructions[pc] = Instruction(isa.CALL | isa.JMP, src=isa.LOCAL, imm=start - pc - 1)
+        asm = Assembler()
+        asm.load(0, 3, 0, size)
+        asm.store(1, 0, 0, size)
+        asm.set(0, 0)
+        asm.exit()
+        instructions += asm.finish()[0]
+        functions[start] = f"copies_{size}_bytes_at_{pc}"
+    return evolve(code, instructions=tuple(instructions), functions=functions)

@@ -17,8 +17,12 @@ from attrs import evolve
 from ..errors import KprobeError
 from . import isa
 from .code import Asked, Code, TypeRelocation
+from .helpers import HELPERS
 from .isa import Instruction
 
+#: the enumeration of a kernel by which programs ask for helpers, and how its names begin
+_HELPER_NUMBERS: Final = "enum bpf_func_id"
+_HELPER: Final = "BPF_FUNC_"
 #: kinds that are 0 where the guest has no such thing
 _ASKS: Final = (Asked.EXISTS, Asked.TYPE_EXISTS, Asked.VALUE_EXISTS, Asked.MATCHES)
 
@@ -88,6 +92,12 @@ def number_of(relocation: TypeRelocation, types: GuestTypes, swapped: bool | Non
     kind = relocation.kind
     if kind == Asked.LOCAL_ID:
         return relocation.local or 0
+    if relocation.type == _HELPER_NUMBERS and kind in (Asked.VALUE_EXISTS, Asked.VALUE):
+        name = str(relocation.path[0]).removeprefix(_HELPER)
+        helper = next((each for each in HELPERS.values() if each.name == name), None)
+        if helper is None:
+            raise _Missing(f"there is no helper bpf_{name}() here")
+        return 1 if kind == Asked.VALUE_EXISTS else helper.number
     try:
         found = types.type(relocation.type)
     except KprobeError as error:

@@ -55,7 +55,12 @@ from .state import CTX, MemoryRegion
 SECONDS: Final = 10.0
 
 
-def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = None) -> Facts:
+def verify(
+    code: Code,
+    seconds: float = SECONDS,
+    context: MemoryRegion | None = None,
+    copies: bool = False,
+) -> Facts:
     """Check that a program is safe on all paths, and return what was found out.
 
     Where the check has used a constant (.rodata), all constants of its section are frozen: they
@@ -66,6 +71,8 @@ def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = 
         seconds: the most time of the processor to take, whatever else runs beside (1,000,000
             instructions walked are the most in any case).
         context: what r1 points at; None: a probe's context.
+        copies: True allows calls of helpers that copy from the context, as objects for a kernel do;
+            the calls are among the facts' accesses. They are to be replaced by loads.
 
     Returns:
         What holds for every run of the program.
@@ -83,6 +90,8 @@ def verify(code: Code, seconds: float = SECONDS, context: MemoryRegion | None = 
     found = walk.findings
     if context is None and code.foreign:
         _refuse_foreign(code, found.accesses)
+    if not copies:
+        _refuse_copies(code, found.accesses)
     depth, chain = flow.deepest(found.stack)
     if depth > STACK_SIZE:
         names = " -> ".join(code.functions.get(start, f"function at {start}") for start in chain)
@@ -121,6 +130,23 @@ def _refuse_foreign(code: Code, accesses: Mapping[int, Access]) -> None:
             at,
             "compile the source with #include <kprobes/bpf.h> in place of a kernel's headers: "
             "PT_REGS_PARM1(ctx), PT_REGS_RC(ctx), KPROBES_REG(ctx, x86_64_rdi)",
+        )
+
+
+def _refuse_copies(code: Code, accesses: Mapping[int, Access]) -> None:
+    """Check that no helper copies from the context.
+
+    Args:
+        code: the program.
+        accesses: slot -> what the instruction there accesses.
+
+    Raises:
+        ProgramError: a helper does.
+    """
+    at = min((pc for pc in accesses if code.instructions[pc].is_helper_call), default=None)
+    if at is not None:
+        raise code.error(
+            "argument 3 (r3) is a number, but the context is given", at, "read the context itself"
         )
 
 

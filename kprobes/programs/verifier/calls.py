@@ -8,6 +8,7 @@ from .. import isa
 from ..helpers import Arg, Helper, Ret
 from ..maps import SESSION, Map, Maps, MapType
 from ..meanings import LINE, MAY_LOOP, TAIL_CALL, UNSET
+from .facts import Access
 from .memory import (
     dynptr_at,
     make_dynptr,
@@ -39,6 +40,13 @@ _SIZES: Final = (Arg.SIZE, Arg.SIZE_OR_ZERO)
 _WRITTEN: Final = (Arg.MEM_OUT, Arg.VALUE_MEM)
 #: helpers that change a map's values
 _CHANGES: Final = ("map_update", "map_delete", "map_push", "map_pop")
+_NUMBERS: Final = (
+    "addresses of this machine are of no use in the guest; guest addresses are numbers"
+)
+#: helpers that in a kernel copy registers as well
+_COPIES: Final = ("probe_read", "probe_read_kernel")
+_ON_ONE_PATH: Final = "reads the context on one path and guest memory on another"
+_APART: Final = "call the helper for each of them"
 #: ends of names of helpers that may leave a part of their buffer as it was
 _PARTLY: Final = ("_str", "get_stack", "dynptr_read")
 
@@ -141,13 +149,13 @@ class _Arguments:
             self._context(register, name)
         elif kind is Arg.MAP:
             self.map = self._map(register, name)
+        elif kind is Arg.SCALAR and self.helper.name in _COPIES and isinstance(value, Pointer):
+            self._copy(value, name)
         elif kind in (Arg.SCALAR, Arg.CONST_SIZE, Arg.CONST_SIZE_OR_ZERO):
+            if path.pc in path.findings.accesses and self.helper.name in _COPIES:
+                raise path.refuse(_ON_ONE_PATH, _APART)
             if not isinstance(value, Scalar):
-                hint = (
-                    "addresses of this machine are of no use in the guest; guest addresses are "
-                    "numbers"
-                )
-                raise path.refuse(f"{name} is a number, but {value} is given", hint)
+                raise path.refuse(f"{name} is a number, but {value} is given", _NUMBERS)
             if kind is not Arg.SCALAR:
                 self.size = self._constant(value, name, kind is Arg.CONST_SIZE)
         elif kind is Arg.CONST_STR:
@@ -178,6 +186,38 @@ class _Arguments:
             self._memory(register, kind, name)
         else:
             assert kind in _SIZES, kind
+
+    def _copy(self, value: Pointer, name: str) -> None:
+        """Note an access of the context by a helper that copies guest memory: what it is for where
+        objects are made for a kernel. verify() refuses it unless it is asked for.
+
+        Args:
+            value: what is copied.
+            name: names the argument in the error.
+
+        Raises:
+            ProgramError: it is no address in a probe's context; its bytes are not known, or of
+                several words; or it is guest memory on another path.
+        """
+        path = self.path
+        if value.region.kind != CTX or value.region.plain:
+            raise path.refuse(f"{name} is a number, but {value} is given", _NUMBERS)
+        if path.pc in path.findings.calls and path.pc not in path.findings.accesses:
+            raise path.refuse(_ON_ONE_PATH, _APART)
+        size = path.read(2)
+        at = value.offset
+        if (
+            not isinstance(size, Scalar)
+            or size.mask
+            or at.mask
+            or size.value not in (1, 2, 4, 8)
+            or at.value % 8 + size.value > 8
+        ):
+            raise path.refuse(
+                "reads the context with a size that varies, or over several of its words",
+                "read one member at a time",
+            )
+        path.accessed(Access(CTX, size.value, at.value))
 
     def _context(self, register: int, name: str) -> None:
         """Check that a register holds the context's address, unchanged.

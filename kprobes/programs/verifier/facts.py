@@ -102,7 +102,7 @@ class Facts:
 
     Attributes:
         accesses: slot of a load, store or atomic operation -> what it accesses. Not there: it is
-            never reached.
+            never reached. With verify(copies=True) also of a call that copies from the context.
         calls: slot of a helper's call -> helper and map. Not there: it is never reached.
         stack: first slot of a function -> bytes of stack that it uses, a multiple of 8.
         cleared: first slot of a function -> as many bytes below r10 have to be zero when it begins,

@@ -130,6 +130,27 @@ enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1, BPF_RB_CONS_POS = 2, BPF_RB_
 #define TASK_COMM_LEN 16
 #define BPF_F_CURRENT_CPU 0xffffffffULL
 
+/* Asked by bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_func_ip): the helpers that there are here. */
+enum bpf_func_id {
+    BPF_FUNC_map_lookup_elem = 1, BPF_FUNC_map_update_elem = 2, BPF_FUNC_map_delete_elem = 3,
+    BPF_FUNC_probe_read = 4, BPF_FUNC_ktime_get_ns = 5, BPF_FUNC_trace_printk = 6, BPF_FUNC_get_prandom_u32 = 7,
+    BPF_FUNC_get_smp_processor_id = 8, BPF_FUNC_tail_call = 12, BPF_FUNC_get_current_pid_tgid = 14,
+    BPF_FUNC_get_current_uid_gid = 15, BPF_FUNC_get_current_comm = 16, BPF_FUNC_perf_event_output = 25,
+    BPF_FUNC_get_stackid = 27, BPF_FUNC_get_current_task = 35, BPF_FUNC_probe_read_str = 45,
+    BPF_FUNC_override_return = 58, BPF_FUNC_get_stack = 67, BPF_FUNC_map_push_elem = 87, BPF_FUNC_map_pop_elem = 88,
+    BPF_FUNC_map_peek_elem = 89, BPF_FUNC_strtol = 105, BPF_FUNC_strtoul = 106, BPF_FUNC_probe_read_user = 112,
+    BPF_FUNC_probe_read_kernel = 113, BPF_FUNC_probe_read_user_str = 114, BPF_FUNC_probe_read_kernel_str = 115,
+    BPF_FUNC_jiffies64 = 118, BPF_FUNC_ktime_get_boot_ns = 125, BPF_FUNC_ringbuf_output = 130,
+    BPF_FUNC_ringbuf_reserve = 131, BPF_FUNC_ringbuf_submit = 132, BPF_FUNC_ringbuf_discard = 133,
+    BPF_FUNC_ringbuf_query = 134, BPF_FUNC_copy_from_user = 148, BPF_FUNC_task_storage_get = 156,
+    BPF_FUNC_task_storage_delete = 157, BPF_FUNC_get_current_task_btf = 158, BPF_FUNC_ktime_get_coarse_ns = 160,
+    BPF_FUNC_snprintf = 165, BPF_FUNC_get_func_ip = 173, BPF_FUNC_get_attach_cookie = 174,
+    BPF_FUNC_trace_vprintk = 177, BPF_FUNC_strncmp = 182, BPF_FUNC_dynptr_from_mem = 197,
+    BPF_FUNC_ringbuf_reserve_dynptr = 198, BPF_FUNC_ringbuf_submit_dynptr = 199,
+    BPF_FUNC_ringbuf_discard_dynptr = 200, BPF_FUNC_dynptr_read = 201, BPF_FUNC_dynptr_write = 202,
+    BPF_FUNC_dynptr_data = 203, BPF_FUNC_ktime_get_tai_ns = 208
+};
+
 /* Helpers, by Linux's numbers. Guest addresses are numbers: only bpf_probe_read*() reads there, raw bytes. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, __u64 flags) = (void *)2;
