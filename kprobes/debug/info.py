@@ -985,7 +985,10 @@ class DebugInfo:
         for file, units in self._units():
             try:
                 places = line_places(units, path, line)
-                found += [evolve(place, address=place.address + file.bias) for place in places]
+                found += [
+                    SourcePlace(place.address + file.bias, place.function, place.inlined)
+                    for place in places
+                ]
                 near = lines_near(units, path, line) if near is None and not places else near
             except DAMAGE:
                 continue

@@ -232,7 +232,10 @@ class Units:
             address: the link address.
         """
         ranges = self._executable
-        return not ranges or any(start <= address < end for start, end in ranges)
+        for start, end in ranges:
+            if start <= address < end:
+                return True
+        return not ranges
 
     @cached_property
     def _listed(self) -> AddressRanges:
@@ -317,12 +320,16 @@ class Units:
             addresses: the link addresses, which have code.
         """
         by_unit: dict[int, list[tuple[int, int]]] = {}
-        for address in set(addresses):
-            for n in self.units_with(address, address + 1):
-                offset = self._entry_at(n, address)
-                if offset is not None:
-                    by_unit.setdefault(n, []).append((offset, address))
-                    break
+        n = offset = until = 0  # of the address before, whose function most have
+        for address in sorted(set(addresses)):
+            if address >= until:
+                for n in self.units_with(address, address + 1):
+                    piece = self._piece_at(n, address)
+                    if piece is not None:
+                        offset, until = piece
+                        break
+            if address < until:
+                by_unit.setdefault(n, []).append((offset, address))
         found: dict[int, CodePlace] = {}
         for n, wanted in by_unit.items():
             try:
@@ -468,19 +475,25 @@ class Units:
         if not self.has_code(address):
             return None
         for n in self.units_with(address, address + 1):
-            offset = self._entry_at(n, address)
-            found = None if offset is None else self.function_of_entry(n, offset)
+            piece = self._piece_at(n, address)
+            found = None if piece is None else self.function_of_entry(n, piece[0])
             if found is not None:
                 return found
         return self._nested_at(address)
 
-    def _entry_at(self, n: int, address: int) -> int | None:
-        """Return the offset of the entry of the n-th unit's function, none nested in another, that
-        has code at a link address; None: no function has.
+    def _piece_at(self, n: int, address: int) -> tuple[int, int] | None:
+        """Return the n-th unit's function, none nested in another, that has code at a link address.
+
+        Returns:
+            (offset of its entry, link address up to which its code goes on, or another's begins);
+            None: no function has.
         """
         pieces, starts = self._code(n)
-        at = bisect.bisect_right(starts, address) - 1
-        return pieces[at][2] if at >= 0 and address < pieces[at][1] else None
+        behind = bisect.bisect_right(starts, address)
+        if not behind or address >= pieces[behind - 1][1]:
+            return None
+        end = pieces[behind - 1][1]
+        return pieces[behind - 1][2], min([end, *starts[behind : behind + 1]])
 
     def _nested_at(self, address: int) -> Function | None:
         """Return the nested function that has code at a link address; None: no function has."""
