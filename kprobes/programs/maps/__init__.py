@@ -23,7 +23,7 @@ through codecs: `Plain` shows integers and bytes; with BTF there are ctypes stru
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from ...errors import ProgramError
 from ._base import (
@@ -64,6 +64,7 @@ _TYPES: dict[int, type[Map]] = {
     MapType.TASK_STORAGE: TaskStorage,
     MapType.CGROUP_ARRAY: Nothing,
 }
+_ARENA: Final = 33  #: BPF_MAP_TYPE_ARENA
 #: name of the map that has the number which a session's entry leaves for its return
 SESSION = ".session"
 #: types with a value for each CPU
@@ -111,6 +112,12 @@ def create(spec: Spec) -> Map:
             large.
     """
     kind = _TYPES.get(spec.type)
+    if spec.type == _ARENA:
+        raise ProgramError(
+            f"map {spec.name or '?'}: there are no arenas here: what is in one points into it by "
+            "addresses of a process that shares it, and a guest shares none",
+            hint="keep the data in an array or a hash, and number its entries",
+        )
     if kind is None:
         known = ", ".join(sorted(MapType(t).name for t in _TYPES))
         raise ProgramError(

@@ -128,7 +128,7 @@ def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
     known: dict[str, Any] = {"name": map_name}
     for name, kind, _ in btf.plain(number).items:
         target = btf.plain(btf.plain(kind).size) if btf.plain(kind).kind == b.PTR else None
-        if target is None and name != "values":
+        if target is None and name not in ("values", *_IGNORED):
             raise ProgramError(
                 f"map {map_name}: {name} is no pointer", hint="use __uint() and __type()"
             )
