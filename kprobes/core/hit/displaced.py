@@ -42,7 +42,7 @@ class Displaced:
         _, insn, home, _ = found
         return home + insn.size if self._delayed(pc, insn, home) else home
 
-    def waits(self, cb: ControlBlock, regs: Regs) -> int | None:
+    def waiting_target(self, cb: ControlBlock, regs: Regs) -> int | None:
         """Return the target of the branch whose delay slot is executed out of line at regs.pc.
 
         The branch has not been taken yet: it waits for its delay slot.

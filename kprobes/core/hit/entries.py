@@ -3,8 +3,8 @@
 An optimized probepoint is a jump to a detour: a call site, where the machine calls a service (a
 function of the core's) or handlers, then the displaced instructions. Entries.service() makes the
 function that serves a hit of any number of probes. Where the machine calls a handler by itself, it
-needs only a function that finishes an unusual hit: usual(), usual_of_several() and asked() describe
-the hit to the machine, that function (`rest`) included.
+needs only a function that finishes an unusual hit: describe_hit(), describe_hits_of_several() and
+asked() describe the hit to the machine, that function (`rest`) included.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ class Entries:
 
         return serve
 
-    def usual(self, point: Probepoint, p: Probe, handler: Callable[[Any, Regs], Any]) -> UsualHit:
+    def describe_hit(
+        self, point: Probepoint, p: Probe, handler: Callable[[Any, Regs], Any]
+    ) -> UsualHit:
         """Return a description of a lone probe's hit, for a machine that calls its pre-handler by
         itself.
 
@@ -189,7 +191,7 @@ class Entries:
 
         return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
 
-    def usual_of_several(self, point: Probepoint) -> UsualHit:
+    def describe_hits_of_several(self, point: Probepoint) -> UsualHit:
         """Describe the hits of a probepoint with several probes to a machine that calls one handler
         by itself, without the core.
 

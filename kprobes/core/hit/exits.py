@@ -3,8 +3,8 @@ to its caller.
 
 A return is served by trap (Exits.by_trap) or at a call site (Exits.service), in the same way. Where
 the machine follows a call and calls the return handler by itself, it needs only a function that
-finishes an unusual return: Exits.usual() describes the return to the machine, that function
-(`rest`) included.
+finishes an unusual return: Exits.describe_returns() describes the return to the machine, that
+function (`rest`) included.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Exits:
         """
         self._run(cb, self._calls.pop(regs, regs.sp), regs)
 
-    def usual(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
+    def describe_returns(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
         """Return a description of a function's returns, for a machine that follows its calls.
 
         The machine calls the return handler in it by itself.

@@ -77,10 +77,10 @@ class Serving:
         """
         p = point.active[0]
         if len(point.active) > 1:
-            usual = self._entries.usual_of_several(point)
+            usual = self._entries.describe_hits_of_several(point)
         else:
             assert p._pre is not None
-            usual = self._entries.usual(point, p, p._pre)
+            usual = self._entries.describe_hit(point, p, p._pre)
         self._rooms.sites_in_place.program_at(call, (), hits.hit(usual))
 
     def _follow(self, point: Probepoint, probes: tuple[Kretprobe, ...], call: int) -> None:
@@ -100,7 +100,7 @@ class Serving:
         if any(rp.entry_handler for rp in probes[1:]):
             return
         entered = None if probes[0].entry_handler is None else self._entries.asked(point, probes)
-        self._calls.follow(probes, call, self._exits.usual(probes), entered)
+        self._calls.follow(probes, call, self._exits.describe_returns(probes), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
         """Have the machine run programs at each hit, and follow calls where one runs at the return.

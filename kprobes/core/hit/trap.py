@@ -266,7 +266,7 @@ class TrapDriver:
         Returns:
             The address where the guest goes after the delay slot; None: there is no such branch.
         """
-        return self._displaced.waits(self.blocks[regs.cpu], regs)
+        return self._displaced.waiting_target(self.blocks[regs.cpu], regs)
 
     def leave(self, regs: Regs, pc: int) -> None:
         """End the hit whose displaced instruction is at `pc`: the guest leaves without executing

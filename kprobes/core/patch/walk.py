@@ -77,7 +77,6 @@ class Walk:
     """
 
     __slots__ = (
-        "_again",
         "_behind_call",
         "_count",
         "_earlier_pointers",
@@ -85,6 +84,7 @@ class Walk:
         "_executes_computed",
         "_guessed_tables",
         "_in_slot",
+        "_needs_round",
         "_preceding",
         "_reached",
         "_recent_pointers",
@@ -148,7 +148,7 @@ class Walk:
         self.tables: dict[int, list[int]] = {}
         self.jumps: dict[int, str] = {}
         self.leaving: dict[int, int] = {}
-        self._again = False  # a new round is needed: bytes before `pos` are not what they seemed
+        self._needs_round = False  # as bytes before `pos` are not what they seemed
         self._count = 0  # instructions so far
         self._preceding: list[Insn] = []  # those that always come before the next one
         # of the instruction at `pos`:
@@ -275,7 +275,7 @@ class Walk:
         addr = min(addr, self.end - 1)
         for _ in range(_ROUNDS):
             self._advance(addr)
-            if not self._again:
+            if not self._needs_round:
                 if self.stopped or self.pos >= self.end:
                     self._preceding.clear()  # free it: no instruction follows
                 return
@@ -291,20 +291,21 @@ class Walk:
             }
             self._begin()
         self._advance(addr)
-        while self._again:  # the text contradicts itself: be content with what the last round says
-            self._again = False
+        # the text contradicts itself: be content with what the last round says
+        while self._needs_round:
+            self._needs_round = False
             self._advance(addr)
 
     def _advance(self, addr: int) -> None:
         """Decode instructions from `pos` on until `addr` is passed.
 
-        Ends earlier where the walk is stopped (`stopped`), or a new round is needed (`_again`).
+        Ends earlier where the walk is stopped (`stopped`), or needs a new round (`_needs_round`).
 
         Args:
             addr: the address.
         """
         arch = self._source.arch
-        while self.pos <= addr and not self.stopped and not self._again:
+        while self.pos <= addr and not self.stopped and not self._needs_round:
             if self.pos in self.targets or (not self._reached and self._source.starts(self.pos)):
                 self._reached = True
                 self._behind_call = self.pos - _PADDING
@@ -459,7 +460,7 @@ class Walk:
             low <= target < high for low, high in doubted
         ):
             self._earlier_targets.add(target)
-            self._again = True
+            self._needs_round = True
 
     def _note_reach(self, insn: Insn) -> None:
         """Update what is known of the code behind an instruction: whether it is reached, or follows
@@ -519,12 +520,12 @@ class Walk:
                 and self._may_be_data(start)
             ):
                 self._earlier_pointers[start] = insn.addr
-                self._again = True
+                self._needs_round = True
         elif self.start < end and start < self.end:
             self.literals.update(dict.fromkeys(range(start, end), insn.addr))
             lo = max(start, self.start) - self.start
             hi = min(end, insn.addr) - self.start
-            self._again = self._again or any(self.marks[lo:hi])
+            self._needs_round = self._needs_round or any(self.marks[lo:hi])
 
     def _may_be_data(self, addr: int) -> bool:
         """Return True if an address that the text computes may be an address of data.

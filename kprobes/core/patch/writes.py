@@ -25,8 +25,8 @@ class Writes:
 
     Attributes:
         changes: how often the permissions of guest memory have changed.
-        told: called before the guest writes over patches: (addresses of the patches, address of the
-            instruction that writes).
+        on_overwrite: called before the guest writes over patches: (addresses of the patches,
+            address of the instruction that writes).
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -38,7 +38,7 @@ class Writes:
         self._machine = machine
         self._watching = machine.watching
         self.changes = 0
-        self.told: Told | None = None
+        self.on_overwrite: Told | None = None
         self._kept: dict[int, int] = {}  # address of a patch -> the end of what it stands for
         self._line = SHORTEST  # bytes of a line
         self._lines: dict[int, set[int]] = {}  # start of a line -> addresses of patches in it
@@ -159,7 +159,8 @@ class Writes:
         self._ends = {start: watch(start, line, "w", self._written) for start in self._lines}
 
     def _written(self, regs: Regs, address: int, size: int, _data: bytes | None) -> None:
-        """Find the patches that the guest is about to write over, and call `told` with them.
+        """Find the patches that the guest is about to write over, and call `on_overwrite`
+        with them.
 
         The machine calls this before each store to a watched line.
 
@@ -175,5 +176,5 @@ class Writes:
         touched = sorted(
             addr for addr in near if addr < address + size and address < self._kept[addr]
         )
-        if touched and self.told is not None:
-            self.told(touched, regs.pc)
+        if touched and self.on_overwrite is not None:
+            self.on_overwrite(touched, regs.pc)

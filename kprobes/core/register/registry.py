@@ -56,7 +56,7 @@ class Registry:
         self.driver = TrapDriver(rooms, self.optimizer, returns)
         self.admission = Admission(rooms)
         self.rearmed = 0
-        rooms.text.writes.told = self.overwritten
+        rooms.text.writes.on_overwrite = self.overwritten
         self.driver.on_overwritten = self._give_up
         self._enabled = True
 

@@ -121,7 +121,7 @@ class Bounds:
         return self._state.ours(address) and self._state.own_in_row < PASSING
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def counting_paused(self) -> Iterator[None]:
         """Count no instructions inside a with block."""
         left, self._state.left = self._state.left, []
         try:
@@ -130,14 +130,14 @@ class Bounds:
             self._state.left = left
 
     @contextmanager
-    def away(self) -> Iterator[None]:
+    def counting_removed(self) -> Iterator[None]:
         """Count no instructions inside a with block.
 
         On engines whose hook does harm in delay slots (Blocks.hooked_delay_slots) the hook is
         removed meanwhile.
         """
         hooked = bool(self._hooks) and not self._cpu.guest.blocks.hooked_delay_slots
-        with self.paused():
+        with self.counting_paused():
             if hooked:
                 self.close()
             try:

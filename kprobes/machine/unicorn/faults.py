@@ -141,7 +141,7 @@ class FaultReports:
             return None, pc if moved is None else moved & ~m.arch.pointers.mode_bits
         m.write_pc(m.arch.pointers.same_mode(regs, home))
         if waits is not None:
-            with self._bounds.paused():
+            with self._bounds.counting_paused():
                 self._delay_slots.wait(home, waits)
         return None, home
 
@@ -161,7 +161,7 @@ class FaultReports:
         assert home is not None
         cpu.write_pc(cpu.arch.pointers.same_mode(regs, home))
         if waits is not None:
-            with self._bounds.paused():
+            with self._bounds.counting_paused():
                 self._delay_slots.wait(home, waits)
             self._delay_slots.pending = True
 
@@ -186,7 +186,7 @@ class FaultReports:
             return pc, fault
         number, home, undo = taken
         if undo:
-            with self._bounds.paused():
+            with self._bounds.counting_paused():
                 m.memory.patch(state.exit, undo)
                 self._starts.start_outside_of_run(state.exit, home)
                 m.memory.fill(state.exit, len(undo))
@@ -351,7 +351,7 @@ class FaultReports:
         m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
         # a store failed, and its branch was taken all the same, or not
         if at != pc and self._delay_slots.holds(pc):
-            with self._bounds.paused():
+            with self._bounds.counting_paused():
                 self._delay_slots.leave()
                 m.write_pc(pc)
                 self._delay_slots.wait(pc, at)
@@ -517,7 +517,8 @@ class FaultReports:
         hook = m.engine.hook(const.UC_HOOK_MEM_INVALID, self._telling)
         try:
             insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
-            with self._bounds.paused(), self._state.executing():  # it has been counted already
+            # it has been counted already
+            with self._bounds.counting_paused(), self._state.executing():
                 self._starts.start_outside_of_run(m.arch.pointers.same_mode(m.regs, pc), insn.next)
         finally:
             # where the failure is noticed late, this executed an innocent instruction

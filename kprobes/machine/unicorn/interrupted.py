@@ -84,7 +84,7 @@ class InterruptedRunner(Runner):
             target = self._cpu.arch.pointers.same_mode(self._cpu.regs, self._cpu.read_pc())
             left = None if left is None else self.bounds.unused
         if self._state.depth:
-            with self._interrupts.away(), self.bounds.paused():
+            with self._interrupts.held_back(), self.bounds.counting_paused():
                 return super().run(target, until, timeout, max_insns)
         sink = self._state.sink
         if sink is not None:

@@ -105,7 +105,7 @@ class PausedCpu:
         pc, before = cpu.read_pc(), regs[register]
         if value is not None:
             regs[register] = value
-        with self._bounds.paused():
+        with self._bounds.counting_paused():
             error = self._starts.start_outside_of_run(self._page, self._page + len(code))
         result = regs[register]
         regs[register] = before
@@ -378,7 +378,7 @@ class InterruptDelivery:
         return target, 0
 
     @contextmanager
-    def away(self) -> Iterator[None]:
+    def held_back(self) -> Iterator[None]:
         """Have no run stopped for a pending interrupt inside a with block, which runs other guest
         code. The caller sees to it that this code is not counted, for time goes by instructions.
 

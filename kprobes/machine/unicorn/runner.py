@@ -332,7 +332,7 @@ class Runner:
         finally:
             self.leave()
 
-    def begun_usual(self, target: int, until: int) -> bool:
+    def run_announced(self, target: int, until: int) -> bool:
         """Run the guest in a run that `usual` has announced to the core, but has not started, as it
         is no usual one: count the run in, and run it as run() does, to its end.
 
@@ -346,7 +346,7 @@ class Runner:
         self._state.nest(1)
         return self._run_entered(target, until)
 
-    def started_usual(self, error: int, until: int) -> bool:
+    def run_started(self, error: int, until: int) -> bool:
         """Run the guest further after `usual` has started the engine, and it has stopped for
         something unusual; leave() the run at its end. What run() raises is raised.
 
@@ -388,7 +388,7 @@ class Runner:
         """
         outside = self._cpu.engine.outside
         state = self._state
-        with self.bounds.away():
+        with self.bounds.counting_removed():
             deaf = 0 if outside is None else outside.turn(deaf=0)
             resting = state.resting
             state.resting = 0

@@ -24,7 +24,7 @@ class AllRuns(Protocol):
     signals: HeldSignals
     before_run: Callable[[], object] | None
 
-    def begun_usual(self, target: int, until: int) -> bool:
+    def run_announced(self, target: int, until: int) -> bool:
         """Run the guest in a run that was announced to the core, and whose engine was not started.
 
         Args:
@@ -35,7 +35,7 @@ class AllRuns(Protocol):
             True where stop() has ended it; False at `until`.
         """
 
-    def started_usual(self, error: int, until: int) -> bool:
+    def run_started(self, error: int, until: int) -> bool:
         """Run the guest further in a run whose engine has been started, and has stopped.
 
         Args:
@@ -112,7 +112,7 @@ def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
             or state.translated_end != end
             or not (simple or starts.is_usual(target, end))
         ):
-            return runner.begun_usual(target, until)
+            return runner.run_announced(target, until)
         mine = True
         state.depth = 1
         try:
@@ -138,7 +138,7 @@ def usual_runs(runner: AllRuns, cpu: UnicornCpu, state: RunState, starts: Starts
                 or read_pc() != end
             ):
                 mine = False
-                return runner.started_usual(error, until)
+                return runner.run_started(error, until)
             mine = False
             state.end = -1
             state.depth = 0
