@@ -785,6 +785,14 @@ class BlockWriter(ABC):
         if to is not None:
             self.convert(self.type(node), to)
 
+    def _no_value(self, node: tree.TypeArgument) -> None:
+        """Refuse `typeof(...)` where a value is needed.
+
+        Raises:
+            ProgramError: always.
+        """
+        raise ProgramError("typeof() is a type, and no value", hint="typeinfo() tells about a type")
+
     def convert(self, of: ValueType, to: ValueType) -> None:
         """Convert r0 from one type of numbers to another.
 
@@ -1612,6 +1620,8 @@ class BlockWriter(ABC):
             self.number(node, kind)
             self.point(1, area)
             self.asm.store(1, 0, 0, layout.size_of(kind))
+        elif isinstance(node, tree.TypeArgument):
+            self._no_value(node)
         elif isinstance(node, tree.StringLiteral) and isinstance(kind, types.StringType):
             self.text(node.value, kind, area)
         elif isinstance(node, tree.TypeInfo) and isinstance(kind, types.RecordType):
@@ -2013,4 +2023,5 @@ _NUMBERS: Final[dict[type, Callable[[BlockWriter, Any], None]]] = {
     tree.OffsetOf: BlockWriter._size,
     tree.BlockExpression: BlockWriter._block_number,
     tree.CompileTime: BlockWriter._compile_time,
+    tree.TypeArgument: BlockWriter._no_value,
 }

@@ -427,7 +427,8 @@ def _result(g: BlockWriter, node: tree.Name) -> None:
     if source is not None:
         _number_of_parts(g, source, g.type(node))
         return
-    if layout.width(g.type(node))[0] > g.world.bits and g.probe.result is not None:
+    size = layout.size_of(g.type(node), g.world.bits // 8)
+    if 8 * size > g.world.bits and g.probe.result is not None:
         raise ProgramError("retval is of two words here, and where the second is is not known")
     g.asm.load(0, _CONTEXT, 8 * RESULT, 8)
     bits, signed = layout.width(g.type(node))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: structures within structures that are followed
 _DEEPEST = 6
+#: types whose arrays are texts; a typedef of one is none, as in bpftrace
+_CHARACTERS = ("char", "signed char", "unsigned char")
 #: numbers that an instruction of a program holds
 _I32 = range(-(1 << 31), 1 << 31)
 
@@ -77,8 +79,9 @@ class GuestWorld:
         """Return the script's type for a type of debug information.
 
         Integers, bool, floating point, enums (with their names), pointers, arrays, structures and
-        unions each become a type of their kind. An array of signed char becomes a string that is
-        one byte longer than the array, for a NUL. Any other type (void, a function) becomes
+        unions each become a type of their kind. An array of char, which is unsigned on some
+        architectures, signed char or unsigned char becomes a string that is one byte longer than
+        the array, for a NUL. Any other type (void, a function) becomes
         VoidType(). A structure or union that a pointer points at has no members, only name and
         size.
 
@@ -103,7 +106,7 @@ class GuestWorld:
             return types.PointerType(self._target(type.target, depth))
         if type.kind == "array" and type.target is not None:
             element = self.converted(type.target, depth)
-            if element == types.IntegerType(8, True):
+            if element == types.IntegerType(8, True) or type.target.name in _CHARACTERS:
                 return types.StringType(type.count + 1)
             return types.ArrayType(element, type.count)
         if type.kind in ("struct", "union"):

@@ -489,3 +489,9 @@ def test_long_texts_take_no_long_programs(room: int, engine: str) -> None:
     assert s.maps["n"] == 3
     assert s.maps["k"] == {b"x": b""}
     assert s.output.startswith("@t: abc\n")
+
+
+@pytest.mark.parametrize("body", ["print(typeof($x));", 'print(typeof("a"));', 'printf("%d", typeof($x));'])
+def test_a_type_is_no_value(body: str) -> None:
+    with pytest.raises(ScriptError, match=r"stdin:1:\d+-\d+: typeof\(\) is a type, and no value"):
+        run(f"begin {{ $x = 1; print($x); {body} }}")
