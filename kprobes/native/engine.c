@@ -25,7 +25,39 @@ enum { STAMP_16(NUMBER, _) };
 #define INSTRUCTION_M68K 0xFE00 /* of a coprocessor that is not there: line F */
 #define INSTRUCTION_S390X 0 /* no instruction: an operation exception */
 
+#define INSTRUCTION_SPARC 0 /* UNIMP */
+
+EXPORT u32 (*sparc_instruction)(void *environment, u64 address);
 EXPORT u32 (*sparc64_instruction)(void *environment, u64 address);
+
+enum { STDA = 0x17, LDSTUBA = 0x1D, SWAPA = 0x1F, LDFA = 0x30, LDDFA = 0x33 }; /* op3 */
+
+/* Loads from and stores to an alternate address space whose number is in the instruction. The
+ * engine's functions for them end the process at numbers that they take for impossible: 80 on V8,
+ * and there the MMU's block copy (17) and block fill (1F) in another size; on V9 the two-word spaces
+ * (E2, E3, EA, EB), which LDTXA alone may name. Where %asi has the number (V9), it is not seen here. */
+static int is_deadly_access(u32 op3, u32 space, int is_v9)
+{
+    if (is_v9)
+        return (op3 == LDSTUBA || op3 == LDFA || op3 == LDDFA) && (space & 0xF6) == 0xE2;
+    int is_store = (op3 & 4) != 0, is_swap = op3 == LDSTUBA || op3 == SWAPA;
+    if (op3 >> 4 != 1)
+        return 0;
+    return space == 0x80 || (space == 0x17 && (op3 == STDA || is_swap)) ||
+           (space == 0x1F && is_store && op3 != STDA);
+}
+
+static int is_deadly_sparc(u32 instruction)
+{
+    u32 op3 = instruction >> 19 & 0x3F, space = instruction >> 5 & 0xFF;
+    return instruction >> 30 == 3 && !(instruction >> 13 & 1) && is_deadly_access(op3, space, 0);
+}
+
+EXPORT u32 read_sparc(void *environment, u64 address)
+{
+    u32 instruction = sparc_instruction(environment, address);
+    return is_deadly_sparc(instruction) ? INSTRUCTION_SPARC : instruction;
+}
 
 /* BPr, MOVr and FMOVr have a condition on a register, of three bits. 000 and 100 are reserved (The
  * SPARC Architecture Manual, Version 9, appendix A), and are not in the translator's table. */
@@ -34,6 +66,8 @@ static int is_deadly_sparc64(u32 instruction)
     u32 op = instruction >> 30, op2 = instruction >> 22 & 7, op3 = instruction >> 19 & 0x3F;
     if (op == 0)
         return op2 == 3 && !(instruction >> 25 & 3); /* BPr */
+    if (op == 3)
+        return !(instruction >> 13 & 1) && is_deadly_access(op3, instruction >> 5 & 0xFF, 1);
     if (op != 2 || instruction >> 10 & 3)
         return 0;
     return op3 == 0x2F || (op3 == 0x35 && (instruction >> 5 & 31) - 5 < 3); /* MOVr, FMOVr */

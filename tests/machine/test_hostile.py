@@ -199,8 +199,10 @@ def test_machines_that_cannot_count_say_so() -> None:
 
 #: Instructions at which the engine's translators end the process, reserved ones mostly.
 DEADLY = {
-    # BPr, MOVr and FMOVr with the conditions 000 and 100
-    "sparc64": "00c80004 08c80004 10c80004 8d780002 8d7a113e 99a800a2 99a810c2 99a800e2",
+    # LDUBA, STDA and LDSTUBA from ASI 80; STA and LDSTUBA to the MMU's block fill, STDA to its block copy
+    "sparc": "c0885002 c0b85002 c0e85002 c0a043e2 c0e843e2 c0b842e2",
+    # BPr, MOVr and FMOVr with the conditions 000 and 100; LDFA, LDDFA and LDSTUBA from a two-word ASI
+    "sparc64": "00c80004 08c80004 10c80004 8d780002 8d7a113e 99a800a2 99a810c2 99a800e2 cb82dd49 c1985c42 c0e85c62",
     # FBcc.W, FBcc.L and FScc with the condition 1xxxxx; extended, double and packed numbers in data registers
     "m68k": "f2a30110 f2fa0001 f240003b f20248bc f20054a2 f2034ca9 f2006880 f2047480 f2006c00 f2017c00",
     # SCK; RNSBG with the bit T

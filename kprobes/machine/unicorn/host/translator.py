@@ -23,6 +23,7 @@ MOST = 64  # instructions of a block; see docs/engine.md for what they take
 #: the engine's function by which a translator reads instructions -> (our function that takes its
 #: place, our variable that keeps the address of the engine's)
 READING = {
+    "cpu_ldl_code_sparc": ("read_sparc", "sparc_instruction"),
     "cpu_ldl_code_sparc64": ("read_sparc64", "sparc64_instruction"),
     "cpu_lduw_code_m68k": ("read_m68k", "m68k_word"),
     "cpu_lduw_code_s390x": ("read_s390x", "s390x_half"),
