@@ -39,6 +39,13 @@ def test_a_trace(platform: str) -> None:
     assert "len=0x5" in done.stdout and "ret=0x3610a686" in done.stdout
 
 
+def test_system_calls_are_served(platform: str) -> None:
+    pytest.importorskip("system_calls")
+    done = run_as(platform, "trace", str(TESTS.parent / "examples" / "licence.armhf"), "--syscalls", "--run",
+                  "-e", "p 0x20368", "--", "KP-12A")
+    assert "guest, 1: no licence" in done.stderr
+
+
 @pytest.mark.long
 def test_a_script(platform: str) -> None:
     done = run_as(platform, "script", DEMO, "-e", "uprobe:crc32 { @[arg2] = count(); }", *CALL)

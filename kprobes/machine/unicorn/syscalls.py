@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, MutableMapping
+from importlib import import_module
 from typing import Any
 
 from ...errors import BadArgument, GuestFault, KprobeError, Unsupported
@@ -911,19 +912,14 @@ def _names(table: str, private: Mapping[int, str]) -> Callable[[int], str]:
     Raises:
         Unsupported: the `system_calls` package cannot be imported.
     """
+    # The package's own class asks for the name of this computer's system, which Windows lacks.
     try:
-        import system_calls
-    except ImportError as error:
+        tables = import_module(f"system_calls.tables.{table}")
+        known: Mapping[str, int] = getattr(tables, f"syscalls_{table}")
+    except (ImportError, AttributeError) as error:
         raise Unsupported(
             f"the list of Linux's system calls cannot be imported ({error})",
             hint="pip install 'kprobes[syscalls]'",
         ) from None
-    known = system_calls.syscalls()
-    numbers = {}
-    for name in known.names():
-        try:
-            numbers[known.get(name, table)] = name
-        except (system_calls.NoSuchSystemCall, system_calls.NotSupportedSystemCall):
-            continue
-    numbers |= dict(private)
+    numbers = {number: name for name, number in known.items()} | dict(private)
     return lambda number: numbers.get(number, "unknown")
