@@ -341,10 +341,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--macos",
         metavar="FOLDER",
         type=Path,
-        help="write the libraries for macOS there, and nothing else",
+        help="write the libraries for macOS there, and nothing else; it is made",
     )
     options = parser.parse_args(arguments)
     if options.macos is not None:
+        options.macos.mkdir(parents=True, exist_ok=True)
         for output in map(for_macos, ("x86_64", "aarch64")):
             (options.macos / output.path).write_bytes(made(output))
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from importlib import metadata, util
+from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -57,6 +58,12 @@ def test_the_library_compiles_for_macos(host: str) -> None:
     """More cannot be tried here: a Mach-O library comes out that leaves Python's functions to its process."""
     needs_compiler()
     assert build.made(build.for_macos(host)).startswith(b"\xcf\xfa\xed\xfe")
+
+
+def test_the_folder_for_macos_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "made", lambda output: output.path.encode())
+    build.main(["--macos", str(tmp_path / "new" / "macos")])
+    assert {path.name for path in (tmp_path / "new" / "macos").iterdir()} == {"x86_64.dylib", "aarch64.dylib"}
 
 
 @names(SUPPORT)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, NoMemory, UnicornMachine
+from kprobes import GuestFault, ImageError, Kprobe, Kprobes, Kretprobe, NoMemory, UnicornMachine
+from kprobes.machine.unicorn import loader
 from kprobes.machine.unicorn.stubs import OFTEN
 
 pytestmark = pytest.mark.quick
@@ -142,3 +143,16 @@ def test_what_is_bound_after_a_snapshot_stays_bound(name: str) -> None:
         for _ in range(2):
             m.restore(start)
             assert m.call("tail", 1) == 1002
+
+
+def test_a_folder_is_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As /lib/debug, which most systems have: the search goes on to the next place."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    (first / "lib-of-ours.so").mkdir(parents=True)
+    second.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{first}:{second}")
+    with pytest.raises(ImageError, match=r"^lib-of-ours\.so: No such file"):
+        loader.read("lib-of-ours.so", None)
+    (second / "lib-of-ours.so").write_bytes(LIBRARIES["x86_64/a.so"])
+    assert loader.read("lib-of-ours.so", None).name == "lib-of-ours.so"

@@ -66,10 +66,10 @@ def _library(name: str) -> str | None:
         "/usr/lib",
     ]
     native = f"{platform.machine()}-linux-gnu*"
-    for place in [*places, f"/lib/{native}", f"/usr/lib/{native}"]:
-        found = glob.glob(os.path.join(place, glob.escape(name))) if place else []
-        if found:
-            return found[0]
+    for place in filter(None, [*places, f"/lib/{native}", f"/usr/lib/{native}"]):
+        for path in glob.glob(os.path.join(place, glob.escape(name))):
+            if os.path.isfile(path):
+                return path
     return None
 
 
