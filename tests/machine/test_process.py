@@ -187,7 +187,7 @@ def test_a_library_without_such_variables_gets_a_hint() -> None:
     code = "mrs x1, tpidr_el0; ldr x0, [x1, #0x28]; ret"
     pytest.importorskip("keystone")
     with UnicornMachine.from_code(code, arch="arm64", symbols={"f": 0x10000}) as m:
-        with pytest.raises(GuestFault, match=r"if this is thread-local storage, m\.process\(\) sets it up"):
+        with pytest.raises(GuestFault, match=r"thread-local storage and no null pointer, m\.process\(\) sets it up"):
             m.call("f")
         m.process()
         assert m.call("f") == 0
@@ -342,3 +342,10 @@ def test_start_up_code_finds_the_resolvers_of_its_ifuncs(arch: str, probes: bool
         else:
             m.run(until=end)
         assert m.regs.return_value == 42
+
+
+def test_a_jump_to_nowhere_is_not_taken_for_thread_local_storage() -> None:
+    with UnicornMachine.from_code("mov x0, #0; br x0", arch="arm64", symbols={"f": 0x10000}) as m:
+        with pytest.raises(GuestFault, match="fetch") as raised:
+            m.call("f")
+        assert "thread" not in str(raised.value)

@@ -267,8 +267,8 @@ class FaultReports:
         """Return what a fault's message adds where the guest may lack thread-local storage; "": the
         fault has another cause.
 
-        It may lack it where the fault's address is near the thread pointer, or where an image uses
-        such storage and the address of a failed load or store is not known.
+        It may lack it where the address of a failed load or store is near the thread pointer, or
+        is not known and an image uses such storage.
 
         Args:
             fault: what has failed.
@@ -278,13 +278,13 @@ class FaultReports:
             if uses_it and fault.access in ("read", "write"):
                 return " (its thread-local storage is not set up; m.process() does it)"
             return ""
-        if not self._stack_and_exit.near_thread_pointer(fault.address):
+        if fault.access == "fetch" or not self._stack_and_exit.near_thread_pointer(fault.address):
             return ""
         if uses_it:
             return ", where thread-local storage would be: it is not set up; m.process() does it"
         return (
-            ", where the thread pointer points; if this is thread-local storage, m.process() sets "
-            "it up"
+            ", where the thread pointer points; if this is thread-local storage and no null "
+            "pointer, m.process() sets it up"
         )
 
     def interrupt(self, number: int, pc: int) -> Fault:
