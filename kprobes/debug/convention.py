@@ -99,10 +99,12 @@ def result_parts(
     Raises:
         NotKnown: the type or the architecture's convention is not understood.
     """
+    rules = {"sysv": _sysv_result, "aapcs64": _aapcs64_result}.get(facts(arch).convention)
+    if rules is None and type.kind in ("int", "enum") and 8 * type.size == 2 * arch.bits:
+        return _pair_result(arch)
     of_integers = _INTEGERS.get(facts(arch).convention)
     if of_integers is not None and of_integers.structures == "address":
         return _structure_result(arch, results, type, by_reference)
-    rules = {"sysv": _sysv_result, "aapcs64": _aapcs64_result}.get(facts(arch).convention)
     if rules is None:
         raise NotKnown(f"how {arch.name} returns it is not known")
     return rules(type, by_reference)
@@ -1092,6 +1094,23 @@ def _is_in_memory(
     if results is None or not 0 < type.size <= results.registers:
         raise NotKnown("the file does not say whether such a result is in registers or in memory")
     return False
+
+
+def _pair_result(arch: Arch) -> tuple[ParameterPart, ...]:
+    """Return the parts of an integer of two words as a function returns: the two result registers,
+    in the order in which memory would have the words.
+
+    Args:
+        arch: the guest's.
+
+    Raises:
+        NotKnown: the second register is not known.
+    """
+    if arch.abi is None or len(arch.abi.returns) < 2:
+        raise NotKnown(f"how {arch.name} returns it is not known")
+    return tuple(
+        ParameterPart("register", arch.bits // 8, name=name) for name in arch.abi.returns[:2]
+    )
 
 
 def _structure_result(

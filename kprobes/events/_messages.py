@@ -79,8 +79,10 @@ MESSAGES = {
     "behind pointers and . behind structures",
     "NO_BTF_FIELD": "there is no member {!r} in {}; it has {}",
     "NOSUP_DAT_ARG": "{!r} cannot be shown: {}; or fetch registers, +offset(FETCH) or $stackN",
-    "NO_RETVAL": "the function returns nothing; leave $retval out, or write $retval:x64 for the "
+    "NO_RETVAL": "the function returns nothing; leave $retval out, or write $retval:x{} for the "
     "register",
+    "BAD_RETVAL_TYPE": "type {!r} does not fit the return register, an integer of {} bits; leave "
+    "the type out where debug information has the function, or fetch registers",
     "BAD_VAR": "there is no variable {!r} here; {}",
     "BAD_REG_NAME": "{}",
     "BAD_MEM_ADDR": "{!r} is no address: {}",

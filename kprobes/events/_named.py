@@ -211,8 +211,9 @@ class KnownNames:
             (fetch, type or None); the type is None where there is a suffix, unless the suffix asks
             for a number and the member is a bit field. None instead of both: the text is a plain
             `$retval`, and the caller shall read the word in the return register. That is so where
-            there is a suffix, where debug information does not know the function's result, and
-            where the result is a number or pointer that fits a register.
+            debug information does not know the function's result, where the result is a number or
+            pointer that fits a register, and where there is a suffix, unless it asks for the
+            floating-point number or the number of two words that the function returns.
 
         Raises:
             EventError: the function returns nothing; a member or element is asked for and the type
@@ -221,18 +222,25 @@ class KnownNames:
         plain = text == RESULT
         type = self._info.result(self._address) if self.known else None
         if plain and (type is None or suffix is not None):
+            if type is None or suffix is None or self._fits_register(type):
+                return None
+            if type.kind == "float" and suffix == f"f{8 * type.size}":
+                return self.fetch(text, at, None)
+            if type.kind in _NUMBERS and _NUMBER.fullmatch(suffix):
+                return self.fetch(text, at, suffix)
             return None
         if type is None:
             self._around.fail("NOSUP_BTFARG", at, text)
         if type.kind == "void":
-            self._around.fail("NO_RETVAL", at)
-        if (
-            plain
-            and type.kind in (*_NUMBERS, "pointer", "function", "other")
-            and 8 * type.size <= self._bits
-        ):
+            self._around.fail("NO_RETVAL", at, self._bits)
+        if plain and self._fits_register(type):
             return None
         return self.fetch(text, at, suffix)
+
+    def _fits_register(self, type: CType) -> bool:
+        """Return True if a result of a type is the word in the return register."""
+        kinds = (*_NUMBERS, "pointer", "function", "other")
+        return type.kind in kinds and 8 * type.size <= self._bits
 
     def is_global(self, name: str) -> bool:
         """Return True if debug information has a global variable of a name, and says where it

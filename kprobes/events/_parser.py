@@ -639,7 +639,18 @@ class Parser:
             source, type = self.typed.result(fetch, at, suffix) or (None, None)
         usual = "string" if literal else f"x{self.arch.bits}"
         type = type or type_of(self, usual if suffix is None else suffix, type_at)
+        is_word = source is None
         source = source or self.fetch(fetch, at)
+        self.need(
+            fetch != "$retval"
+            or not is_word
+            or type.count
+            or (type.style != "f" and type.shift + type.bits <= self.arch.bits),
+            "BAD_RETVAL_TYPE",
+            type_at,
+            suffix,
+            self.arch.bits,
+        )
         self.need(
             not literal or (type.name == "string" and not type.count),
             "NEED_STRING_TYPE",

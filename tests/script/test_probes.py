@@ -554,8 +554,10 @@ def test_arguments_behind_floating_point_numbers(target: str, tmp_path: Path) ->
                 k.script(f"kprobe:{function} {{ print(args); }}")
         text = " ".join(f"{point} {{ print(args); }}" for point in shown)
         text += " ".join(f"{point} {{ print(retval); }}" for point in results)
+        events = [k.event(f"r:big{n} big got=$retval{suffix}") for n, suffix in enumerate(("", ":u64", ":s64", ":x64"))]
         with k.script(text) as s, pytest.raises(KprobeError):
             m.run(max_insns=6000)  # it loops for ever
+        assert [[record.args["got"] for record in event] for event in events] == [[1311768471758757620]] * 4
     assert sorted(s.output.strip().splitlines()) == sorted([*shown.values(), *results.values()])
 
 

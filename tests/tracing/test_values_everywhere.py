@@ -171,6 +171,25 @@ def test_results(name: str, text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
+def test_a_type_that_the_return_register_does_not_fit(name: str) -> None:
+    """A floating-point number is where the calling convention says; what no register has is refused."""
+    with load(name) as m, Kprobes(m) as k:
+        for text in ("r look $retval:f32", "r look $retval:f64", "r half $retval:f32",
+                     *(f"r look $retval:{kind}64" for kind in "sux" if m.arch.bits < 64)):
+            with pytest.raises(EventError, match="does not fit the return register") as error:
+                k.event(text)
+            assert error.value.kind == "BAD_RETVAL_TYPE"
+        try:
+            e = k.event("r half $retval:f64")
+        except EventError as error:
+            assert not name.startswith(("x86_64", "arm64-"))
+            assert error.kind == "NOSUP_DAT_ARG"
+            return
+        m.call("outer", 1)
+        assert [tuple(r.args.values()) for r in e] == [(2.5,)]
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_nothing_returned(name: str) -> None:
     with load(name) as m, Kprobes(m) as k, pytest.raises(EventError, match="returns nothing"):
         k.event("r nothing $retval")
