@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .core.patch.text import TextOverwritten
     from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
     from .core.register.listing import Listed
+    from .core.register.shorthand import ProbeUnused
     from .core.register.verdict import Verdict
     from .debug.arguments import keep_arguments
     from .debug.types import CType
@@ -130,6 +131,7 @@ _HOMES = {
     "ExecutedElsewhere": "core.hit.executed",
     "ReturnMissed": "core.hit.returns",
     "Kprobes": "kprobes",
+    "ProbeUnused": "core.register.shorthand",
     "TextOverwritten": "core.patch.text",
     "DIVERTED": "core.probe",
     "Jprobe": "core.probe",
@@ -267,6 +269,7 @@ __all__ = [
     "NotText",
     "OutOfReach",
     "Probe",
+    "ProbeUnused",
     "Program",
     "ProgramError",
     "QemuMachine",

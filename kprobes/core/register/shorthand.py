@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Generic, Protocol, TypeVar
 
 from ...errors import BadLocation
@@ -17,8 +18,17 @@ class Registering(Protocol):
     def unregister(self, probe: Probe) -> None: ...
 
 
+class ProbeUnused(RuntimeWarning):
+    """`k.kprobe()` or one like it was called, and its result was neither used as a decorator nor
+    entered by `with`: there was no probe.
+    """
+
+
 class Shorthand(Generic[P]):
-    """A probe about to be registered: decorate its handler, or enter it as a context manager."""
+    """A probe about to be registered: decorate its handler, or enter it as a context manager.
+
+    ProbeUnused warns where neither has happened.
+    """
 
     def __init__(self, k: Registering, probe: P, role: str) -> None:
         """Keep a probe; it is registered when a function is decorated or the context is entered.
@@ -32,6 +42,7 @@ class Shorthand(Generic[P]):
         self._k = k
         self.probe = probe
         self._role = role
+        self._is_used = False
 
     def __call__(self, handler: Any) -> Any:
         """Set a function as the probe's handler, register the probe, and return the function.
@@ -42,6 +53,7 @@ class Shorthand(Generic[P]):
             BadLocation: the probe has that handler already.
             KprobeError: the probe may not be registered.
         """
+        self._is_used = True
         if getattr(self.probe, self._role) is not None:
             raise BadLocation(
                 f"{self._role} is given twice",
@@ -55,6 +67,7 @@ class Shorthand(Generic[P]):
 
     def __enter__(self) -> P:
         """Register the probe, and return it."""
+        self._is_used = True
         self._k.register(self.probe)
         return self.probe
 
@@ -62,3 +75,13 @@ class Shorthand(Generic[P]):
         """Unregister the probe, if it is still registered."""
         if self.probe.registered:
             self._k.unregister(self.probe)
+
+    def __del__(self) -> None:
+        """Warn where the probe was never registered."""
+        if not getattr(self, "_is_used", True):  # absent: __init__ has raised
+            warnings.warn(
+                f"no probe was registered at {self.probe.place()}: use with, decorate its handler, "
+                "or call k.register()",
+                ProbeUnused,
+                stacklevel=2,
+            )

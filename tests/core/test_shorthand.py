@@ -1,0 +1,29 @@
+"""k.kprobe() and the like: decorators that are context managers, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from kprobes import Kprobes, ProbeUnused, UnicornMachine
+
+
+def test_one_that_is_not_used_warns() -> None:
+    """A plain statement registers nothing; the warning names the place and the ways to do it."""
+    with UnicornMachine.from_code(b"\xc3", arch="x86_64", symbols={"f": 0x10000}) as m, Kprobes(m) as k:
+        with pytest.warns(ProbeUnused, match="no probe was registered at f: use with"):
+            k.kprobe("f", pre_handler=lambda p, regs: None)
+        assert not k.list()
+
+
+def test_those_that_are_used_do_not_warn(recwarn: pytest.WarningsRecorder) -> None:
+    with UnicornMachine.from_code(b"\xc3", arch="x86_64", symbols={"f": 0x10000}) as m, Kprobes(m) as k:
+        with k.kprobe("f") as probe:
+            m.call("f")
+        assert probe.nhit == 1
+
+        @k.kretprobe("f")
+        def done(ri: object, regs: object) -> None: ...
+
+        m.call("f")
+        assert done.probe.nhit == 1
+    assert not recwarn.list
