@@ -414,7 +414,7 @@ class ProgramError(KprobeError):
         section: the object's section, or None.
         instruction: slot in the program, or None.
         text: the instruction, disassembled.
-        line: "file:line: source text" where the object has source lines.
+        line: `"file:line: source text"` where the object has source lines.
     """
 
     def __init__(

@@ -389,8 +389,9 @@ class Kprobes(Uncopied):
 
         Args:
             program: what runs there. Without `where`, each program of an object runs where its
-                section says, as libbpf has them: kprobe/SYMBOL[+OFFSET], kretprobe/SYMBOL,
-                kprobe.multi/GLOB, uprobe/FILE:SYMBOL, usdt/FILE:PROVIDER:NAME, fentry/SYMBOL.
+                section says, as libbpf has them: `kprobe/SYMBOL[+OFFSET]`, `kretprobe/SYMBOL`,
+                `kprobe.multi/GLOB`, `uprobe/FILE:SYMBOL`, `usdt/FILE:PROVIDER:NAME`,
+                `fentry/SYMBOL`.
             where: a symbol or an address, for one program.
             offset: bytes behind `where`.
             retprobe: run when the function returns.
