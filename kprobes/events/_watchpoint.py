@@ -34,8 +34,8 @@ class Watchpoint:
         nmissed: number of accesses that were not, as the handler was running.
         access: of the last hit: "r", "w" or "x".
         before: the watched memory before the last hit, an unsigned integer in the guest's byte
-            order; of "x" 0.
-        value: the same after it.
+            order; of "x" 0; None where a byte of it is a device's, which is not read.
+        value: the same after it; of a device what is written, where that is all watched bytes.
         accessed: address that the instruction of the last hit accesses; of "x" its own.
         accessed_size: bytes that it accesses; of "x" its own.
         busy: the machine's lock.
@@ -78,19 +78,19 @@ class Watchpoint:
                 hint="watch less, or a smaller address",
             )
         self.handler = handler
+        self._machine = machine
         try:
-            machine.read(self.address, self.size)
+            self._now()
         except GuestFault as error:
             at = self.address if error.address is None else error.address
             raise GuestFault(
                 f"memory is not mapped at {at:#x}, which is to be watched", address=at
             ) from None
-        self._machine = machine
         self.busy = machine.busy
         self.nhit = 0
         self.nmissed = 0
-        self.before = 0
-        self.value = 0
+        self.before: int | None = 0
+        self.value: int | None = 0
         self.accessed = 0
         self.accessed_size = 0
         self.access = ""
@@ -218,26 +218,44 @@ class Watchpoint:
             False: the watched memory is not mapped any more, so the access is going to fail.
         """
         try:
-            now = self._machine.read(self.address, self.size)
+            now = self._now()
         except GuestFault:
             return False
-        self.before = int.from_bytes(now, self._order)  # type: ignore[arg-type]
-        after = now if data is None else self._changed(now, address, data)
-        self.value = int.from_bytes(after, self._order)  # type: ignore[arg-type]
+        self.before = self._number(now)
+        self.value = self._number(now if data is None else self._changed(now, address, data))
         self.access = "r" if data is None else "w"
         return True
 
-    def _changed(self, now: bytes, address: int, data: bytes) -> bytes:
-        """Return the watched bytes as an access leaves them.
+    def _now(self) -> bytes | None:
+        """Return the watched bytes; None: there are a device's among them, and nothing is read.
+
+        Raises:
+            GuestFault: they are not mapped.
+        """
+        watching = self._machine.watching
+        if watching is not None and watching.reaches_device(self.address, self.size):
+            return None
+        return self._machine.read(self.address, self.size)
+
+    def _number(self, data: bytes | None) -> int | None:
+        """Return watched bytes as an integer; None: they are not known."""
+        if data is None:
+            return None
+        return int.from_bytes(data, self._order)  # type: ignore[arg-type]
+
+    def _changed(self, now: bytes | None, address: int, data: bytes) -> bytes | None:
+        """Return the watched bytes as an access leaves them; None: they are not known.
 
         Args:
-            now: the watched bytes before it.
+            now: the watched bytes before it; None: they are not known.
             address: where it writes.
             data: what it writes.
         """
         at = address - self.address
         first = max(at, 0)
         last = min(at + len(data), self.size)
+        if now is None:
+            return data[first - at : last - at] if (first, last) == (0, self.size) else None
         return now[:first] + data[first - at : last - at] + now[last:] if first < last else now
 
 

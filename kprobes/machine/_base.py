@@ -912,6 +912,17 @@ class Watching(Protocol):
             Unsupported: the engine cannot.
         """
 
+    def reaches_device(self, start: int, size: int) -> bool:
+        """Return True if a byte of a range is a device's, which reading may change.
+
+        Args:
+            start: address of the first byte.
+            size: bytes.
+
+        Raises:
+            GuestFault: it is a device's, and the range is not mapped to its end.
+        """
+
     def writable(self, addr: int) -> bool:
         """Return True if the guest may write at an address, and watch_at() works there."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import unicorn
 from arches import RUNNABLE, integer, programs_of
+from unicorn import unicorn_const as const
 
 from kprobes import BadArgument, BadLocation, GuestFault, Kprobe, Kprobes, UnicornMachine, UnknownSymbol
 
@@ -122,3 +124,89 @@ def test_code_that_was_executed_before(world: Any) -> None:
             assert w.nhit == 1
         m.call("f", cell, 1)
         assert w.nhit == 1
+
+
+class Fifo:
+    """A device each of whose reads takes a byte out of it. written: what was written to it."""
+
+    def __init__(self) -> None:
+        self.left, self.written = list(b"hello"), list[int]()
+
+    def read(self, offset: int, size: int) -> int:
+        return self.left.pop(0) if self.left else 0
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.written.append(value)
+
+
+#: takes five bytes of the device at rdi, writes each back, and has them in rax
+TAKES = ("xor eax, eax; mov ecx, 5; more: shl rax, 8; movzx edx, byte ptr [rdi]; or al, dl; mov byte ptr [rdi], dl; "
+         "dec ecx; jnz more; ret")
+
+
+def fifo() -> tuple[UnicornMachine, Fifo]:
+    m = UnicornMachine.from_code(TAKES, arch="x86_64", base=0x10000, symbols={"take": 0x10000})
+    device = Fifo()
+    m.mmio(0x900000, 0x1000, device.read, device.write)
+    return m, device
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("start, size", [(0x900000, 1), (0x900000, 4), (0x8FFFFE, 4)])
+@pytest.mark.parametrize("access", ["r", "w", "rw"])
+def test_a_device_is_not_read(start: int, size: int, access: str) -> None:
+    """Reading a device may change it: the guest reads all that it reads without a watchpoint."""
+    m, device = fifo()
+    m.map(0x8FF000, 0x1000)
+    seen: list[tuple[str, Any, Any]] = []
+    with Kprobes(m) as k, k.watchpoint(start, size, access, lambda w, regs: seen.append((w.access, w.before, w.value))):
+        assert m.call("take", 0x900000) == int.from_bytes(b"hello", "big")
+    written = [byte if size == 1 else None for byte in b"hello"]
+    assert device.written == list(b"hello")
+    assert [hit for hit in seen if hit[0] == "r"] == [("r", None, None)] * 5 * ("r" in access)
+    assert [hit for hit in seen if hit[0] == "w"] == [("w", None, value) for value in written * ("w" in access)]
+
+
+@pytest.mark.quick
+def test_an_event_does_not_read_a_device() -> None:
+    m, _device = fifo()
+    with Kprobes(m) as k:
+        e = k.event("w:io rw@0x900000:1")
+        assert m.call("take", 0x900000) == int.from_bytes(b"hello", "big")
+        lines = [e.definition.format(tuple(record.args.values()), record.caller) for record in e]
+    assert "before=(fault) value=(fault)" in lines[0] and "before=(fault) value=0x68" in lines[1]
+
+
+@pytest.mark.quick
+def test_a_device_whose_end_is_not_mapped_is_refused() -> None:
+    m, device = fifo()
+    with Kprobes(m) as k, pytest.raises(GuestFault):
+        k.watchpoint(0x900FFE, 4)
+    assert len(device.left) == 5
+
+
+@pytest.mark.quick
+def test_a_script_s_watchpoint_does_not_read_a_device() -> None:
+    m, _device = fifo()
+    with Kprobes(m) as k:
+        with k.script("watchpoint:0x900000:1:rw { @n++; }") as script:
+            assert m.call("take", 0x900000) == int.from_bytes(b"hello", "big")
+        assert "@n: 10" in script.output
+
+
+@pytest.mark.quick
+def test_an_owner_s_device_is_not_read() -> None:
+    """A device of an attached engine's owner."""
+    uc = unicorn.Uc(const.UC_ARCH_X86, const.UC_MODE_64)
+    uc.mem_map(0x10000, 0x1000)
+    with UnicornMachine.from_code(TAKES, arch="x86_64", base=0x10000) as made:
+        uc.mem_write(0x10000, made.read(0x10000, 64))
+    device = Fifo()
+    uc.mmio_map(0x900000, 0x1000, lambda uc, offset, size, data: device.read(offset, size), None,
+                lambda uc, offset, size, value, data: device.write(offset, size, value), None)
+    m = UnicornMachine.attach(uc, symbols={"take": 0x10000})
+    with Kprobes(m) as k, k.watchpoint(0x900000, 4, "rw") as w:
+        m.regs["rdi"] = 0x900000
+        uc.emu_start(0x10000, 0x10000 + m.read(0x10000, 64).index(0xC3))
+        assert m.regs["rax"] == int.from_bytes(b"hello", "big")
+        assert w.nhit == 10

@@ -155,6 +155,23 @@ class GuestMemory:
         assert data is not None
         return data
 
+    def reaches_device(self, addr: int, size: int) -> bool:
+        """Return True if a byte of a range is a device's: reading it may change the device.
+
+        Args:
+            addr: address of the first byte, as read() takes it.
+            size: bytes.
+
+        Raises:
+            GuestFault: it is a device's, and the range is not mapped to its end.
+        """
+        if self.devices.reached(addr, size):
+            self._check_mapped(addr, size, "read")
+            return True
+        if self._highest < addr <= self.arch.mask:
+            return self.reaches_device(addr & self._highest, size)
+        return False
+
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, or a device, whatever its protection. Translations of code that is
         overwritten are dropped, and its pages noted for rewritten(). For a device its function is

@@ -199,6 +199,18 @@ class MmioDevices:
         if any(d.place < place + size and place < d.place + d.size for d in self.at.values()):
             raise BadArgument("a device has no permissions", hint="leave it out")
 
+    def reached(self, addr: int, size: int) -> bool:
+        """Return True if a byte of a range is a device's, an attached engine's owner's included.
+
+        Args:
+            addr: guest address of the first byte.
+            size: bytes.
+        """
+        place = self._windows.place(addr)
+        ranges = [(d.place, d.place + d.size) for d in self.at.values()]
+        ranges += getattr(self._engine.uc, "_mmio_callbacks", ())
+        return any(start < place + size and place < end for start, end in ranges)
+
     def places(self) -> set[int]:
         """Return the engine's addresses at which devices begin, those of an attached engine's owner
         included.

@@ -334,6 +334,18 @@ class Watches:
 
         return remove
 
+    def reaches_device(self, start: int, size: int) -> bool:
+        """Return True if a byte of a range is a device's. Nothing is read.
+
+        Args:
+            start: address of the first byte.
+            size: bytes.
+
+        Raises:
+            GuestFault: it is a device's, and the range is not mapped to its end.
+        """
+        return self._cpu.memory.reaches_device(start, size)
+
     def writable(self, addr: int) -> bool:
         """Return True where the guest may write at `addr`, by the engine's mappings."""
         memory = self._cpu.memory
