@@ -208,6 +208,7 @@ def test_run_of_what_has_no_entry_says_so(tmp_path: Path) -> None:
     result = run("trace", str(file), "-e", "p main", "--run")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "no entry point; give --call" in result.stderr
+    assert "--entry ADDRESS, on a Cortex-M --vectors" in result.stderr
 
 
 @pytest.mark.parametrize("words", [

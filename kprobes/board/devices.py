@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 
 from ..errors import BadArgument
 from .wires import Wires
@@ -123,7 +124,20 @@ def make_device(kind: str, start: int, settings: Mapping[str, object]) -> Device
     try:
         return KINDS[kind](start, **settings)
     except TypeError:
+        wrong = [name for name in settings if name not in _settings_of(KINDS[kind])]
         raise BadArgument(
-            f"{kind} takes no {' or '.join(settings)}",
-            hint="size, line and name are what all devices take",
+            f"{kind} takes no {' or '.join(wrong or settings)}",
+            hint="size, name and interrupt (line in Python) are what all devices take",
         ) from None
+
+
+def _settings_of(model: Callable[..., Device]) -> set[str]:
+    """Return the names of the settings that a model and the classes that it is derived from take.
+
+    Args:
+        model: one of KINDS.
+    """
+    makers = [each.__dict__.get("__init__") for each in getattr(model, "__mro__", ())]
+    return {
+        name for each in (model, *filter(callable, makers)) for name in signature(each).parameters
+    }

@@ -123,7 +123,8 @@ class GuestOptions:
                 call.check(machine)
             if not self.wanted and not machine.executable(machine.regs.pc):
                 raise click.UsageError(
-                    f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run"
+                    f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of "
+                    "--run, or where it starts: --entry ADDRESS, on a Cortex-M --vectors ADDRESS"
                 )
             try:
                 yield machine, k

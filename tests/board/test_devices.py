@@ -18,6 +18,7 @@ from kprobes.board import (
     Stm32L4Usart,
     Uart16550,
 )
+from kprobes.board.devices import make_device
 
 pytestmark = pytest.mark.quick
 
@@ -389,3 +390,8 @@ def test_wfi_under_systick() -> None:
         with pytest.raises(GuestTimeout):
             m.run(max_insns=30)
         assert m.interrupts.now > 7000
+
+
+def test_a_setting_that_a_model_lacks_is_named_alone() -> None:
+    with pytest.raises(BadArgument, match=r"^pl011 takes no value or inptu; size, name and interrupt"):
+        make_device("pl011", 0x1000, {"size": 0x1000, "value": 1, "input": b"", "inptu": 2})
