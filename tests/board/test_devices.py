@@ -394,4 +394,4 @@ def test_wfi_under_systick() -> None:
 
 def test_a_setting_that_a_model_lacks_is_named_alone() -> None:
     with pytest.raises(BadArgument, match=r"^pl011 takes no value or inptu; size, name and interrupt"):
-        make_device("pl011", 0x1000, {"size": 0x1000, "value": 1, "input": b"", "inptu": 2})
+        make_device("pl011", 0x1000, {"size": 0x1000, "value": 1, "received": b"", "inptu": 2})
