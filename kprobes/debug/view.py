@@ -76,8 +76,9 @@ class View:
 
     Members are attributes, also of what a pointer points at; those whose names Python has use for
     are read by `view["name"]`. Assigning a member writes guest memory. Pointers and arrays take
-    indices. Numbers and enumerations come as int, float and bool. int() is the address: of a
-    pointer, what it points at.
+    indices; a structure, or a pointer to one, is a mapping of its members: dict(view). Numbers and
+    enumerations come as int, float and bool. int() is the address: of a pointer, what it points
+    at.
 
     Args:
         machine: the machine, or a Held.
@@ -110,6 +111,8 @@ class View:
                 return self._at_base(virtual)._read(virtual.member)
             active = self.variant
             if active is None or active.name != name:
+                if name == "keys" and _is_mapping(self._type):
+                    return self.__dir__  # not a method: structures have members of this name
                 self._lacks(name)
             member = active
         return self._read(member)
@@ -203,7 +206,7 @@ class View:
 
         Args:
             member: a member of the View's type.
-            value: a number, or a View, whose address is written.
+            value: a number; a View, whose address is written; of an array what store() takes.
 
         Raises:
             BadArgument: the value cannot be written as the member's type.
@@ -215,6 +218,7 @@ class View:
             look(member.name, value)
             if type.kind == "bool":
                 value = int(value != 0)
+            _fitting(value, member.bits, f"{member.name}, {type.name}")
             mask = (1 << member.bits) - 1 << member.shift
             raw = self._unit(member) & ~mask | value << member.shift & mask
             self._machine.write(
@@ -241,6 +245,35 @@ class View:
         """
         if isinstance(key, str):
             return View.__getattr__(self, key)
+        return load(self._machine, *self._element(key))
+
+    def __setitem__(self, key: int | str, value: Any) -> None:
+        """Write a member by its name, or an element of an array or behind a pointer by its index.
+
+        Args:
+            key: the name, or the index; what an index of a pointer writes has no bounds.
+            value: a number; a View, whose address is written; of an array what store() takes.
+
+        Raises:
+            IndexError: an array has no such element.
+            BadArgument: the type has no elements, or the value cannot be written as theirs.
+            AttributeError, Unsupported, GuestFault: as __setattr__() of a member.
+        """
+        if isinstance(key, str):
+            View.__setattr__(self, key, value)
+        else:
+            store(self._machine, *self._element(key), value)
+
+    def _element(self, key: int) -> tuple[CType, int]:
+        """Return the type and the address of an element of an array, or behind a pointer.
+
+        Args:
+            key: the index.
+
+        Raises:
+            IndexError: an array has no such element.
+            BadArgument: the type has no elements.
+        """
         look("index", key)
         target, count = self._type.target, self._type.count
         if target is None or not target.size:
@@ -249,14 +282,29 @@ class View:
             )
         if self._type.kind == "array" and self._type.bounded and not 0 <= key < count:
             raise IndexError(f"{self._type.name} has elements 0 to {count - 1}")
-        return load(self._machine, target, self._address + key * target.size)
+        return target, self._address + key * target.size
 
     def __iter__(self) -> Iterator[Any]:
+        """Iterate over the elements of an array, or the names of a structure's members.
+
+        Raises:
+            TypeError: it is neither.
+        """
+        if _is_mapping(self._type):
+            return iter(self.__dir__())
         return (self[n] for n in range(len(self)))
 
     def __len__(self) -> int:
-        """Return the number of elements of an array; 0 for other types."""
-        return int(self._type.count) if self._type.kind == "array" else 0
+        """Return the number of elements of an array, or of members of a structure.
+
+        Raises:
+            TypeError: it is neither.
+        """
+        if _is_mapping(self._type):
+            return len(self.__dir__())
+        if self._type.kind != "array":
+            raise TypeError(f"{self._type.name} has no length")
+        return int(self._type.count)
 
     def __bool__(self) -> bool:
         """Return False for a null pointer, True for everything else."""
@@ -411,6 +459,11 @@ def _struct(type: CType) -> CType:
     return type.target if type.kind == "pointer" and type.target is not None else type
 
 
+def _is_mapping(type: CType) -> bool:
+    """Return True if a View of a type has members: of a structure, or of a pointer to one."""
+    return _struct(type).kind in ("struct", "union")
+
+
 def _brief(value: Any) -> str:
     """Return a value as one short text: a string in quotes, an address in hexadecimal, or a
     number.
@@ -471,19 +524,37 @@ def load(machine: ViewedMemory, type: CType, address: int) -> Any:
 
 
 def store(machine: ViewedMemory, type: CType, address: int, value: Any) -> None:
-    """Write a number, or an address, into guest memory.
+    """Write a number, an address, or the elements of an array into guest memory.
 
     Args:
         machine: has the memory.
         type: of what is written there.
         address: of its first byte.
-        value: the number, or a View, whose address is written.
+        value: the number; a View, whose address is written; of an array a list or tuple of its
+            elements; of a char array also bytes or text, which becomes UTF-8. Behind these a
+            terminating 0 is written where there is room.
 
     Raises:
         GuestFault: the memory cannot be written.
         Unsupported: `machine` stands for a variable that is not in memory (Held).
-        BadArgument: the type is no number or pointer, the value is none, or beyond a float's range.
+        BadArgument: the type is no number, pointer or array of them, or the value is none that
+            fits.
     """
+    machine.write(address & machine.arch.mask, _packed(type, value))
+
+
+def _packed(type: CType, value: Any) -> bytes:
+    """Return the bytes that memory has of a value of a type.
+
+    Args:
+        type: the type.
+        value: as store() takes it.
+
+    Raises:
+        BadArgument: as store().
+    """
+    if type.kind == "array" and type.target is not None:
+        return _packed_array(type, type.target, value)
     if type.kind == "float" and type.size in (4, 8) and not isinstance(value, View):
         try:
             packed = struct.pack("<f" if type.size == 4 else "<d", value)
@@ -493,10 +564,59 @@ def store(machine: ViewedMemory, type: CType, address: int, value: Any) -> None:
     elif type.kind == "bool" and isinstance(value, int | View):
         raw = int(int(value) != 0)  # C 6.3.1.2: whatever is not 0 becomes 1
     elif type.kind in ("int", "char", "enum", "pointer") and isinstance(value, int | View):
-        raw = int(value) & (1 << 8 * type.size) - 1
+        raw = _fitting(int(value), 8 * type.size, type.name) & (1 << 8 * type.size) - 1
     else:
         raise _not_written(type, value)
-    machine.write(address & machine.arch.mask, raw.to_bytes(type.size, _order(type)))
+    return raw.to_bytes(type.size, _order(type))
+
+
+def _packed_array(type: CType, element: CType, value: Any) -> bytes:
+    """Return the bytes that memory has of an array.
+
+    Args:
+        type: the array's.
+        element: its elements'.
+        value: as store() takes it.
+
+    Raises:
+        BadArgument: as store(); there are more or fewer elements than the array has.
+    """
+    if isinstance(value, str) and element.kind == "char":
+        try:
+            value = value.encode()
+        except UnicodeEncodeError:
+            raise _not_written(type, value) from None
+    if isinstance(value, bytes | bytearray) and element.size == 1:
+        if type.bounded and len(value) > type.count:
+            raise BadArgument(f"{len(value)} bytes do not fit into {type.name}", hint="write fewer")
+        has_room = not type.bounded or len(value) < type.count
+        return bytes(value) + b"\0" * (has_room and element.kind == "char")
+    if not isinstance(value, list | tuple):
+        raise _not_written(type, value)
+    if type.bounded and len(value) != type.count:
+        raise BadArgument(
+            f"{type.name} has {type.count} elements, not {len(value)}",
+            hint="write all of them, or single ones by their index",
+        )
+    return b"".join(_packed(element, each) for each in value)
+
+
+def _fitting(value: int, bits: int, what: str) -> int:
+    """Return a number itself, if it fits into bits, signed or unsigned.
+
+    Args:
+        value: the number.
+        bits: how many there are.
+        what: is written, for the error.
+
+    Raises:
+        BadArgument: it does not fit.
+    """
+    if not -(1 << bits - 1) <= value < 1 << bits:
+        raise BadArgument(
+            f"{value:#x} does not fit into {what}: {bits} bits", hint="write a smaller number"
+        )
+    return value
 
 
 def _not_written(type: CType, value: Any) -> BadArgument:

@@ -25,6 +25,7 @@ from kprobes import (
 )
 from kprobes.debug import units as module
 from kprobes.debug.units import Units, spelling
+from kprobes.debug.view import View
 from kprobes.image import LoadedFile
 from kprobes.names import demangle, plain
 
@@ -61,6 +62,63 @@ def test_wrong_values_of_views(name: str) -> None:
                 with pytest.raises(BadArgument, match=re.escape(repr(value))):
                     setattr(view, member, value)
                 assert bytes(view) == before
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_writes_that_do_not_fit_are_refused(name: str) -> None:
+    """As m.call refuses them: what neither a signed nor an unsigned number of this width can be."""
+    with load(name) as m:
+        m.call("outer", 1)
+        table = m.view("struct table *", m.symbols["the_table"].address)
+        first = table.first
+        for view, member, bits in ((table, "wide", 64), (table, "count", 32), (first, "value", 32), (first, "flag", 3)):
+            before = bytes(view)
+            for value in (1 << bits, -(1 << bits - 1) - 1, 1 << 70):
+                with pytest.raises(BadArgument, match="does not fit"):
+                    setattr(view, member, value)
+            assert bytes(view) == before
+            for value in ((1 << bits) - 1, -(1 << bits - 1)):
+                setattr(view, member, value)
+                assert (getattr(view, member) - value) % (1 << bits) == 0
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_structures_are_mappings_and_arrays_are_written(name: str) -> None:
+    with load(name) as m:
+        m.call("outer", 1)
+        table = m.view("struct table *", m.symbols["the_table"].address)
+        first = table.first
+        for view in (table, m.view("struct table", int(table))):
+            assert dict(view)["count"] == 1 and list(view) == dir_of(view) and len(view) == len(list(view))
+            assert "count" in view and "nothing" not in view
+        with pytest.raises(AttributeError, match="keys"):
+            _ = table.u.bytes.keys
+        pointer = m.view("char *", int(first.key))
+        for wrong in (list, len):
+            with pytest.raises(TypeError):
+                wrong(pointer)
+        table.u.bytes[2] = 30
+        table["count"] = 12
+        assert [*table.u.bytes] == [1, 2, 30, 4] and table.count == 12
+        table.u.bytes = [9, 8, 7, 6]
+        assert [*table.u.bytes] == [9, 8, 7, 6]
+        first.key = "a key"
+        assert str(first.key) == "a key" and first.key[5] == 0
+        first.key = b"0123456789abcdef"
+        assert bytes(first.key) == b"0123456789abcdef"
+        before = bytes(table), bytes(first)
+        for view, member, value in ((first, "key", "0123456789abcdefg"), (table.u, "bytes", [1]), (table.u, "bytes", [1, 2, 3, 256]),
+                                    (table.u, "bytes", 5), (table.u, "bytes", [1, 2, 3, None]), (first, "key", "\ud800")):
+            with pytest.raises(BadArgument):
+                setattr(view, member, value)
+        with pytest.raises(IndexError):
+            table.u.bytes[4] = 1
+        assert (bytes(table), bytes(first)) == before
+
+
+def dir_of(view: View) -> list[str]:
+    """The members' names in their order: dir() would sort them."""
+    return view.__dir__()
 
 
 @pytest.mark.parametrize("name", FILES)
