@@ -77,6 +77,7 @@ class Probed(Protocol):
 
 
 _IMAGES: Final = 8  #: images that a hint names, at most
+_SOURCES: Final = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".rs", ".s", ".S")
 _WATCHED: Final = ("watchpoint", "asyncwatchpoint")
 _FORCE: Final = (
     "Use --unsafe to force attachment. WARNING: This option could lead to data corruption in the "
@@ -246,9 +247,21 @@ def _inside(front: Front, point: Point, world: GuestWorld) -> bool:
     front.found.error(
         f"Could not resolve address: {point.image or '*'}:{point.address:#x}",
         None,
-        "--unsafe probes it all the same",
+        _hint_of_address(point),
     )
     return False
+
+
+def _hint_of_address(point: Point) -> str:
+    """Return what to do about an address that is in no function.
+
+    Args:
+        point: the attach point, which has an address.
+    """
+    if point.image and point.image.endswith(_SOURCES):
+        place = f"{point.kind}:IMAGE@{point.image}:{point.address}"
+        return f"line {point.address} of a source file is {place}"
+    return "--unsafe probes it all the same"
 
 
 def _bounded(front: Front, point: Point, symbol: Symbol, world: GuestWorld, unsafe: bool) -> bool:

@@ -340,7 +340,8 @@ def test_places_that_no_function_is_known_to_cover_need_unsafe(demo: Kprobes) ->
         f"uprobe:*:fib+{fib.size} {{ }}": rf"Offset outside the function bounds \('fib' size is {fib.size}\)",
         "kprobe:fib+4096 { }": "Offset outside the function bounds",
         "uprobe:*:bare { }": r"Could not determine boundary for bare \(symbol has size 0\)",
-        "uprobe:demo.arm64:0x1000 { }": "Could not resolve address: demo.arm64:0x1000"}
+        "uprobe:demo.arm64:0x1000 { }": "Could not resolve address: demo.arm64:0x1000",
+        "uprobe:demo.c:17 { }": "line 17 of a source file is uprobe:IMAGE@demo.c:17"}
     for text, why in refused.items():
         with pytest.raises(ScriptError, match=why):
             demo.script(text)
