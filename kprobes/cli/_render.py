@@ -214,9 +214,10 @@ def stack_lines(machine: Any, stack: Sequence[int]) -> str:
 
     lines = []
     for n, address in enumerate(stack):
-        # a call's own line, not that of what follows it
+        # a call's own function and line, not those of what follows it
         line = where(machine, address - bool(n)) if address != INCOMPLETE else ""
-        lines.append(f" => {locate(machine.symbols, address)}{f' {line}' if line else ''}\n")
+        name = locate(machine.symbols, address, n > 0)
+        lines.append(f" => {name}{f' {line}' if line else ''}\n")
     return "".join(lines)
 
 

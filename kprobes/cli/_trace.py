@@ -202,7 +202,7 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
             )
             if stack:
                 facts |= {
-                    "stack": [locate(symbols, address) for address in stack],
+                    "stack": [locate(symbols, address, n > 0) for n, address in enumerate(stack)],
                     "lines": [
                         where(machine, address - bool(n)) or None if address != INCOMPLETE else None
                         for n, address in enumerate(stack)

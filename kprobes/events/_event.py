@@ -258,16 +258,20 @@ class Event:
         )
 
 
-def locate(symbols: Symbols, address: int) -> str:
+def locate(symbols: Symbols, address: int, returns: bool = False) -> str:
     """Return an address as `name+0xOFF/0xSIZE`, or as a bare number where no symbol covers it.
 
     Args:
         symbols: of the guest.
         address: the address; INCOMPLETE, which ends an incomplete stack, gives MARK.
+        returns: True for a return address: the function that has the call before it is meant,
+            which may end there.
     """
     if address == INCOMPLETE:
         return MARK
-    symbol = symbols.covering(address)
+    symbol = symbols.covering(address - 1) if returns else None
+    if symbol is None:
+        symbol = symbols.covering(address)
     return f"{address:#x}" if symbol is None else located(symbols, symbol, address)
 
 

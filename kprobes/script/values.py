@@ -199,12 +199,17 @@ class Decoder:
         Args:
             type: type of the stack.
             address: the pc.
-            returns: True for a return address: the call before it is the line that is meant.
+            returns: True for a return address: the function and line of the call before it are
+                meant.
         """
         sourced = type.user and type.mode != "raw" and self.settings.show_debug_info
         key = address, returns, sourced
         if key not in self._frames:
-            name, offset, image = self.symbols(address)
+            name, offset, image = self.symbols(address - returns)
+            if returns and name is not None:
+                offset += 1  # from the function's beginning to the return address
+            elif returns:
+                name, offset, image = self.symbols(address)
             known = self.sources(address - returns) if sourced else ()
             inlined = [
                 types.StackFrame(address, function, 0, image, source, True)
