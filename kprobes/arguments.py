@@ -147,6 +147,19 @@ def look(name: str, value: object, sort: Sort = INTEGER) -> None:
         raise BadArgument(f"{name} is {shown(value)}", hint=f"pass {sort.said}")
 
 
+def look_at_width(what: str, value: int, bits: int, hint: str) -> None:
+    """Raise BadArgument unless a number fits into bits, signed or unsigned.
+
+    Args:
+        what: the number is, for the message.
+        value: the number.
+        bits: how many there are.
+        hint: of the error.
+    """
+    if not -(1 << bits - 1) <= value < 1 << bits:
+        raise BadArgument(f"{what}, {value:#x}, does not fit into {bits} bits", hint=hint)
+
+
 def blame(error: Exception, **values: object) -> Exception:
     """Return the error to raise for a call that failed: it names the value that is no integer.
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from operator import index
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .arguments import blame, checked, count_or_index, look
+from .arguments import blame, checked, count_or_index, look, look_at_width
 from .errors import GuestFault, Unsupported
 
 if TYPE_CHECKING:
@@ -312,8 +313,12 @@ class Regs:
         """Replace the n-th integer argument (from 0) by `value`.
 
         It is right at a function's entry.
+
+        Raises:
+            BadArgument: the value is no integer, or fits no register.
         """
         look("value", value)
+        look_at_width("value", index(value), self.arch.bits, "pass a wide one in two halves")
         self._abi().set_argument(self, count_or_index("n", n), value)
 
     @property

@@ -6,12 +6,13 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NoReturn, Protocol
 
-from ..arguments import look, shown
+from ..arguments import look, look_at_width, shown
 from ..errors import BadArgument, GuestFault, Unsupported
 from ..symbols import CONTROLS
 from .numbers import number
 from .types import CType, Member, VirtualMember
 
+_SMALLER = "write a smaller number"
 LARGEST = 64  #: bytes of a number
 SHOWN = 16  #: elements that a repr shows
 LONGEST = 4 * SHOWN  #: characters
@@ -218,7 +219,7 @@ class View:
             look(member.name, value)
             if type.kind == "bool":
                 value = int(value != 0)
-            _fitting(value, member.bits, f"{member.name}, {type.name}")
+            look_at_width(member.name, value, member.bits, _SMALLER)
             mask = (1 << member.bits) - 1 << member.shift
             raw = self._unit(member) & ~mask | value << member.shift & mask
             self._machine.write(
@@ -564,7 +565,8 @@ def _packed(type: CType, value: Any) -> bytes:
     elif type.kind == "bool" and isinstance(value, int | View):
         raw = int(int(value) != 0)  # C 6.3.1.2: whatever is not 0 becomes 1
     elif type.kind in ("int", "char", "enum", "pointer") and isinstance(value, int | View):
-        raw = _fitting(int(value), 8 * type.size, type.name) & (1 << 8 * type.size) - 1
+        look_at_width(f"the value of type {type.name}", int(value), 8 * type.size, _SMALLER)
+        raw = int(value) & (1 << 8 * type.size) - 1
     else:
         raise _not_written(type, value)
     return raw.to_bytes(type.size, _order(type))
@@ -599,24 +601,6 @@ def _packed_array(type: CType, element: CType, value: Any) -> bytes:
             hint="write all of them, or single ones by their index",
         )
     return b"".join(_packed(element, each) for each in value)
-
-
-def _fitting(value: int, bits: int, what: str) -> int:
-    """Return a number itself, if it fits into bits, signed or unsigned.
-
-    Args:
-        value: the number.
-        bits: how many there are.
-        what: is written, for the error.
-
-    Raises:
-        BadArgument: it does not fit.
-    """
-    if not -(1 << bits - 1) <= value < 1 << bits:
-        raise BadArgument(
-            f"{value:#x} does not fit into {what}: {bits} bits", hint="write a smaller number"
-        )
-    return value
 
 
 def _not_written(type: CType, value: Any) -> BadArgument:

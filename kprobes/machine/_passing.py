@@ -8,7 +8,7 @@ from operator import index
 from typing import Protocol
 
 from ..arch._base import Abi, Arch
-from ..arguments import look, shown
+from ..arguments import look, look_at_width, shown
 from ..errors import BadArgument, Unsupported
 from ..regs import Regs
 
@@ -232,11 +232,7 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
             f"argument {place} is a {type(value).__name__}",
             hint="pass integers, bytes or text; floating point goes into m.regs, for run()",
         ) from None
-    if not ~(arch.mask >> 1) <= number <= arch.mask:
-        raise BadArgument(
-            f"argument {place}, {number:#x}, does not fit into {arch.bits} bits",
-            hint="pass a wide one in two halves",
-        )
+    look_at_width(f"argument {place}", number, arch.bits, "pass a wide one in two halves")
     return number & arch.mask
 
 

@@ -80,6 +80,11 @@ def test_writes_that_do_not_fit_are_refused(name: str) -> None:
             for value in ((1 << bits) - 1, -(1 << bits - 1)):
                 setattr(view, member, value)
                 assert (getattr(view, member) - value) % (1 << bits) == 0
+        for value in (1 << 70, 1 << m.arch.bits, -(1 << m.arch.bits - 1) - 1):
+            with pytest.raises(BadArgument, match="does not fit"):
+                m.regs.set_arg(0, value)
+        m.regs.set_arg(0, -1)
+        assert m.regs.arg(0) == m.arch.mask
 
 
 @pytest.mark.parametrize("name", FILES)
