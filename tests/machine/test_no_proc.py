@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import ctypes
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -64,3 +65,23 @@ def test_the_api_serves_where_registers_are_not_found(arch: str, no_proc: None,
         with k.kretprobe("test_structs", handler=lambda ri, regs: None) as r:
             assert m.call("test_structs", integer(m.arch, 3)) is not None
         assert (r.nhit, r.nreturned) == (1, 1)
+
+
+def test_memory_is_read_page_by_page_where_windows_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the first page that its call refuses, here the third of three."""
+    text = ctypes.create_string_buffer(bytes(range(256)) * 64, 1 << 14)
+    start = (ctypes.addressof(text) | 0xFFF) + 1
+    asked = []
+
+    def read(process: ctypes.c_void_p, place: ctypes.c_void_p, piece: ctypes.Array[ctypes.c_char], size: ctypes.c_size_t,
+             count: object) -> bool:
+        asked.append(size.value)
+        if place.value >= start + 8192:
+            return False
+        ctypes.memmove(piece, place, size.value)
+        return True
+
+    monkeypatch.setattr(ctypes, "WinDLL", lambda name: SimpleNamespace(ReadProcessMemory=read), raising=False)
+    assert cells._peek_on_windows(start + 16, 12_000) == ctypes.string_at(start + 16, 8192 - 16)
+    assert asked == [4080, 4096, 16 + 12_000 - 8192]
+    assert cells._peek_on_windows(-8, 16) == cells._peek_on_windows(1 << 70, 8) == b""

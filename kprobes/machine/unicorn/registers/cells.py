@@ -15,7 +15,7 @@ import os
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import frozen
 
@@ -366,6 +366,8 @@ def peek(address: int, size: int) -> bytes:
         address: of the first byte; any number.
         size: bytes.
     """
+    if os.name == "nt":
+        return _peek_on_windows(address, size)
     try:
         with open("/proc/self/mem", "rb", buffering=0) as memory:
             memory.seek(address)
@@ -375,6 +377,27 @@ def peek(address: int, size: int) -> bytes:
     # it is not there; or there is no such file, or this process may not look at itself
     except OSError:
         return _peek_by_pipe(address, size)
+
+
+def _peek_on_windows(address: int, size: int) -> bytes:
+    """Return memory of this process, less than asked for where it is not mapped, as Windows' call
+    for debuggers reads it: it fails at a bad address, and no exception comes.
+
+    Args:
+        address: of the first byte; any number.
+        size: bytes.
+    """
+    read: Any = getattr(ctypes, "WinDLL")("kernel32").ReadProcessMemory  # noqa: B009  (not in Linux's ctypes)
+    end, pieces = address + size, []
+    while 0 <= address < min(end, 1 << 47):
+        length = min(end, (address | PAGE - 1) + 1) - address
+        piece, count = ctypes.create_string_buffer(length), ctypes.c_size_t()
+        this_process, place = ctypes.c_void_p(-1), ctypes.c_void_p(address)
+        if not read(this_process, place, piece, ctypes.c_size_t(length), ctypes.byref(count)):
+            break
+        pieces.append(piece.raw)
+        address += length
+    return b"".join(pieces)
 
 
 def _peek_by_pipe(address: int, size: int) -> bytes:
