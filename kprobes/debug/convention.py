@@ -100,7 +100,8 @@ def result_parts(
         NotKnown: the type or the architecture's convention is not understood.
     """
     rules = {"sysv": _sysv_result, "aapcs64": _aapcs64_result}.get(facts(arch).convention)
-    if rules is None and type.kind in ("int", "enum") and 8 * type.size == 2 * arch.bits:
+    # of 64-bit architectures some return 16 bytes in memory (s390x, Alpha)
+    if arch.bits == 32 and type.kind in ("int", "enum") and type.size == 8:
         return _pair_result(arch)
     of_integers = _INTEGERS.get(facts(arch).convention)
     if of_integers is not None and of_integers.structures == "address":
@@ -1097,11 +1098,11 @@ def _is_in_memory(
 
 
 def _pair_result(arch: Arch) -> tuple[ParameterPart, ...]:
-    """Return the parts of an integer of two words as a function returns: the two result registers,
+    """Return the parts of an integer of 8 bytes as a function returns: the two result registers,
     in the order in which memory would have the words.
 
     Args:
-        arch: the guest's.
+        arch: the guest's, of 32 bits.
 
     Raises:
         NotKnown: the second register is not known.

@@ -8,6 +8,7 @@ import struct
 import tarfile
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,8 +28,10 @@ from kprobes import (
     keep_arguments,
     native,
 )
+from kprobes import arch as arch_module
 from kprobes.debug import cache as cache_module
 from kprobes.debug.abbreviations import AbbreviationTable
+from kprobes.debug.convention import NotKnown, result_parts
 from kprobes.debug.file import contents
 from kprobes.debug.lines import _lines, line_table
 from kprobes.debug.quick import CopyScanner, QuickScanner, ScopeNames, quick_ranges
@@ -187,6 +190,14 @@ def test_a_type_that_the_return_register_does_not_fit(name: str) -> None:
             return
         m.call("outer", 1)
         assert [tuple(r.args.values()) for r in e] == [(2.5,)]
+
+
+@pytest.mark.parametrize("arch", ["alpha", "mips64", "ppc64", "riscv64", "s390x"])
+def test_results_of_16_bytes_are_known_of_no_64_bit_architecture(arch: str) -> None:
+    """s390x and Alpha return them in memory, others in two registers: none has been tried."""
+    wide: Any = SimpleNamespace(kind="int", size=16, name="__int128")
+    with pytest.raises(NotKnown, match=f"how {arch} returns it is not known"):
+        result_parts(arch_module.get(arch), None, wide, lambda type: False)
 
 
 @pytest.mark.parametrize("name", FILES)
