@@ -327,7 +327,7 @@ class CopyScanner:
         ]
 
 
-class CodePlace(NamedTuple):
+class AddressScope(NamedTuple):
     """The function and the inlined copy that an address of code is in.
 
     Attributes:
@@ -365,7 +365,7 @@ class PlaceScanner:
 
     def scan(
         self, header: Header, tables: tuple[bytes, bytes], wanted: Sequence[tuple[int, int]]
-    ) -> dict[int, CodePlace]:
+    ) -> dict[int, AddressScope]:
         """Return the places of addresses of a unit; those of which C cannot say it are left out.
 
         Args:
@@ -389,7 +389,7 @@ class PlaceScanner:
         for n, (function, address) in enumerate(wanted):
             first = n * _PLACE_WORDS
             rows[first : first + 3] = array("Q", (address, function, 0))
-        found: dict[int, CodePlace] = {}
+        found: dict[int, AddressScope] = {}
         if not words.call("dwarf_places"):
             return found
         for row in struct.iter_unpack(f"{_PLACE_WORDS}Q", rows.cast("B")):
@@ -402,7 +402,7 @@ class PlaceScanner:
                     self._names[name] = self._text(*name)
             owner, inlined = map(self._names.__getitem__, names)
             if owner:
-                found[address] = CodePlace(start, end, owner, block, inlined)
+                found[address] = AddressScope(start, end, owner, block, inlined)
         return found
 
     def _text(self, section: int, at: int, size: int) -> str:

@@ -11,7 +11,7 @@ from .inlined import inlined_copies
 from .lines import Line
 from .pieces import ADDRESS_FORMS
 from .places import inlined_around
-from .quick import CodePlace, SourceCode
+from .quick import AddressScope, SourceCode
 from .units import Function, Units, named
 
 
@@ -80,7 +80,7 @@ def units_of_source(units: Units, wanted: str) -> Iterator[int]:
     return (n for n, _ in units.lines_of(wanted))
 
 
-def _place_of(units: Units, address: int) -> CodePlace | None:
+def _place_of(units: Units, address: int) -> AddressScope | None:
     """Return what a link address is in, from its entries; None: it is in no function.
 
     Args:
@@ -93,7 +93,7 @@ def _place_of(units: Units, address: int) -> CodePlace | None:
     blocks = [*inlined_around(function, address)]
     block = blocks[-1].offset if blocks else 0
     inlined = text(named(blocks[-1]), "DW_AT_name") if blocks else ""
-    return CodePlace(function.start, function.end, function.name, block, inlined)
+    return AddressScope(function.start, function.end, function.name, block, inlined)
 
 
 def _first_of_each(units: Units, lines: Collection[SourceCode]) -> list[SourcePlace]:

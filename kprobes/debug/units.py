@@ -40,7 +40,7 @@ from .file import (
 from .lines import FileNameSearch, Line, LineTable, is_of, line_table
 from .pieces import ADDRESS_FORMS, base_address, spans
 from .quick import (
-    CodePlace,
+    AddressScope,
     CopyScanner,
     InlinedCopy,
     PlaceScanner,
@@ -312,7 +312,7 @@ class Units:
             self._sections, lambda offset: text(named(self._entry(offset)), "DW_AT_name")
         )
 
-    def places_of(self, addresses: Iterable[int]) -> dict[int, CodePlace]:
+    def places_of(self, addresses: Iterable[int]) -> dict[int, AddressScope]:
         """Return the functions and inlined copies that link addresses are in; those of which the
         scan in C cannot say it are left out.
 
@@ -330,7 +330,7 @@ class Units:
                         break
             if address < until:
                 by_unit.setdefault(n, []).append((offset, address))
-        found: dict[int, CodePlace] = {}
+        found: dict[int, AddressScope] = {}
         for n, wanted in by_unit.items():
             try:
                 scanner = self._places

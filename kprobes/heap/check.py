@@ -1111,7 +1111,7 @@ class HeapCheck:
 
 @frozen(eq=False)
 class _CheckBooks:
-    """What a heap check knows of blocks, which goes back with snapshots of the guest.
+    """The state of a heap check that goes back with snapshots of the guest: blocks and reports.
 
     Attributes:
         memory: has the blocks.

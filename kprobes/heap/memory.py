@@ -272,7 +272,7 @@ class HeapMemory:
         return made
 
     def take_back(self, block: HeapBlock) -> None:
-        """Undo an allocation: the block's room may be used for another block, and is marked as
+        """Take a new block back: its room may be used for another block, and is marked as
         memory that no block has had.
 
         Args:

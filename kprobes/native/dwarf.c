@@ -831,6 +831,17 @@ static int is_sound(const struct unit *u)
         && (u->word == 4 || u->word == 8);
 }
 
+/* Reads what all walks of a unit need: its shapes, and its own entry. The greatest number of a
+ * shape, for forget_shapes(); NOT_HERE and the like where it cannot be read.
+ */
+static long long begin_unit(struct unit *u)
+{
+    long long greatest = is_sound(u) ? read_shapes(u) : NOT_HERE;
+    if (greatest >= 0)
+        read_top(u);
+    return greatest;
+}
+
 static void forget_shapes(struct unit *u, long long greatest)
 {
     for (long long n = 0; n <= greatest; n++)
@@ -840,12 +851,9 @@ static void forget_shapes(struct unit *u, long long greatest)
 /* Finds the functions and types of a unit. DONE or NOT_HERE; then what was found is not all. */
 EXPORT long long dwarf_unit(struct unit *u)
 {
-    if (!is_sound(u))
-        return NOT_HERE;
-    long long greatest = read_shapes(u);
+    long long greatest = begin_unit(u);
     if (greatest < 0)
         return greatest;
-    read_top(u);
     long long done = walk(u);
     forget_shapes(u, greatest);
     return done;
@@ -1167,12 +1175,9 @@ static long long walk_places(struct unit *u, struct place *places, u64 count)
 EXPORT long long dwarf_places(struct unit *u)
 {
     struct place *places = (struct place *)u->places;
-    if (!is_sound(u))
-        return NOT_HERE;
-    long long greatest = read_shapes(u);
+    long long greatest = begin_unit(u);
     if (greatest < 0)
         return greatest;
-    read_top(u);
     for (u64 n = 0, next; n < u->places_count; n = next) {
         for (next = n + 1; next < u->places_count; next++)
             if (places[next].function != places[n].function)
@@ -1489,12 +1494,9 @@ static long long find_lines(struct unit *u)
 EXPORT long long dwarf_source(struct unit *u)
 {
     u->rows_count = 0;
-    if (!is_sound(u))
-        return NOT_HERE;
-    long long greatest = read_shapes(u);
+    long long greatest = begin_unit(u);
     if (greatest < 0)
         return greatest;
-    read_top(u);
     forget_shapes(u, greatest);
     if (!u->has_top)
         return NOT_HERE;

@@ -36,21 +36,23 @@ enum { STDA = 0x17, LDSTUBA = 0x1D, SWAPA = 0x1F, LDFA = 0x30, LDDFA = 0x33 }; /
  * engine's functions for them end the process at numbers that they take for impossible: 80 on V8,
  * and there the MMU's block copy (17) and block fill (1F) in another size; on V9 the two-word spaces
  * (E2, E3, EA, EB), which LDTXA alone may name. Where %asi has the number (V9), it is not seen here. */
-static int is_deadly_access(u32 op3, u32 space, int is_v9)
+static int names_space(u32 instruction) { return instruction >> 30 == 3 && !(instruction >> 13 & 1); }
+
+static int is_deadly_sparc(u32 instruction)
 {
-    if (is_v9)
-        return (op3 == LDSTUBA || op3 == LDFA || op3 == LDDFA) && (space & 0xF6) == 0xE2;
+    u32 op3 = instruction >> 19 & 0x3F, space = instruction >> 5 & 0xFF;
     int is_store = (op3 & 4) != 0, is_swap = op3 == LDSTUBA || op3 == SWAPA;
-    if (op3 >> 4 != 1)
+    if (!names_space(instruction) || op3 >> 4 != 1)
         return 0;
     return space == 0x80 || (space == 0x17 && (op3 == STDA || is_swap)) ||
            (space == 0x1F && is_store && op3 != STDA);
 }
 
-static int is_deadly_sparc(u32 instruction)
+static int is_deadly_v9_access(u32 instruction)
 {
     u32 op3 = instruction >> 19 & 0x3F, space = instruction >> 5 & 0xFF;
-    return instruction >> 30 == 3 && !(instruction >> 13 & 1) && is_deadly_access(op3, space, 0);
+    return names_space(instruction) && (space & 0xF6) == 0xE2 &&
+           (op3 == LDSTUBA || op3 == LDFA || op3 == LDDFA);
 }
 
 EXPORT u32 read_sparc(void *environment, u64 address)
@@ -67,7 +69,7 @@ static int is_deadly_sparc64(u32 instruction)
     if (op == 0)
         return op2 == 3 && !(instruction >> 25 & 3); /* BPr */
     if (op == 3)
-        return !(instruction >> 13 & 1) && is_deadly_access(op3, instruction >> 5 & 0xFF, 1);
+        return is_deadly_v9_access(instruction);
     if (op != 2 || instruction >> 10 & 3)
         return 0;
     return op3 == 0x2F || (op3 == 0x35 && (instruction >> 5 & 31) - 5 < 3); /* MOVr, FMOVr */
