@@ -12,7 +12,7 @@ differs from the guest's where guest addresses have segments (windows.py).
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
@@ -206,16 +206,27 @@ class MmioDevices:
             addr: guest address of the first byte.
             size: bytes.
         """
+        owners = self._owners()
+        if not self.at and not owners:  # asked at each hit of a watchpoint
+            return False
         place = self._windows.place(addr)
-        ranges = [(d.place, d.place + d.size) for d in self.at.values()]
-        ranges += getattr(self._engine.uc, "_mmio_callbacks", ())
-        return any(start < place + size and place < end for start, end in ranges)
+        end = place + size
+        return any(d.place < end and place < d.place + d.size for d in self.at.values()) or any(
+            start < end and place < behind for start, behind in owners
+        )
+
+    def _owners(self) -> Collection[tuple[int, int]]:
+        """The ranges (start, end) of the devices of an attached engine's owner, as the engine's
+        binding keeps them.
+        """
+        found: Collection[tuple[int, int]] = getattr(self._engine.uc, "_mmio_callbacks", ())
+        return found
 
     def places(self) -> set[int]:
         """Return the engine's addresses at which devices begin, those of an attached engine's owner
         included.
         """
-        return {*self.at, *(start for start, _ in getattr(self._engine.uc, "_mmio_callbacks", ()))}
+        return {*self.at, *(start for start, _ in self._owners())}
 
     @property
     def devices(self) -> tuple[MmioDevice, ...]:

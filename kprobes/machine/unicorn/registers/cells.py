@@ -388,11 +388,14 @@ def _peek_on_windows(address: int, size: int) -> bytes:
         size: bytes.
     """
     read: Any = getattr(ctypes, "WinDLL")("kernel32").ReadProcessMemory  # noqa: B009  (not in Linux's ctypes)
-    end, pieces = address + size, []
+    end = address + size
+    pieces = []
     while 0 <= address < min(end, 1 << 47):
         length = min(end, (address | PAGE - 1) + 1) - address
-        piece, count = ctypes.create_string_buffer(length), ctypes.c_size_t()
-        this_process, place = ctypes.c_void_p(-1), ctypes.c_void_p(address)
+        piece = ctypes.create_string_buffer(length)
+        count = ctypes.c_size_t()
+        this_process = ctypes.c_void_p(-1)
+        place = ctypes.c_void_p(address)
         if not read(this_process, place, piece, ctypes.c_size_t(length), ctypes.byref(count)):
             break
         pieces.append(piece.raw)
