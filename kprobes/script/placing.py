@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve
 
-from ..debug.lines import is_of
 from ..errors import KprobeError, ProgramError
 from . import tree
 from .compiler import Front
@@ -401,7 +400,7 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
         except KprobeError:
             continue
         for line in lines:
-            if line.line == number and is_of(line.path, file):
+            if line.line == number and (line.path == file or line.path.endswith(f"/{file}")):
                 yield evolve(point, address=line.address | symbol.mode)
                 return
     _missing(front, world, point, f"No code of {file}:{number}", [])
