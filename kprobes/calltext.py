@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from attrs import frozen
 
-from .errors import EventError, KprobeError
+from .errors import EventError, GuestFault, KprobeError, NotText
 
 if TYPE_CHECKING:
     from .machine.unicorn.machine import UnicornMachine
@@ -65,11 +65,14 @@ class Call:
             machine: the one that is to run the call.
 
         Raises:
-            EventError: there is no such function (with near names), or an integer does not fit.
+            EventError: there is no such function (with near names), no code is at its address, or
+                an integer does not fit.
         """
         try:
-            if isinstance(self.function, str):
-                machine.symbols[self.function]
+            if isinstance(self.function, int):
+                _check_code(self.function, machine)
+            elif (symbol := machine.symbols[self.function]).kind == "object":
+                _check_code(symbol.address, machine)
         except KprobeError as error:
             raise EventError("BAD_CALL", error.plain, self.text, self.columns[0]) from error
         bits = machine.arch.bits
@@ -81,6 +84,29 @@ class Call:
                     self.text,
                     at,
                 )
+
+
+def _check_code(pointer: int, machine: UnicornMachine) -> None:
+    """Check that a pointer is a function's.
+
+    Args:
+        pointer: the function's address, as pointers have it.
+        machine: whose memory is looked at.
+
+    Raises:
+        NotText: no code is there.
+    """
+    pointers = machine.arch.pointers
+    try:
+        at = pointers.code_address(pointer & machine.arch.mask, machine.read).addr
+        is_code = machine.executable(at)
+    except GuestFault:  # no memory is where a descriptor should be
+        is_code = False
+    if not is_code:
+        raise NotText(
+            f"no code is at {machine.symbols.describe(pointer)}",
+            hint="give a function's name or address; `kprobes symbols FILE` lists them",
+        )
 
 
 def parse_call(text: str, inputs: bool = False) -> Call:

@@ -84,7 +84,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
             "kprobes", "machine.remote", "machine.unicorn.machine", "names", "newfile", "programs", "script", "stacks",
             "symbols", "tracing",
             "arch", *ROWS, "fuzz", "cli"),
-    "fuzz": ("__init__", "calltext", "campaign", "controls", "errors", "kprobes", "machine.unicorn.edgemap",
+    "fuzz": ("__init__", "board", "calltext", "campaign", "controls", "errors", "kprobes", "machine.unicorn.edgemap",
              "machine.unicorn.machine", "newfile", "stacks", "fuzz"),
     "events": ("arguments", "clocknames", "core.probe", "core.register.alone", "debug.", "errors", "machine._base", "notebook",
                "programs", "regs", "stacks", "symbols", *ROWS, "events"),

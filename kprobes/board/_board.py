@@ -4,9 +4,11 @@ fit().
 
 from __future__ import annotations
 
+import copy
 import difflib
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -316,6 +318,8 @@ class Board:
             machine.regs[name] = value
 
 
+#: types of the attributes that hold a device's state
+DATA = (int, str, bytes, bytearray, list, tuple, dict, set, deque, type(None))
 LISTS = ("ram", "rom", "devices", "registers")
 
 
@@ -341,6 +345,21 @@ class Fitted:
             f"no device {name!r} is on this board",
             hint=f"did you mean {near[0]!r}?" if near else "",
         )
+
+    def keep(self) -> Callable[[], None]:
+        """Keep what the devices' registers hold; return a function that puts it back, any number of
+        times.
+
+        Time that a device has asked the machine for, as timers do, goes on as it would.
+        """
+        kept = [(device, _state(device)) for device in self.bus.devices]
+
+        def put_back() -> None:
+            """Set all devices to what they were at keep()."""
+            for device, state in kept:
+                vars(device).update(copy.deepcopy(state))
+
+        return put_back
 
     @property
     def uarts(self) -> list[Uart]:
@@ -376,6 +395,15 @@ class Fitted:
     def _has_names(self, device: Device) -> bool:
         """Return True where a register of a device has a name, wherever in the device it is."""
         return any(0 <= address - device.start < device.size for address in self.names)
+
+
+def _state(device: Device) -> dict[str, object]:
+    """Return a copy of what a device holds: the attributes whose values are plain data."""
+    return {
+        name: copy.deepcopy(value)
+        for name, value in vars(device).items()
+        if isinstance(value, DATA)
+    }
 
 
 def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -155,6 +155,7 @@ class BoardOptions:
         symbols: file with more names; None: none.
         debug_files: files with debug information of what is loaded.
         debuginfod: True: servers are asked for debug information.
+        words: of a command line that give these options.
     """
 
     board: Board | None
@@ -162,6 +163,7 @@ class BoardOptions:
     symbols: str | None
     debug_files: tuple[str, ...] = ()
     debuginfod: bool = False
+    words: tuple[str, ...] = ()
 
     @property
     def raw(self) -> bool:
@@ -203,12 +205,23 @@ class BoardOptions:
             machine.symbols.load(self.symbols)
         for path in self.debug_files:
             machine.symbols.load(path, format="elf")
-        servers = os.environ.get("DEBUGINFOD_URLS", "").split() if self.debuginfod else []
-        if self.debuginfod and not servers:
+        machine.symbols.find_debug(servers=self.servers)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The servers that are asked for debug information; without --debuginfod none are.
+
+        Raises:
+            UsageError: --debuginfod was given, and $DEBUGINFOD_URLS names no server.
+        """
+        if not self.debuginfod:
+            return ()
+        servers = tuple(os.environ.get("DEBUGINFOD_URLS", "").split())
+        if not servers:
             raise click.UsageError(
                 "--debuginfod asks the servers in $DEBUGINFOD_URLS, which has none"
             )
-        machine.symbols.find_debug(servers=servers)
+        return servers
 
     def _load_onto_board(self, file: str, arch: str | None) -> UnicornMachine:
         """Do the work of load() where there is a board or --input: memory, devices and serial ports
@@ -256,7 +269,7 @@ class BoardOptions:
         for uart in fitted.uarts:
             uart.show = Lines().add
         if self.fed is not None:
-            fitted.uarts[0].feed(_contents(self.fed))
+            fitted.uarts[0].feed(contents_of(self.fed))
 
     def explain(self, error: GuestFault) -> None:
         """Append to an error's message the options that put memory or a device at its address.
@@ -324,7 +337,7 @@ def show_accesses(fitted: Fitted | None) -> None:
         table(("device", "reads", "writes"), rows, to_stderr=True)
 
 
-def _contents(file: str) -> bytes:
+def contents_of(file: str) -> bytes:
     """Read a file, or stdin for "-". Raises ImageError: it cannot be read."""
     if file == "-":
         return sys.stdin.buffer.read()
@@ -351,12 +364,53 @@ def with_board(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**options: Any) -> None:
         """Make the BoardOptions of the options, and call the command."""
         said = {name: options.pop(name) for name in NAMES}
+        words = tuple(_words(said))
         others = {name: said.pop(name) for name in ("fed", "symbols", "debug_files", "debuginfod")}
-        command(around=BoardOptions(board=_board(**said), **others), **options)
+        command(around=BoardOptions(board=_board(**said), words=words, **others), **options)
 
     for option in reversed(OPTIONS):
         wrapped = option(wrapped)
     return wrapped
+
+
+def _words(said: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the words of a command line that give options of a board.
+
+    Args:
+        said: name of NAMES -> value, as click gives it.
+    """
+    for name, value in said.items():
+        option = OPTION_NAMES.get(name, f"--{name}")
+        if isinstance(value, bool):
+            yield from [option] if value else []
+            continue
+        values = value if isinstance(value, tuple) else (value,)
+        for each in values:
+            if each is not None:
+                yield option
+                yield _word(name, each)
+
+
+def _word(name: str, value: Any) -> str:
+    """Return the value of an option as the word of a command line that gives it.
+
+    Args:
+        name: of NAMES.
+        value: one value of it, which is not None.
+    """
+    if name in ("ram", "mmio"):
+        return f"{value[0]:#x}:{value[1]:#x}"
+    if name == "rom":
+        return f"{value[0]}@{value[1]:#x}"
+    if name == "registers":
+        return f"{value[0]}={value[1]:#x}"
+    if name == "device":
+        settings = [
+            f",{'interrupt' if key == 'line' else key}={setting}"
+            for key, setting in value.settings.items()
+        ]
+        return f"{value.kind}@{value.start:#x}{''.join(settings)}"
+    return hex(value) if isinstance(value, int) else str(value)
 
 
 def _board(
@@ -485,6 +539,8 @@ OPTIONS = (
         help="Ask the servers in $DEBUGINFOD_URLS for debug information.",
     ),
 )
+#: where an option is called otherwise than its value
+OPTION_NAMES = {"registers": "--reg", "fed": "--input", "debug_files": "--debug-file"}
 NAMES = (
     "base",
     "entry",

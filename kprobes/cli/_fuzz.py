@@ -16,7 +16,7 @@ import click
 from attrs import frozen
 
 from ..errors import BadArgument
-from ._board import NumberOption, RegionOption
+from ._board import BoardOptions, NumberOption, RegionOption, contents_of, with_board
 from ._campaign import STOPPED, cluster, progress
 from ._files import arch_option
 from ._main import GUEST_FAILED
@@ -24,6 +24,7 @@ from ._render import table
 
 if TYPE_CHECKING:
     from ..campaign._journal import Journal, JournalEntry
+    from ..fuzz.bench import InputRunner
     from ..fuzz.findings import Findings
     from ..fuzz.target import CallTarget, PythonTarget, Target
 
@@ -68,13 +69,7 @@ class MapSize(click.ParamType):  # type: ignore[type-arg]  # of some versions on
     help="With --call: call this first, once; may be given again.",
 )
 @arch_option
-@click.option(
-    "--base",
-    type=NumberOption(),
-    metavar="ADDRESS",
-    help="FILE is a raw image, which belongs there; with --arch.",
-)
-@click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list.")
+@with_board
 @click.option(
     "--max-insns",
     type=click.IntRange(1),
@@ -204,8 +199,7 @@ def fuzz(
     call: str | None,
     before: tuple[str, ...],
     arch: str | None,
-    base: int | None,
-    symbols: str | None,
+    around: BoardOptions,
     max_insns: int | None,
     preload: tuple[str, ...],
     syscalls: bool,
@@ -246,13 +240,12 @@ def fuzz(
         {
             "before": before,
             "arch": arch,
-            "base": base,
-            "symbols": symbols,
             "max_insns": max_insns,
             "preload": preload,
             "syscalls": syscalls,
             "heap": heap,
         },
+        around,
     )
     if replay is not None:
         if given is not None:
@@ -295,7 +288,7 @@ def fuzz(
 
 
 def _target(
-    target: str, call: str | None, options: dict[str, Any]
+    target: str, call: str | None, options: dict[str, Any], around: BoardOptions
 ) -> tuple[PythonTarget | CallTarget, str | None]:
     """Make the target that a command line describes; nothing is loaded yet.
 
@@ -303,12 +296,14 @@ def _target(
         target: path of a file of Python, or of an image.
         call: the text of --call, where `target` is an image; None: it is a file of Python.
         options: further fields of a CallTarget: name -> value, None, False or () where not given.
+        around: memory, devices and names, as the options of a board say.
 
     Returns:
         (the target, path of AFL's input file where --call has one in place of `@@`, else None).
 
     Raises:
-        click.UsageError: without a call, `target` is no file of Python, or an option is given.
+        click.UsageError: without a call, `target` is no file of Python, or an option is given; or
+            --debuginfod is, and no server is known.
         EventError: the text of a call is wrong.
     """
     from ..calltext import parse_call
@@ -319,18 +314,43 @@ def _target(
             raise click.UsageError(
                 f"how is {target} called? Give --call 'NAME(@@, @len)', or a TARGET.py"
             )
-        if any(value not in (None, False, ()) for value in options.values()):
+        if around.words or any(value not in (None, False, ()) for value in options.values()):
             raise click.UsageError(
-                "--before, --arch, --base, --symbols, --max-insns, --preload, --syscalls "
-                "and --heap "
-                "go with --call; TARGET.py makes its machine itself, and has k.heap(raising=True)"
+                "--before, --arch, --max-insns, --preload, --syscalls, --heap and options of a "
+                "board go with --call; TARGET.py makes its machine itself, and has "
+                "k.heap(raising=True)"
             )
         return PythonTarget(target), None
     text, path = call_of(call)
     parse_call(text, inputs=True)
     for first in options["before"]:
         parse_call(first)
-    return CallTarget(target, text, **options), path
+    return CallTarget(
+        target,
+        text,
+        **options,
+        board=around.board,
+        symbols=around.symbols,
+        received=None if around.fed is None else contents_of(around.fed),
+        debug_files=around.debug_files,
+        servers=around.servers,
+        options=around.words,
+    ), path
+
+
+def _check(named: PythonTarget | CallTarget, runner: InputRunner) -> None:
+    """Run a loaded target once, to see that it is not wrong itself.
+
+    Args:
+        named: the target.
+        runner: of its inputs.
+
+    Raises:
+        BadArgument: it calls what does not exist, or its Python code is wrong.
+    """
+    mistake = runner.mistake()
+    if mistake is not None:
+        raise named.mistake(mistake)
 
 
 # --- under AFL++
@@ -406,7 +426,9 @@ def _serve(
     def bench() -> InputRunner:
         """Load the target, and make the Bench that runs inputs with AFL's map."""
         target = named.load()
-        return InputRunner(target, server.map_of_afl(size), counted.spans(target), comparisons)
+        runner = InputRunner(target, server.map_of_afl(size), counted.spans(target), comparisons)
+        _check(named, runner)
+        return runner
 
     if server.has_server():
         click.get_current_context().exit(server.serve(bench, path, size, new))
@@ -447,7 +469,9 @@ def _run_one(
     data = input_at(path, max_input or LARGEST)
     words = _words(named, max_input)
     with _apart(as_json):
-        fate, finding = examine(InputRunner(named.load()), data, timeout)
+        runner = InputRunner(named.load())
+        _check(named, runner)
+        fate, finding = examine(runner, data, timeout)
     if finding is not None:
         kept = Kept(finding, path, 1, [*words, path])
         click.echo(json_of([kept], words) if as_json else text_of(kept), nl=False)
@@ -545,6 +569,7 @@ def _replay(
     """
     from ..campaign import Journal, run
     from ..campaign._journal import entry_of
+    from ..fuzz.bench import InputRunner
     from ..fuzz.findings import JOURNAL, Findings, check_folder
     from ..fuzz.replay import LARGEST, SIZE, Cover, Replay, inputs_of
     from ..tracing.coverage import format_of
@@ -555,8 +580,10 @@ def _replay(
     if output is not None:
         check_folder(output, folder)
         output.mkdir(parents=True, exist_ok=True)
-    with _apart(as_json):
-        named.load().machine.close()  # what is wrong with it is said once, and here
+    with _apart(as_json):  # what is wrong with the target is said once, and here
+        loaded = named.load()
+        _check(named, InputRunner(loaded))
+        loaded.machine.close()
     most = (
         memory << 20 if sys.platform.startswith("linux") else None
     )  # elsewhere there is no such limit

@@ -12,7 +12,15 @@ from functools import partial
 
 from attrs import frozen
 
-from ..errors import GuestFault, GuestStopped, GuestTimeout
+from ..errors import (
+    AmbiguousSymbol,
+    GuestFault,
+    GuestStopped,
+    GuestTimeout,
+    NotText,
+    UnknownRegister,
+    UnknownSymbol,
+)
 from ..machine.unicorn.edgemap import Spans
 from .target import Target
 
@@ -42,6 +50,11 @@ _NUMBERS = {
 _SIGNALS = {"undefined": "SIGILL", "trap": "SIGTRAP", "interrupt": "SIGSYS", "arithmetic": "SIGFPE"}
 #: the signal that ends a run which takes too long
 _LATE = _number("SIGALRM", signal.SIGTERM)
+
+#: what a target raises that is wrong itself, whatever the input is
+_MISTAKES = (UnknownSymbol, AmbiguousSymbol, UnknownRegister, NameError, AttributeError, TypeError)
+_TRIAL = bytes(8)  #: input of a trial run
+_TRIAL_SECONDS = 1.0  #: which may take so long
 
 Map = ctypes.Array[ctypes.c_uint8]
 
@@ -173,6 +186,29 @@ class InputRunner:
                 return self._run(data)
         except OutOfTime as error:
             return Fate(_NUMBERS["SIGKILL"], error, timeout=True)
+
+    def mistake(self) -> Exception | None:
+        """Return what is wrong with the target itself, as a trial run shows; None: nothing is.
+
+        That is a name that neither the guest nor Python knows, a wrong argument, or a call of an
+        address that has no code. What else goes wrong may be the guest's, or the input's.
+        """
+        edges = self._edges
+        self._edges = None
+        blocks = self.target.machine.last_blocks(1)
+        try:
+            error = self.run(_TRIAL, _TRIAL_SECONDS).error
+        finally:
+            blocks.close()
+            self._edges = edges
+            self.target.machine.restore(self._start)
+        if isinstance(error, _MISTAKES):
+            return error
+        if isinstance(error, GuestFault) and error.access == "fetch" and not blocks.addresses:
+            return NotText(
+                f"no code is at {error.pc:#x}, which is called", hint="give a function's address"
+            )
+        return None
 
     def _run(self, data: bytes) -> Fate:
         """Restore the guest's first state, run one input, and say how the run has ended.

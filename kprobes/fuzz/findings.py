@@ -92,7 +92,7 @@ class Findings:
         write(place / _INPUT, Path(known.input).read_bytes())
         kept = self._kept(known)
         write(place / "report.txt", encoded(text_of(kept)))
-        write(place / "report.json", json_of([kept], self.words).encode())
+        write(place / "report.json", json_of([kept], self.words, indent=1).encode())
 
     def _kept(self, known: _KnownFinding) -> Kept:
         """Return a finding for reports, with its number of inputs and the words of the command that
@@ -129,7 +129,7 @@ class Findings:
             self._write(one)
         found = self.all
         write(self.folder / "report.txt", encoded("\n".join(map(text_of, found))))
-        write(self.folder / "report.json", json_of(found, self.words).encode())
+        write(self.folder / "report.json", json_of(found, self.words, indent=1).encode())
         write(self.folder / "report.sarif", sarif_of(found).encode())
 
 

@@ -103,19 +103,20 @@ def _places(places: Iterable[CodePlace]) -> list[str]:
     ]
 
 
-def json_of(kept: Iterable[Kept], target: Sequence[str]) -> str:
+def json_of(kept: Iterable[Kept], target: Sequence[str], indent: int | None = None) -> str:
     """Return findings as the text of one JSON object: {"kprobes", "target", "findings"}.
 
     Args:
         kept: the findings.
         target: words of a command line that name the target.
+        indent: columns that each level is indented by, for files; None: it is one line.
     """
     content = {
         "kprobes": __version__,
         "target": [*target],
         "findings": [one.to_json() for one in kept],
     }
-    return json.dumps(content, indent=1) + "\n"
+    return json.dumps(content, indent=indent) + "\n"
 
 
 def sarif_of(kept: Iterable[Kept]) -> str:

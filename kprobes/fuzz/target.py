@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
+from ..board import Board, Fitted
 from ..calltext import Input, parse_call
 from ..errors import BadArgument, KprobeError, Unsupported
 from ..kprobes import Kprobes
@@ -53,6 +54,18 @@ class PythonTarget:
 
     path: str
 
+    def mistake(self, error: BaseException) -> BadArgument:
+        """Return the error for a target that is wrong itself.
+
+        Args:
+            error: what its code has raised.
+        """
+        where = f"{self.path}{_line(error, self.path)}"
+        if isinstance(error, KprobeError):
+            return BadArgument(f"{where}: {error.plain}")
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        return BadArgument(f"{where}: {said}", hint="mend the file: its own code has failed")
+
     @property
     def words(self) -> list[str]:
         """The words of a command line that name this target."""
@@ -75,14 +88,8 @@ class PythonTarget:
             pass
         try:
             names = runpy.run_path(self.path, run_name="__fuzz__")
-        except KprobeError as error:
-            raise BadArgument(f"{self.path}{_line(error, self.path)}: {error.plain}") from None
         except (Exception, SystemExit) as error:
-            said = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise BadArgument(
-                f"{self.path}{_line(error, self.path)}: {said}",
-                hint="mend the file: its own code has failed",
-            ) from None
+            raise self.mistake(error) from None
         machine, fuzz = names.get("machine"), names.get("fuzz")
         if not isinstance(machine, UnicornMachine):
             raise BadArgument(
@@ -133,6 +140,13 @@ class CallTarget:
         preload: libraries that are loaded behind the image, whose functions it calls.
         syscalls: True where Linux's system calls of library code are served.
         heap: True where a heap check raises what it finds.
+        board: memory and devices around the CPU; with a base of its own, the image is raw. None:
+            there are none.
+        received: bytes that the board's first serial port receives; None: none.
+        debug_files: files with debug information of what is loaded.
+        servers: addresses of debuginfod servers that are asked for debug information.
+        options: words of a command line that give the board, what is received and the files of
+            names and debug information; these words follow the others of `words`.
     """
 
     image: str
@@ -145,6 +159,19 @@ class CallTarget:
     preload: tuple[str, ...] = ()
     syscalls: bool = False
     heap: bool = False
+    board: Board | None = None
+    received: bytes | None = None
+    debug_files: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def mistake(self, error: BaseException) -> BadArgument:
+        """Return the error for a call that is wrong itself.
+
+        Args:
+            error: what the call has raised.
+        """
+        return BadArgument(f"--call {self.call}: {getattr(error, 'plain', error)}")
 
     @property
     def words(self) -> list[str]:
@@ -153,14 +180,14 @@ class CallTarget:
         for text in self.before:
             words += ["--before", text]
         for name, value in (("--arch", self.arch), ("--symbols", self.symbols)):
-            words += [] if value is None else [name, value]
+            words += [] if value is None or name in self.options else [name, value]
         words += [] if self.base is None else ["--base", hex(self.base)]
         words += [] if self.max_insns is None else ["--max-insns", str(self.max_insns)]
         for library in self.preload:
             words += ["--preload", library]
         words += ["--syscalls"] if self.syscalls else []
         words += ["--heap"] if self.heap else []
-        return words
+        return [*words, *self.options]
 
     def load(self) -> Target:
         """Load the image, make the calls of `before`, and return the target.
@@ -168,8 +195,10 @@ class CallTarget:
         Raises:
             EventError: a call does not parse, or there is no such function.
             ImageError: the image or a library cannot be loaded.
-            BadArgument: no argument is the input, a raw image has no `arch`, or with `heap` the
-                guest has no allocator functions.
+            BadArgument: no argument is the input, a raw image has no `arch`, with `heap` the guest
+                has no allocator functions, or a device of the board is wrong, or `received` is
+                given and no device is a serial port.
+            NoMemory: the board has memory or a device where something else is.
             GuestFault, GuestTimeout: a call of `before` fails.
             HeapError: with `heap`, a call of `before` makes a memory error.
         """
@@ -197,11 +226,15 @@ class CallTarget:
 
         room, end = _room(machine)
         function, bound = call.function, self.max_insns
+        board = machine.board
+        devices_back = board.keep() if isinstance(board, Fitted) else None
 
         def fuzz(data: bytes) -> None:
             """Call the function with an input's bytes, at the end of one room if they fit, else in
-            memory that the machine finds.
+            memory that the machine finds. The board's devices go back to what they were.
             """
+            if devices_back is not None:
+                devices_back()
             length = len(data)
             if length >= room:  # the machine finds room for it
                 machine.call(function, *call.with_input(data), max_insns=bound)
@@ -215,24 +248,38 @@ class CallTarget:
         return Target(machine, fuzz, kprobes)
 
     def _machine(self) -> UnicornMachine:
-        """Load the image and its symbols into a new machine, and return the machine.
+        """Load the image and its names into a new machine with the board around it, and return the
+        machine.
 
         Raises:
-            BadArgument: a raw image has no `arch`.
+            BadArgument: a raw image has no `arch`; a device of the board is wrong; or `received`
+                is given, and no device is a serial port.
             ImageError: a file cannot be loaded.
+            NoMemory: the board has memory or a device where something else is.
         """
-        if self.base is None:
+        if self.board is None and self.base is None:
             machine = UnicornMachine.load(self.image, arch=self.arch)
-            if self.symbols is not None:
-                machine.symbols.load(self.symbols)
-            return machine
-        if self.arch is None:
-            raise BadArgument(
-                "a raw image needs --arch NAME as well", hint="`kprobes archs` lists them"
-            )
-        return UnicornMachine.load_raw(
-            self.image, arch=self.arch, base=self.base, symbols=self.symbols
-        )
+        else:
+            board = (self.board or Board()).with_more(arch=self.arch, base=self.base)
+            if board.base is not None and board.arch is None:
+                raise BadArgument(
+                    "a raw image needs --arch NAME as well", hint="`kprobes archs` lists them"
+                )
+            machine = board.machine(self.image)
+        if self.symbols is not None:
+            machine.symbols.load(self.symbols)
+        for path in self.debug_files:
+            machine.symbols.load(path, format="elf")
+        machine.symbols.find_debug(servers=self.servers)
+        if self.received is not None:
+            ports = machine.board.uarts if isinstance(machine.board, Fitted) else []
+            if not ports:
+                raise BadArgument(
+                    "--input is for a serial port, and there is none",
+                    hint="give one, as in --device pl011@0x40000000",
+                )
+            ports[0].feed(self.received)
+        return machine
 
 
 def _room(machine: UnicornMachine) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from attrs import evolve
 from click.testing import CliRunner, Result
 
 from kprobes import BadArgument
+from kprobes.board import Board, Fitted
 from kprobes.cli import main
 from kprobes.fuzz.bench import InputRunner
 from kprobes.fuzz.crash import Finding, examine
@@ -523,6 +524,73 @@ def test_libraries_and_system_calls(tmp_path: Path) -> None:
     loaded = target.load()
     assert "tags_read" in loaded.machine.symbols and InputRunner(loaded).run(b"").signal == signal.SIGSYS
     assert not InputRunner(evolve(target, syscalls=True).load()).run(b"").signal
+
+
+RAW = ("--arch", "cortexm", "--base", "0x8000000", "--symbols", EXAMPLES / "firmware.symbols", "--ram", "0x20000000:0x1000",
+       "--device", "simple-uart@0x40000000,name=UART", "--reg", "r4=0x5", "--entry", "0x8000001", "--mmio", "0x40001000:0x1000",
+       "--rom", f"{EXAMPLES / 'firmware.bin'}@0x9000000")
+BOARDS = {"file": ("--board", EXAMPLES / "firmware.toml"), "options": RAW}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("board", BOARDS)
+def test_firmware(tmp_path: Path, board: str) -> None:
+    """A raw image with its memory and devices from the command line; what repeats a crash has all of it."""
+    (tmp_path / "line").write_bytes(b"hello")
+    (tmp_path / "port").write_bytes(b"A line\n\n")
+    words = (EXAMPLES / "firmware.bin", *BOARDS[board])
+    fine = fuzz(*words, "--call", "checksum(@@, @len)", tmp_path / "line", "--json")
+    assert fine.exit_code == 0 and json.loads(fine.stdout)["findings"] == [], fine.output
+    # the serial port receives the same in each run: it goes back, too
+    answers = fuzz(*words, "--input", tmp_path / "port", "--before", "uart_receive()", "--call", "read_line(@@)", tmp_path / "line")
+    assert answers.exit_code == 0, answers.output
+    failed = fuzz(*words, "--call", "checksum(@@, 0x200000)", tmp_path / "line", "--json")
+    assert failed.exit_code == 1, failed.output
+    [finding] = json.loads(failed.stdout)["findings"]
+    assert finding["stack"][0]["name"].startswith("checksum+")
+    again = fuzz(*shlex.split(finding["again"])[2:], "--json")
+    assert again.exit_code == 1, again.output
+    assert json.loads(again.stdout)["findings"][0]["hash"] == finding["hash"]
+
+
+def test_devices_go_back_before_each_run(tmp_path: Path) -> None:
+    board = Board.load(EXAMPLES / "firmware.toml")
+    target = CallTarget(str(EXAMPLES / "firmware.bin"), "read_line(@input)", board=board, received=b"abc\n", max_insns=10_000)
+    loaded = target.load()
+    runner = InputRunner(loaded)
+    assert isinstance(loaded.machine.board, Fitted)
+    for _ in range(3):
+        assert not runner.run(b"").signal
+        assert not loaded.machine.board.uarts[0].received
+    with pytest.raises(BadArgument, match="serial port"):
+        CallTarget(packets("arm64"), "parse(@input, len)", received=b"abc").load()
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ('machine.call("prase", text, len(data))', ":4: prase: no such symbol; did you mean parse?"),
+    ("machine.call(0x123, text, len(data))", "no code is at 0x123, which is called"),
+    ('machine.call("parse", txt, len(data))', ":4: NameError: name 'txt' is not defined"),
+    ("machine.regs.x99 = 1", ":4: "),
+])  # fmt: skip
+def test_a_mistake_in_a_target_is_no_crash(tmp_path: Path, corpus: Path, text: str, said: str) -> None:
+    file = tmp_path / "target.py"
+    file.write_text(f"from kprobes import UnicornMachine\nmachine = UnicornMachine.load({packets('arm64')!r}); text = machine.alloc(64)\n"
+                    f"def fuzz(data):\n    {text}\n")
+    for words in ((corpus / "fine",), ("--replay", corpus, "--jobs", "1")):
+        done = fuzz(file, *words)
+        assert done.exit_code == 2 and said in done.output and "SIG" not in done.output, done.output
+
+
+def test_calls_of_no_code(corpus: Path) -> None:
+    for call in ("0x123(@@)", "text_of_nothing(@@)"):
+        done = fuzz(packets("arm64"), "--call", call, corpus / "fine")
+        assert done.exit_code == 2 and ("no code is at 0x123" in done.output or "no such symbol" in done.output), done.output
+
+
+def test_one_line_of_json(corpus: Path) -> None:
+    for name in ("fine", "name"):
+        done = fuzz(packets("arm64"), *CALL, corpus / name, "--json")
+        assert done.stdout.count("\n") == 1
 
 
 def test_words_of_targets() -> None:

@@ -207,6 +207,7 @@ REFUSED = [
     (("nowhere.py", "@@"), "nowhere.py"),
     (("nowhere", *CALL), "nowhere"),
     ((packets("arm64"), "--call", "no_such(@@, @len)"), "no_such"),
+    ((packets("arm64"), "--call", "0x123(@@, @len)"), "no code is at 0x123"),
     ((packets("arm64"), "--call", "parse(1)"), "no argument is the input"),
     ((packets("arm64"), *CALL, "--map-size", "131072"), "AFL has 65536"),
 ]
