@@ -40,7 +40,7 @@ from .._base import (
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
-from .areas import CALL_AREA, CallAreas
+from .areas import CallAreas
 from .assembler import assemble
 from .blockcounts import HookedBlockCounts
 from .edgemap import EdgeMap, LastBlocks
@@ -64,7 +64,7 @@ __all__ = ["GUESTS", "Guest", "UnicornMachine"]
 
 
 #: What of a closed machine can be used: what it was, and its end.
-KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "guest", "page_size", "symbols"})
+KNOWN = frozenset({"arch", "busy", "close", "cpus", "guest", "page_size", "symbols"})
 
 
 @checked("__init__", "read", "write", "call")
@@ -105,7 +105,6 @@ class UnicornMachine(Described):
         )
         self.page_size = guest.memory.page_size
         self.cpus = 1
-        self.call_area = CALL_AREA
         self.stdin = io.BytesIO()
         self._serving: Callable[[Regs, int], bool] | None = None  # serve_system_calls()'s handler
         self._cpu_task: Callable[[Regs], Any] | None = None
@@ -128,16 +127,12 @@ class UnicornMachine(Described):
 
         Args:
             memory: its methods write and map the code of probes.
-            areas: its methods call services in place.
+            areas: calls services in place.
             reports: its methods deliver hits to the core.
         """
         self.patch = memory.patch
         self.map_code = memory.map_code
         self.unmap_code = memory.unmap_code
-        self.rewritten = memory.rewritten
-        self.map_calls = areas.map_calls
-        self.unmap_calls = areas.unmap_calls
-        self.call_at = areas.call_at
         self.call_sites: CallsInPlace | None = areas
         self.watching: Watching | None = self.parts.watches
         self.blocks: BlockCounting | None = self.parts
@@ -145,19 +140,10 @@ class UnicornMachine(Described):
         self.invoke = self.parts.calls.invoke
         self.clock: Clock | None = self.parts.clock
         self.busy = self.parts.runner.changing
-        self.can_run = areas.can_run
         self.hits: Hits | None = self.parts.hits
         self.following: Following | None = self.parts.following
         self.stack_walking: StackWalking | None = self.parts.stack_walking
         self.hit_recording: HitRecording | None = self.parts.hit_recording
-        self.delays_in_calls = self.guest.blocks.hooked_delay_slots
-        self.program_at = areas.program_at
-        self.count = areas.count
-        self.ran = areas.ran
-        self.jumps = areas.jumps
-        self.serve_here = self.parts.here.add
-        self.watch_at = self.parts.watches.watch_at
-        self.writable = self.parts.watches.writable
         self.stop_at = reports.stop_at
         self.release = reports.release
         self.report_to = reports.report_to
@@ -166,7 +152,7 @@ class UnicornMachine(Described):
     def uc(self) -> unicorn.Uc:
         """The engine beneath. Whoever asks for it may add hooks and write memory: from then on no
         program is run in place, by a hook on the probed instruction itself, and it is not known
-        which code the user has written (rewritten()).
+        which code the user has written (`watching.rewritten()`).
         """
         self.parts.here.share()
         self.parts.memory.share()
@@ -465,6 +451,11 @@ class UnicornMachine(Described):
     def sink(self) -> Sink | None:
         """Receiver of reports; None while there are no probes."""
         return self.parts.state.sink
+
+    @property
+    def can_run(self) -> bool:
+        """True if programs run where they are probed, in host code, without Python."""
+        return self.parts.areas.can_run
 
     @property
     def host_view(self) -> HostView | None:

@@ -1,7 +1,7 @@
 """Shows the guest's registers and memory to programs that were compiled for the host.
 
 Nothing here knows what a program is. The core's programs are host code with an environment of
-64-bit words, see Machine.program_at; who compiles them asks HostView where things are.
+64-bit words, see CallsInPlace.program_at; who compiles them asks HostView where things are.
 """
 
 from __future__ import annotations
