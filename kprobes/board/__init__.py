@@ -9,6 +9,7 @@ from ._board import Board, Fitted, Part
 from .bus import Bus
 from .clint import Clint
 from .devices import KINDS, Device, Power, Unknown
+from .registers import Registers
 from .systemcontrol import SystemControl
 from .tasks import TaskPointer
 from .timers import Sp804
@@ -24,6 +25,7 @@ __all__ = [
     "Part",
     "Pl011",
     "Power",
+    "Registers",
     "SimpleUart",
     "Sp804",
     "Stm32F4Usart",

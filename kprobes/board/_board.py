@@ -95,7 +95,7 @@ class Board:
         devices: what else there is.
         symbols: file with names, as m.symbols.load() takes it.
         svd: CMSIS-SVD file: names registers, and makes each of its peripherals that is no device
-            here one that reads 0.
+            here one whose registers read as after a reset.
         task: tells which task of an operating system's runs: m.cpu_task; None: there are none.
     """
 
@@ -429,7 +429,7 @@ def map_free(machine: UnicornMachine, start: int, size: int, perms: str) -> None
 
 
 def _unknown(peripherals: Iterable[Peripheral], taken: list[tuple[int, int]]) -> list[Device]:
-    """Make a device that reads 0 for each peripheral that has no model.
+    """Make a device for each peripheral that has no model: its registers read as after a reset.
 
     Peripherals in the place of another device, or of the CPU's own (SYSTEM), get none; of
     peripherals that overlap only the first one gets one.
@@ -442,7 +442,8 @@ def _unknown(peripherals: Iterable[Peripheral], taken: list[tuple[int, int]]) ->
     for p in sorted(peripherals, key=lambda p: p.start):
         end = p.start + p.size
         if not _overlaps(p.start, end, [*taken, SYSTEM]):
-            out.append(Unknown(p.start, size=p.size, name=p.name))
+            reset = {register.offset: register.reset for register in p.registers if register.reset}
+            out.append(Unknown(p.start, size=p.size, name=p.name, reset=reset))
             taken = [*taken, (p.start, end)]
     return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import signature
+from typing import Any
 
 from ..errors import BadArgument
 from .wires import Wires
@@ -91,7 +92,23 @@ class Device:
 
 
 class Unknown(Device):
-    """A region where reads give 0 and writes are dropped."""
+    """A region where reads give 0, or what registers have after a reset, and writes are dropped.
+
+    Args:
+        start: its address.
+        reset: offset of a register -> its value after a reset; other reads give 0.
+        settings: further arguments of Device.
+    """
+
+    def __init__(
+        self, start: int, *, reset: Mapping[int, int] | None = None, **settings: Any
+    ) -> None:
+        super().__init__(start, **settings)
+        self._reset = reset or {}
+
+    def read(self, offset: int, size: int) -> int:
+        """Return the register at `offset` as a reset leaves it, or its low bits."""
+        return self._reset.get(offset, 0) & (1 << 8 * size) - 1
 
 
 class Power(Device):
@@ -123,6 +140,8 @@ def make_device(kind: str, start: int, settings: Mapping[str, object]) -> Device
         raise BadArgument(f"{kind!r} is no device", hint=f"there are {', '.join(KINDS)}")
     try:
         return KINDS[kind](start, **settings)
+    except BadArgument:  # which is a TypeError, too
+        raise
     except TypeError:
         wrong = [name for name in settings if name not in _settings_of(KINDS[kind])]
         raise BadArgument(

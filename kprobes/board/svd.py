@@ -29,11 +29,13 @@ class Register:
         name: of the register.
         offset: bytes from the peripheral's start.
         size: bytes.
+        reset: its value after a reset.
     """
 
     name: str
     offset: int
     size: int
+    reset: int = 0
 
 
 @frozen
@@ -106,8 +108,9 @@ def read_svd(path: str | os.PathLike[str]) -> tuple[Peripheral, ...]:
 def _peripherals(root: Any) -> Iterator[Peripheral]:
     """Yield the peripherals of a device description.
 
-    Where a peripheral lacks registers, their size or an address block, these are taken from the
-    one that it is derived from. Without an address block it ends behind its last register.
+    Where a peripheral lacks registers, their size or value after a reset, or an address block,
+    these are taken from the one that it is derived from. Without an address block it ends behind
+    its last register.
 
     Args:
         root: the file's XML element.
@@ -118,12 +121,16 @@ def _peripherals(root: Any) -> Iterator[Peripheral]:
     elements = {
         element.findtext("name", ""): element for element in root.iterfind("peripherals/peripheral")
     }
+    of_all = root.findtext("resetValue") or "0"
     for name, element in elements.items():
         base = elements.get(element.get("derivedFrom", ""))
         inherited = [each for each in (element, base) if each is not None]
         bits = _number(next((text for each in inherited if (text := each.findtext("size"))), "32"))
+        reset = next((text for each in inherited if (text := each.findtext("resetValue"))), of_all)
         found = next((r for each in inherited if (r := each.find("registers")) is not None), None)
-        registers = tuple(_registers(found, 0, "", bits)) if found is not None else ()
+        registers = (
+            tuple(_registers(found, 0, "", bits, _number(reset))) if found is not None else ()
+        )
         block = next(
             (b for each in inherited if (b := each.find("addressBlock")) is not None), None
         )
@@ -145,7 +152,7 @@ def _peripherals(root: Any) -> Iterator[Peripheral]:
         )
 
 
-def _registers(parent: Any, at: int, prefix: str, bits: int) -> Iterator[Register]:
+def _registers(parent: Any, at: int, prefix: str, bits: int, reset: int) -> Iterator[Register]:
     """Yield the registers of a peripheral or a cluster, those of arrays one by one.
 
     Args:
@@ -153,6 +160,7 @@ def _registers(parent: Any, at: int, prefix: str, bits: int) -> Iterator[Registe
         at: offset of the parent, in bytes.
         prefix: of the names: "" or "CLUSTER_".
         bits: of a register that does not say how many it has.
+        reset: value after a reset of a register that does not say which.
 
     Raises:
         ValueError: a number is none, or an array has too many elements.
@@ -161,12 +169,13 @@ def _registers(parent: Any, at: int, prefix: str, bits: int) -> Iterator[Registe
         if element.tag not in ("register", "cluster"):
             continue
         width = _number(element.findtext("size", str(bits)))
+        value = _number(element.findtext("resetValue", str(reset)))
         for name, offset in _array(element):
             where = at + offset
             if element.tag == "register":
-                yield Register(prefix + name, where, max(width // 8, 1))
+                yield Register(prefix + name, where, max(width // 8, 1), value)
             else:
-                yield from _registers(element, where, f"{prefix}{name}_", width)
+                yield from _registers(element, where, f"{prefix}{name}_", width, value)
 
 
 def _array(element: Any) -> Iterator[tuple[str, int]]:

@@ -502,9 +502,9 @@ OPTIONS = (
         multiple=True,
         metavar="KIND@ADDRESS",
         help="A device with a model: simple-uart, pl011, 16550, stm32f4-usart, stm32l4-usart, "
-        "sp804, clint, "
-        "power, unknown. Settings behind it: pl011@0x40000000,interrupt=5,name=UART0. May be given "
-        "again.",
+        "sp804, clint, registers, power, unknown. Settings behind it: "
+        "pl011@0x40000000,interrupt=5,name=UART0; registers@0x40001000,0x0=0/0/1,0x4=0x83 (values "
+        "of reads by offset). May be given again.",
     ),
     click.option(
         "--svd", metavar="FILE2", help="Names of registers and peripherals: a CMSIS-SVD file."

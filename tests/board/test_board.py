@@ -29,7 +29,7 @@ SVD = """<?xml version="1.0" encoding="utf-8"?>
  <interrupt><name>UART</name><value>5</value></interrupt>
  <registers>
   <register><name>STATUS</name><addressOffset>0</addressOffset><size>32</size></register>
-  <register><name>DATA</name><addressOffset>0x4</addressOffset></register>
+  <register><name>DATA</name><addressOffset>0x4</addressOffset><resetValue>0x1f</resetValue></register>
  </registers></peripheral>
 <peripheral derivedFrom="UART"><name>UART2</name><baseAddress>0x40000100</baseAddress></peripheral>
 <peripheral><name>POWER</name><baseAddress>0x40001000</baseAddress>
@@ -275,7 +275,28 @@ def test_damaged_svd_files(tmp_path_factory: pytest.TempPathFactory, data: bytes
         pass
 
 
+def test_registers_read_as_after_a_reset(tmp_path: Path) -> None:
+    (tmp_path / "chip.svd").write_text(SVD)
+    assert [r.reset for p in read_svd(tmp_path / "chip.svd") for r in p.registers] == [0, 31, 0, 31, 0, 0, 0, 0]
+    with UnicornMachine.from_code("ldr w0, [x0]; ret", arch="arm64", symbols={"f": 0x10000}) as m:
+        Board(svd=tmp_path / "chip.svd").fit(m)
+        assert [m.call("f", 0x40000000 + at) for at in (0, 4, 0x104, 0x1004)] == [0, 31, 31, 0]
+    (tmp_path / "chip.svd").write_text(SVD.replace("<name>CHIP</name>", "<name>CHIP</name><resetValue>0x5</resetValue>"))
+    assert [r.reset for r in read_svd(tmp_path / "chip.svd")[2].registers] == [5, 5, 5, 5]
+
+
 # --- the command line
+
+def test_a_poll_loop_ends_without_python() -> None:
+    """The firmware waits for its status register, reads a line and an empty one, and switches the board off."""
+    words = ["-e", "p checksum text=+0($arg1):string", "--run", "--max-insns", "30000"]
+    options = [*RAW, "--symbols", NAMES, "--ram", "0x20000000:0x1000", "--device", "registers@0x40000000,name=UART,0x0=0/0/3,0x4=0x68/0x69/10",
+               "--device", "power@0x40001000,name=POWER"]
+    for board in (["--board", EXAMPLES / "firmware-registers.toml"], options):
+        result = run("trace", FIRMWARE, *board, *words)
+        assert result.exit_code == 0 and 'text="hi"' in result.stdout, result.output
+        assert ["UART", "16", "6"] in [line.split() for line in result.stderr.splitlines()]
+
 
 def test_firmware_from_the_command_line() -> None:
     result = run("trace", FIRMWARE, *RAW, *DEVICES, "--symbols", NAMES, "--run", "--input", "-",

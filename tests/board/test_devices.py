@@ -7,12 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from kprobes import BadArgument, GuestHalted, GuestTimeout, UnicornMachine
+from kprobes import arch as architectures
 from kprobes.board import (
     Board,
     Clint,
     Device,
     Part,
     Pl011,
+    Registers,
     Sp804,
     Stm32F4Usart,
     Stm32L4Usart,
@@ -21,6 +23,10 @@ from kprobes.board import (
 from kprobes.board.devices import make_device
 
 pytestmark = pytest.mark.quick
+
+
+class CpuRegisters(dict[str, int]):
+    arch = architectures.get("x86_64")
 
 
 class Wires:
@@ -32,7 +38,7 @@ class Wires:
         self.now = 0
         self.timers: list[tuple[int, Callable[[], object]]] = []
         self.controller = None
-        self.regs = {"xpsr": 0}
+        self.regs = CpuRegisters({"xpsr": 0})
 
     def set_level(self, line: int | str, on: bool) -> None:
         self.levels[line] = on
@@ -395,3 +401,36 @@ def test_wfi_under_systick() -> None:
 def test_a_setting_that_a_model_lacks_is_named_alone() -> None:
     with pytest.raises(BadArgument, match=r"^pl011 takes no value or inptu; size, name and interrupt"):
         make_device("pl011", 0x1000, {"size": 0x1000, "value": 1, "received": b"", "inptu": 2})
+
+
+def test_registers_that_are_described() -> None:
+    """Fixed values, values one after the other, and registers that keep what the guest writes."""
+    device = make_device("registers", 0, {"size": 0x20, "0x0": [0, 0, 0x12345678], "4": 0x83, "0x8": "1/2"})
+    connected(device)
+    assert [device.read(0, 4) for _ in range(4)] == [0, 0, 0x12345678, 0x12345678]
+    assert (device.read(0, 1), device.read(1, 1), device.read(2, 2)) == (0x78, 0x56, 0x1234)
+    device.write(4, 4, 0xFF)
+    assert [device.read(4, 4), device.read(8, 4), device.read(8, 4), device.read(8, 4)] == [0x83, 1, 2, 2]
+    assert device.read(0x10, 4) == 0
+    device.write(0x10, 4, 0xAABBCCDD)
+    device.write(0x11, 1, 0xEE)
+    assert device.read(0x10, 4) == 0xAABBEEDD
+    words = Registers(0, width=2, values={0: 7, 2: (1, 2)})
+    connected(words)
+    assert (words.read(0, 2), words.read(2, 2), words.read(2, 2)) == (7, 1, 2)
+
+
+def test_parts_of_registers_of_a_big_endian_guest() -> None:
+    board = Board(devices=[Part("registers", 0x40000000, {"0x0": 0x11223344})])
+    with UnicornMachine.from_code("lbz 3, 1(3); blr", arch="ppc", symbols={"f": 0x10000}) as m:
+        board.fit(m)
+        assert m.call("f", 0x40000000) == 0x22
+
+
+@pytest.mark.parametrize(("settings", "said"), [
+    ({"0x0": []}, "register 0x0 is"), ({"0x0": -1}, "register 0x0 is"), ({"0x0": "a/b"}, "register 0x0 is"), ({"0x0": [1, "2"]}, "register 0x0 is"),
+    ({"0x2": 1}, "no register at 0x2"), ({"size": 8, "0x8": 1}, "no register at 0x8"), ({"width": 3}, "width is 3"), ({"colour": 1}, "takes no colour"),
+])  # fmt: skip
+def test_registers_that_are_none(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(BadArgument, match=said):
+        make_device("registers", 0, settings)
