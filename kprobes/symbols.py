@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from attrs import frozen
+
 from .arguments import blame, checked, shown
 from .controls import CONTROLS
 from .errors import AmbiguousSymbol, BadArgument, ImageError, UnknownSymbol
@@ -28,9 +30,27 @@ from .image import (
 )
 from .names import demangle, is_mangled, literal_words, means, name_matcher, spellings
 
-__all__ = ["CONTROLS", "Symbol", "Symbols", "name_matcher", "spellings"]
+__all__ = ["CONTROLS", "SourceLine", "Symbol", "Symbols", "name_matcher", "spellings"]
 
 _REMEMBERED = 1 << 12  #: names as people write them whose symbols are remembered
+
+
+@frozen
+class SourceLine:
+    """A line of source code that has code at an address.
+
+    Attributes:
+        path: of the source file, as the compiler saw it.
+        line: its number, from 1.
+        address: guest address at which the line's code begins.
+    """
+
+    path: str
+    line: int
+    address: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
 
 
 @checked("covering", "data_end")

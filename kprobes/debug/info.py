@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from ..arch._base import Arch, Results
 from ..arguments import checked
 from ..errors import GuestFault, UnknownSymbol, Unsupported
 from ..image import LoadedFile, has_dwarf, is_of_same_build
 from ..regs import Regs
-from ..symbols import Symbols
+from ..symbols import SourceLine, Symbols
 from .arguments import EntryArguments
 from .convention import ParameterPart
 from .expression import UnknownValue
@@ -79,24 +79,6 @@ class DebuggedMachine(Protocol):
 
 
 _TAGGED = ("struct ", "union ", "enum ")  #: what C writes before names that it has given
-
-
-@frozen
-class SourceLine:
-    """A line of source code that has code at an address.
-
-    Attributes:
-        path: of the source file, as the compiler saw it.
-        line: its number, from 1.
-        address: guest address at which the line's code begins.
-    """
-
-    path: str
-    line: int
-    address: int
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
 
 
 @checked()

@@ -316,7 +316,7 @@ def test_a_back_chain_of_0_is_the_end() -> None:
         seen: list[Any] = []
 
         def handler(p: Any, regs: Any) -> None:
-            plain = stack_trace(k._calls, k._stacks._unwinder, m, regs, 64, at_entry=True)
+            plain = stack_trace(k._calls, k._stacks._frames, m, regs, 64, at_entry=True)
             assert k._stacks._walk is not None
             seen.append((plain.kept(), k._stacks._walk.walk(regs, 64)))
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from ...machine._base import UsualReturn
 from ...regs import Regs
-from ..patch.rooms import Rooms
 from ..probe import Kretprobe, KretprobeInstance
 from .ctlblk import ControlBlock, HitState
 from .handlers import Handlers
@@ -24,11 +23,10 @@ from .returns import Returns
 class Exits:
     """Makes the functions that the trampoline calls, and runs return handlers."""
 
-    def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
+    def __init__(self, handlers: Handlers, returns: Returns) -> None:
         """Prepare; no function is made yet.
 
         Args:
-            rooms: not used.
             handlers: runs handlers.
             returns: has the followed calls.
         """

@@ -8,22 +8,60 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ...arch._base import Arch
 from ...errors import GuestFault, KprobeError, Unsupported
 from ...machine._base import Machine
 from ...regs import Regs
-from ...stacks import Stack, addresses_of, is_incomplete
+from ...stacks import Stack, Step, addresses_of, is_incomplete
 from .calls import CallsUnderWay, Followed
 
-if TYPE_CHECKING:
-    from ...debug.unwind import Unwinder
+
+class CallFrames(Protocol):
+    """The call frame information of the guest's files, by which stacks are walked."""
+
+    def row(self, pc: int) -> object | None:
+        """Return what the information says of the instruction at `pc`; None: nothing."""
+
+    def step(self, pc: int) -> Step | None:
+        """Return the way from the function at `pc` to its caller; None: it is not of the usual
+        kind, or there is no information.
+        """
+
+    def begins_program(self, address: int) -> bool:
+        """Return True if `address` is in the function in which a loaded file's program begins: it
+        has no caller.
+        """
+
+    def walk(
+        self,
+        regs: Regs,
+        seen: Callable[[int], int],
+        found: list[int],
+        limit: int,
+        end: int = 0,
+        entered_from: int | None = None,
+    ) -> bool:
+        """Append the return addresses of a stack to `found`, from the innermost caller outwards.
+
+        Args:
+            regs: registers of the CPU; regs.pc is in the innermost function.
+            seen: (return address in the guest) -> the true one.
+            found: receives the return addresses, without mode bits.
+            limit: how many it may have in all.
+            end: a return address at which the walk stops, once it is appended; 0: none.
+            entered_from: the return address of a function of which pc is the entry: the walk begins
+                at its caller. None: it begins at pc.
+
+        Returns:
+            True where the outermost caller was found.
+        """
 
 
 def stack_trace(
     calls: CallsUnderWay,
-    unwinder: Unwinder,
+    frames: CallFrames,
     machine: Machine,
     regs: Regs,
     limit: int,
@@ -33,7 +71,7 @@ def stack_trace(
 
     Args:
         calls: the calls that return probes follow.
-        unwinder: has the call frame information.
+        frames: has the call frame information.
         machine: runs the guest.
         regs: the registers at the hit.
         limit: the most addresses, pc included.
@@ -44,7 +82,7 @@ def stack_trace(
             architecture has no frame-pointer convention, pc is not at a function's entry, and no
             return probe follows the function.
     """
-    return _StackWalk(calls, unwinder, machine, regs, limit).stack(at_entry)
+    return _StackWalk(calls, frames, machine, regs, limit).stack(at_entry)
 
 
 class Stacks:
@@ -53,7 +91,7 @@ class Stacks:
     def __init__(
         self,
         calls: CallsUnderWay,
-        make_unwinder: Callable[[], Unwinder],
+        read_frames: Callable[[], CallFrames],
         above: int,
         machine: Machine,
         points: Container[int],
@@ -63,7 +101,7 @@ class Stacks:
 
         Args:
             calls: the calls that return probes follow.
-            make_unwinder: called at the first stack; makes the object that has the call frame
+            read_frames: called at the first stack; makes the object that has the call frame
                 information.
             above: bytes from a canonical frame address to the caller's stack pointer register.
             machine: runs the guest.
@@ -73,7 +111,7 @@ class Stacks:
         self._points = points
         self._begins = begins
         self._calls = calls
-        self._make_unwinder = make_unwinder
+        self._read_frames = read_frames
         self._machine = machine
         walking = machine.stack_walking if machine.cpus == 1 else None
         self._walk = (
@@ -85,9 +123,9 @@ class Stacks:
         self._changes = -1
 
     @cached_property
-    def _unwinder(self) -> Unwinder:
+    def _frames(self) -> CallFrames:
         """The object that has the call frame information; made when it is first needed."""
-        return self._make_unwinder()
+        return self._read_frames()
 
     def of(self, regs: Regs, limit: int) -> Stack:
         """Return the stack of a hit: pc, then return addresses from the innermost frame outwards.
@@ -106,7 +144,7 @@ class Stacks:
         if kept is not None:
             return Stack(addresses_of(kept), is_incomplete(kept))
         at_entry = regs.pc in self._points and self._begins(regs.pc)
-        return stack_trace(self._calls, self._unwinder, self._machine, regs, limit, at_entry)
+        return stack_trace(self._calls, self._frames, self._machine, regs, limit, at_entry)
 
     def keeper(self, plain: Callable[[Regs], tuple[int, ...]]) -> Callable[[Regs], tuple[int, ...]]:
         """Return the quickest function that takes a stack in the form in which records keep it.
@@ -139,12 +177,12 @@ class Stacks:
             self._files = symbols.files
             self._changes = symbols.changes
             self._walk.forget(self._files, self._changes)
-        known = self._unwinder.row(pc) is not None
+        known = self._frames.row(pc) is not None
         self._walk.put(
             pc,
-            self._unwinder.step(pc),
+            self._frames.step(pc),
             known,
-            self._unwinder.begins_program(pc),
+            self._frames.begins_program(pc),
             None if known or pc not in self._points else self._begins(pc),
         )
 
@@ -156,19 +194,19 @@ class _StackWalk:
     """
 
     def __init__(
-        self, calls: CallsUnderWay, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int
+        self, calls: CallsUnderWay, frames: CallFrames, machine: Machine, regs: Regs, limit: int
     ) -> None:
         """Begin a walk at a hit; nothing is read yet.
 
         Args:
             calls: the calls that return probes follow.
-            unwinder: has the call frame information.
+            frames: has the call frame information.
             machine: runs the guest.
             regs: the registers at the hit.
             limit: the most addresses, pc included.
         """
         self._calls = calls
-        self._unwinder = unwinder
+        self._frames = frames
         self._machine = machine
         self._arch: Arch = machine.arch
         self._regs = regs
@@ -202,7 +240,7 @@ class _StackWalk:
             Unsupported: only pc is known: no call frame information and no followed call leads on,
                 and the architecture has no frame-pointer convention.
         """
-        if self._unwinder.row(self._regs.pc) is not None:
+        if self._frames.row(self._regs.pc) is not None:
             ended = self._by_frame_information()
             if not ended:
                 self._by_followed_calls()
@@ -212,7 +250,7 @@ class _StackWalk:
                 link &= ~self._arch.pointers.mode_bits
                 self._found.append(link)
                 # an import's stub has no call frame information, its caller may
-                if self._unwinder.row(link - 1) is not None:
+                if self._frames.row(link - 1) is not None:
                     return self._cut(self._by_frame_information(link))
             ended = self._by_pointers(self._by_followed_calls())
         return self._cut(ended)
@@ -241,7 +279,7 @@ class _StackWalk:
         """
         # a guest function that Python has called returns there: it is the outermost one
         end = self._machine.exit_address & ~self._arch.pointers.mode_bits
-        return self._unwinder.walk(
+        return self._frames.walk(
             self._regs, self._seen_through, self._found, self._limit, end, entered_from
         )
 
@@ -364,4 +402,4 @@ class _StackWalk:
         last, end = found[-1], self._machine.exit_address
         return (
             end != 0 and last == end & ~self._arch.pointers.mode_bits
-        ) or self._unwinder.begins_program(last - (len(found) > 1))
+        ) or self._frames.begins_program(last - (len(found) > 1))

@@ -81,7 +81,7 @@ class TrapDriver:
         self._displaced = Displaced(rooms)
         self.handlers = self._handlers = handlers = Handlers(rooms, optimizer, returns.calls)
         self.blocks = handlers.blocks
-        self._exits = Exits(rooms, handlers, returns)
+        self._exits = Exits(handlers, returns)
         entries = Entries(rooms, handlers, returns)
         self.serving = Serving(rooms, handlers, returns.calls, entries, self._exits)
         self._breakpoints = BreakpointHandover(handlers, entries)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import field, fields, frozen
 
 from ...arch._base import Insn
 from ...errors import NoMemory, OutOfReach
 from ...notebook import table
+from ...symbols import SourceLine
 from ..patch.optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from ...debug.info import SourceLine
 
 
 @frozen(kw_only=True)
