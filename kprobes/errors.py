@@ -208,16 +208,16 @@ class ReentryError(KprobeError):
 
 
 class RemoteError(KprobeError):
-    """A remote stub is gone, stalls, lies or refuses (EIO); the machine beyond it cannot be used
-    any more unless the message says so.
+    """A remote stub has ended, does not answer, answers wrongly or refuses (EIO). The machine
+    behind it can be used further only if the message says so.
     """
 
     code = E.EIO
 
 
 class NoBreakpoint(RemoteError):
-    """A stub has no breakpoint for a place (ENOSPC): a processor has a few for memory that is not
-    written, flash and ROM. The machine goes on.
+    """A stub has no breakpoint left for a place (ENOSPC): in memory that cannot be written (flash,
+    ROM) a processor has only a few. The machine can be used further.
     """
 
     code = E.ENOSPC

@@ -405,8 +405,8 @@ class Kprobes(Uncopied):
             only: names of the programs of an object that are meant; None: all.
 
         Raises:
-            ProgramError: the program is not safe, not for this machine, or says nowhere where it
-                belongs.
+            ProgramError: the program is not safe, not for this machine, or its section
+                does not say where to attach it.
             Unsupported: no instructions are counted here.
             BadArgument: an argument makes no sense.
             Others: as register().

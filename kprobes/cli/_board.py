@@ -452,19 +452,19 @@ OPTIONS = (
         "--base",
         type=NumberOption(),
         metavar="ADDRESS",
-        help="FILE is a raw image, which belongs there; with --arch.",
+        help="Load address of FILE, a raw image; needs --arch.",
     ),
     click.option(
         "--entry",
         type=NumberOption(),
         metavar="ADDRESS",
-        help="Where it starts, if not as it says itself.",
+        help="Entry point, if it is not the file's own.",
     ),
     click.option(
         "--vectors",
         type=NumberOption(),
         metavar="ADDRESS",
-        help="Where the vector table is that a Cortex-M starts by, if not at the image's start.",
+        help="Address of a Cortex-M's vector table; without it the image's start.",
     ),
     click.option(
         "--reg",
@@ -472,7 +472,7 @@ OPTIONS = (
         type=RegisterAs(),
         multiple=True,
         metavar="NAME=VALUE",
-        help="A register of the CPU's when it starts; may be given again.",
+        help="Initial value of a CPU register; may be given again.",
     ),
     click.option(
         "--ram",

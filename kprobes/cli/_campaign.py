@@ -71,8 +71,8 @@ STOPPED = 130  #: exit status after Ctrl-C, as a shell has it
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help="Processes, or of a cluster's workers so many; one for each processor, or all, "
-    "unless given.",
+    help="Number of processes, or of the cluster's workers; without it one for each processor, "
+    "or all workers.",
 )
 @click.option("--dask", metavar="ADDRESS", help="A dask scheduler, whose workers do it instead.")
 @click.option(

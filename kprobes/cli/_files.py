@@ -105,7 +105,7 @@ def on_file(command: Callable[..., None]) -> Callable[..., None]:
         command(File(file, arch, qemu, sysroot, around, discover), **options)
 
     under_qemu = click.option(
-        "--qemu", is_flag=True, help="Look at it as a Linux process under qemu-user."
+        "--qemu", is_flag=True, help="Load FILE as a Linux process under qemu-user."
     )
     return file_argument(
         arch_option(with_board(under_qemu(sysroot_option(discover_option(wrapped)))))

@@ -408,14 +408,14 @@ def on_events(command: Callable[..., None]) -> Callable[..., None]:
                 "--include",
                 multiple=True,
                 metavar="GLOB",
-                help="Every function that it names; may be given again.",
+                help="Probe the functions that match GLOB; may be given again.",
             ),
             click.option(
                 "-x",
                 "--exclude",
                 multiple=True,
                 metavar="GLOB",
-                help="No function that it names; may be given again.",
+                help="Skip the functions that match GLOB; may be given again.",
             ),
             click.option(
                 "--filter",

@@ -100,9 +100,9 @@ def _refuse_pid(ctx: click.Context, option: click.Parameter, value: str | None) 
     "-k",
     "wary",
     is_flag=True,
-    help="Warn of keys that a map has not, and of guest memory that cannot be read.",
+    help="Warn of missing map keys, and of guest memory that cannot be read.",
 )
-@click.option("--no-warnings", is_flag=True, help="Say nothing of warnings.")
+@click.option("--no-warnings", is_flag=True, help="Suppress warnings.")
 @click.option(
     "--clock",
     type=click.Choice(["host", "instructions"]),

@@ -611,7 +611,10 @@ class PaperMachine:
             self._effect(regs, insn)
         elif body:
             raise GuestFault(
-                f"nobody says what {insn.name} does", address=pc, pc=pc, access="undefined"
+                f"the paper machine does not know what {insn.name} does",
+                address=pc,
+                pc=pc,
+                access="undefined",
             )
         return int(target)
 

@@ -369,7 +369,7 @@ def _places(
     }
     if not targets:
         raise ProgramError(
-            "says nowhere where it belongs",
+            "its section does not say where to attach it",
             program=program.name,
             hint="say where: k.attach(prog, 'function')",
         )

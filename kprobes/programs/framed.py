@@ -208,7 +208,7 @@ def compiled(code: Code, guest: DetourGuest, cleared: Mapping[int, int]) -> Fram
     text, slots = _compiled(code, guest.arch, cleared, around, asks=True)
     if not guest.reads and ("blocks", 0) in slots:
         raise Unsupported(
-            "it reads memory, and nobody knows what a kernel has mapped",
+            "it reads memory, and it is not known what a kernel has mapped",
             hint="read registers and arguments that are in registers",
         )
     return Framed(text, slots, frozenset(around.reads))

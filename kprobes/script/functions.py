@@ -421,7 +421,7 @@ def _result(g: BlockWriter, node: tree.Name) -> None:
         node: the builtin.
 
     Raises:
-        ProgramError: the result has two words, and where the second is is not known.
+        ProgramError: the result has two words, and the place of the second is not known.
     """
     source = g.probe.result_source
     if source is not None:
@@ -429,7 +429,7 @@ def _result(g: BlockWriter, node: tree.Name) -> None:
         return
     size = layout.size_of(g.type(node), g.world.bits // 8)
     if 8 * size > g.world.bits and g.probe.result is not None:
-        raise ProgramError("retval is of two words here, and where the second is is not known")
+        raise ProgramError("retval has two words here, and the place of the second is not known")
     g.asm.load(0, _CONTEXT, 8 * RESULT, 8)
     bits, signed = layout.width(g.type(node))
     g.asm.extend(0, bits, signed)

@@ -47,9 +47,9 @@ def test_programs_and_probes_at_one_address_run_newest_first(demo):
     mark = []
     with k.attach(prog) as a:  # one, two, four; three says that it is not attached by itself
         assert set(a.probes) == {"one", "two", "four"}
-    with pytest.raises(ProgramError, match="says nowhere"):
+    with pytest.raises(ProgramError, match="does not say where"):
         k.attach(prog["three"])
-    with pytest.raises(ProgramError, match="says nowhere"):
+    with pytest.raises(ProgramError, match="does not say where"):
         k.attach(Program.from_instructions(insns(I(isa.MOV | isa.ALU64))))
     a = k.attach(prog)
     k.register(Kprobe(symbol_name="crc32", pre_handler=lambda p, regs: mark.append(list(order["order"])[:order["n"]])))

@@ -186,7 +186,7 @@ BAD = [
      'SEC("kprobe/f") int p(void *c) { return 0; }', "map m: there are no maps of type 15 here.*use one of ARRAY"),
     ('#include <kprobes/bpf.h>\nstruct { __uint(type, 33); __uint(map_flags, 1 << 10); __uint(max_entries, 100); '
      'enum { far = 0x1ull << 44 } map_extra; } arena SEC(".maps"); SEC("kprobe/f") int p(void *c) { return 0; }',
-     "map arena: there are no arenas here: .*number its entries"),
+     "map arena: arenas are not supported: .*number its entries"),
     ('#include <kprobes/bpf.h>\nstruct { __uint(type, 2); __uint(max_entries, 1 << 30); __type(key, u32); '
      '__type(value, u64); } m SEC(".maps");'
      'SEC("kprobe/f") int p(void *c) { return 0; }',

@@ -98,7 +98,7 @@ SEC("kprobe/vfs_read") int on_read(struct pt_regs *ctx)
     m.run(until="do_sys_openat2", timeout=60)
     seen: list[int] = []
     with Kprobes(m) as k, k.attach(reading) as a:
-        assert "nobody knows what a kernel has mapped" in a.why_python["on_read"]
+        assert "it is not known what a kernel has mapped" in a.why_python["on_read"]
         with k.attach(Program.from_c(example.PROGRAM)) as beside:
             k.register(Kprobe(symbol_name="vfs_read", pre_handler=lambda p, regs: seen.append(regs.arg(2))))
             kernel.answered()  # type: ignore[attr-defined]
@@ -120,7 +120,7 @@ def test_events_run_in_it(kernel: object, example: ModuleType, monkeypatch: pyte
           k.event("p:h vfs_read n=$arg3") as h, k.event("p:word vfs_read w=+0($stack)") as word):
         h.trigger("hist:keys=n")
         assert not reads.why_python and not h.why_python
-        assert word.why_python == "it reads memory, and nobody knows what a kernel has mapped"
+        assert word.why_python == "it reads memory, and it is not known what a kernel has mapped"
         word.remove()
         kernel.answered()  # type: ignore[attr-defined]
         assert reads.places[0].probe.optimized and (reads.hits, h.hits, k.events.buffer.lost) == (501, 501, 0)

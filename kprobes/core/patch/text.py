@@ -23,7 +23,9 @@ from .writes import Writes
 
 
 class TextOverwritten(RuntimeWarning):
-    """The guest, or its owner, has overwritten a patch of ours; its bytes are left as they are."""
+    """The guest, or its owner, has overwritten bytes that the library had patched. These bytes are
+    left as they are.
+    """
 
 
 AT_A_TIME = 32  # pages compared before a run; if one of them has changed, all are

@@ -55,7 +55,7 @@ class ProcessPages:
         calls = known.memory if known is not None else None
         if calls is None:
             raise Unsupported(
-                f"nobody has said how a process of {arch.name} asks for memory",
+                f"it is not known how a process of {arch.name} asks for memory",
                 hint="pass scratch=(start, size)",
             )
         self._arch = arch
@@ -253,7 +253,7 @@ class KernelPages:
         ways = [(name, args) for name, args in ALLOCATORS if name in self._symbols]
         if not ways or PROTECT not in self._symbols:
             raise Unsupported(
-                "a whole machine has nobody to ask for executable memory",
+                "this machine has no executable memory: no kernel that allocates it is known",
                 hint="pass scratch=(start, size), or symbols of a Linux kernel",
             )
         if not self._injected.in_kernel:

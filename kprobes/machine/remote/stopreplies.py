@@ -81,7 +81,7 @@ def stop_of(answer: bytes) -> StopReply:
     if found is None:
         raise RemoteError(
             f"the stub's answer is no reason to stop: {answer[:40]!r}",
-            hint="this is no stub that can be used",
+            hint="use another stub",
         )
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
     thread, child, call = (find.search(found[3]) for find in (_OF_THREAD, _CHILD, _BEFORE))

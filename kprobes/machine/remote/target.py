@@ -117,9 +117,7 @@ class RemoteTarget:
             out += piece
             if answer[:1] == b"l" or not piece:
                 return out
-        raise EndlessObject(
-            f"the stub's {kind} has no end", hint="this is no stub that can be used"
-        )
+        raise EndlessObject(f"the stub's {kind} has no end", hint="use another stub")
 
     def described(self) -> tuple[str, tuple[Slot, ...]]:
         """Return what the stub's target description says.
@@ -618,7 +616,7 @@ class RemoteTarget:
             self.link.close()
         raise RemoteError(
             f"the stub's answer is no {what}: {answer[:40]!r}",
-            hint="this is no stub that can be used",
+            hint="use another stub",
         )
 
     def _accepted(self, packet: bytes, what: str, addr: int | None = None) -> None:

@@ -675,8 +675,8 @@ class ThreadLock:
             return []
         if among_all(self._arch) and self._sites.runs_programs and not self._notices_end:
             raise Unsupported(
-                "nobody tells when this process of several threads ends: it has no symbol _exit, "
-                "and what programs count would be lost",
+                "the end of this process of several threads is not noticed: it has no symbol "
+                "_exit, and what programs count would be lost",
                 hint="detach them, and use a handler of Python's",
             )
         in_text = [

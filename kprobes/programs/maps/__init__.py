@@ -114,8 +114,8 @@ def create(spec: Spec) -> Map:
     kind = _TYPES.get(spec.type)
     if spec.type == _ARENA:
         raise ProgramError(
-            f"map {spec.name or '?'}: there are no arenas here: what is in one points into it by "
-            "addresses of a process that shares it, and a guest shares none",
+            f"map {spec.name or '?'}: arenas are not supported: they hold addresses of a process "
+            "that shares the arena, and a guest shares none",
             hint="keep the data in an array or a hash, and number its entries",
         )
     if kind is None:

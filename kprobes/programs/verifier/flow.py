@@ -315,7 +315,7 @@ class ProgramFlow:
         for start in self.starts:
             if start not in done:
                 raise self.code.error(
-                    "is unreachable: nobody calls this function", start, "remove it"
+                    "is unreachable: no instruction calls this function", start, "remove it"
                 )
         self._callees = callees
         return list(done)
