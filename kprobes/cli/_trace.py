@@ -184,7 +184,7 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
 
     machine, symbols, write = k.machine, k.machine.symbols, out.write
     head = _stamper(machine, now)
-    numbers = all(arg.type.style in "usx" and not arg.type.count for arg in event.args)
+    numbers = all(arg.type.is_integer and not arg.type.count for arg in event.args)
     if numbers and not as_json and now is None and event.kind == "p":
         return _numbers(k, event, out)
 
@@ -247,8 +247,9 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
     head = (
         event.format([0] * len(event.args)).partition(") ")[0].removesuffix(")").replace("%", "%%")
     )
-    forms = {"x": "%#x", "u": "%d", "s": "%d"}
-    line = f"{head}){''.join(f' {arg.name}={forms[arg.type.style]}' for arg in event.args)}\n"
+    forms = ["%#x" if arg.type.is_hexadecimal else "%d" for arg in event.args]
+    shown = [f" {arg.name}={form}" for arg, form in zip(event.args, forms, strict=True)]
+    line = f"{head}){''.join(shown)}\n"
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
         """Print a hit: its values, and its stack if there is one.

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..machine._base import Machine
-from ._event import Argument, Event, Scalar, Type, Value, locate
+from ._event import Argument, Event, locate
 from ._parser import Parser
 from ._siblings import check_sibling
+from ._styles import Scalar, Type, Value
 
 if TYPE_CHECKING:
     from ._program import EventProgram

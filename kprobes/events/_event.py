@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import field, frozen
@@ -13,12 +11,9 @@ from ..errors import EventError, GuestFault, KprobeError, NotAnInstruction, NotF
 from ..regs import Regs
 from ..stacks import INCOMPLETE, MARK
 from ..symbols import CONTROLS, Symbol, Symbols
+from ._styles import Type, Value
 
 Saved = Sequence[Any]  #: a return event's `$argN` as they were at entry; None where unreadable
-Scalar = int | float | str | None
-#: of debug information's types also structures and arrays of arrays: Members, and tuples of
-#: anything
-Value = Scalar | tuple[Any, ...] | Mapping[str, Any]
 Read = Callable[[Regs, Saved], int]
 Plan = Callable[[Regs, Saved], Value]
 
@@ -36,69 +31,7 @@ class KeptAtEntry:
     read: Plan = field(eq=False, repr=False)
 
 
-#: quote around a text -> how characters are shown there: the whole is a string as Python and C
-#: write it
-_WITHIN = {
-    "": CONTROLS,
-    **{quote: CONTROLS | {ord(char): "\\" + char for char in ("\\", quote)} for quote in "\"'"},
-}
 _REFUSALS = {NotAnInstruction: "BAD_INSN_BNDRY", NotFunctionEntry: "BAD_RETPROBE"}
-
-
-@frozen(kw_only=True)
-class Type:
-    """How a word, or memory, is understood and shown.
-
-    Attributes:
-        name: as written, without the array's count.
-        style: "u", "s", "x", "char", "string", "symbol" or "symstr"; "f": a floating-point number;
-            "value": whatever debug information says that it is.
-        bits: width of the number in bits.
-        size: bytes in memory.
-        shift: bits below the number, which do not count.
-        count: elements of an array; 0: not an array.
-        limit: bytes of a string at most; 0: up to its NUL.
-    """
-
-    name: str
-    style: str
-    bits: int
-    size: int
-    shift: int = 0
-    count: int = 0
-    limit: int = 0
-
-    def show(self, value: Value) -> str:
-        """Return a value as ftrace prints it; "(fault)" for None, which is unreadable memory."""
-        if isinstance(value, tuple):
-            return f"{{{','.join(map(self.show, value))}}}"
-        if value is None:
-            return "(fault)"
-        if isinstance(value, Mapping):
-            return (
-                f"{{{','.join(f'{name}={self.show(member)}' for name, member in value.items())}}}"
-            )
-        if isinstance(value, float):
-            return shown_float(value, self.bits)
-        if isinstance(value, int):
-            return hex(value) if self.style == "x" else str(value)
-        quote = {"char": "'", "symbol": ""}.get(self.style, '"')
-        return quote + value.translate(_WITHIN[quote]) + quote
-
-
-def shown_float(value: float, bits: int) -> str:
-    """Return a floating-point number with as few digits as tell it apart from its neighbours.
-
-    Args:
-        value: the number.
-        bits: of its type: 32 or 64.
-    """
-    if bits == 32 and math.isfinite(value):
-        for digits in range(6, 10):
-            text = f"{value:.{digits}g}"
-            if struct.pack("<f", float(text)) == struct.pack("<f", value):
-                return text
-    return f"{value!r}".removesuffix(".0")
 
 
 @frozen(kw_only=True)

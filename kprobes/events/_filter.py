@@ -17,9 +17,10 @@ from attrs import frozen
 
 from ..regs import Regs
 from ..symbols import Symbols
-from ._event import Event, Value
+from ._event import Event
 from ._messages import make_error
 from ._plans import comm, pid
+from ._styles import Value
 
 # (fetched values, registers, return address, probed address) -> keep it
 Predicate = Callable[[tuple[Value, ...], Regs, int, int], bool]
@@ -186,10 +187,10 @@ def fields(event: Event) -> dict[str, EventField]:
     out |= {name: EventField(name, -1, python, False) for name, python in ours.items()}
     for number, arg in enumerate(event.args):
         kind = arg.type
-        text = kind.style in ("string", "symbol", "symstr")
-        if not kind.count and kind.style not in ("f", "value"):
-            python = f"v[{number}]" if kind.style != "char" else f"ord(v[{number}])"
-            out[arg.name] = EventField(arg.name, number, python, text, kind.bits, kind.style == "s")
+        compared, is_text = kind.compared
+        if compared:
+            python = compared.format(f"v[{number}]")
+            out[arg.name] = EventField(arg.name, number, python, is_text, kind.bits, kind.is_signed)
     return out
 
 

@@ -14,9 +14,10 @@ from typing import Any, Final, Protocol
 
 from ..machine._base import Machine
 from ..regs import Regs
-from ._event import Argument, Event, Type
+from ._event import Argument, Event
 from ._filter import Filter
 from ._layout import ON, SEQ
+from ._styles import Type
 
 Handler = Callable[[Any, Regs], None]
 _U64: Final = (1 << 64) - 1
@@ -202,7 +203,7 @@ def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> st
     names[f"word{n}"] = reader
     word = f"word{n}()"
     mask = (1 << kind.bits) - 1
-    if kind.style == "s":
+    if kind.is_signed:
         word = f"({word} >> {kind.shift})" if kind.shift else word
         return f"(({word} & {mask} ^ {1 << kind.bits - 1}) - {1 << kind.bits - 1})"
     if kind.bits == machine.arch.bits and not kind.shift:
@@ -223,11 +224,7 @@ def _register(arg: Argument, machine: Machine) -> str:
     abi = machine.arch.abi
     tree = arg.source.tree
     name = ""
-    if (
-        arg.source.where is not None
-        or arg.source.literal is not None
-        or arg.type.style not in "usx"
-    ):
+    if arg.source.where is not None or arg.source.literal is not None or not arg.type.is_integer:
         return ""
     if tree.kind == "register":
         name = tree.name
@@ -301,5 +298,5 @@ def _part(size: int, index: int, kind: Type) -> tuple[int, str]:
         (offset in bytes from the beginning of the memory, struct's letter).
     """
     bits = min(kind.bits, 8 * size)
-    letter = _LETTERS[bits].lower() if kind.style == "s" and bits == kind.bits else _LETTERS[bits]
+    letter = _LETTERS[bits].lower() if kind.is_signed and bits == kind.bits else _LETTERS[bits]
     return size * index + (size - bits // 8 if sys.byteorder == "big" else 0), letter

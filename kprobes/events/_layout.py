@@ -65,4 +65,4 @@ def elements(arg: Argument) -> int:
 
 def width(arg: Argument) -> int:
     """Return the bytes that an element of an argument takes in a record."""
-    return STRING if arg.type.style == "string" else 8
+    return STRING if arg.type.is_string else 8

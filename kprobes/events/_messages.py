@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 
 from ..errors import EventError
+from ._styles import STYLES
 
 _TYPES = (
-    "u8..u64 s8..s64 x8..x64 f32 f64 char string symbol symstr b<width>@<offset>/<size>, [count] "
-    "behind it for an array"
+    f"{' '.join(style.written for style in STYLES.values() if style.written)} "
+    "b<width>@<offset>/<size>, [count] behind it for an array"
 )
 _ERRNO = {
     "ARG_TOO_LONG": errno.E2BIG,

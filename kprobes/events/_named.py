@@ -25,8 +25,9 @@ from ..debug.whole import whole
 from ..errors import GuestFault, KprobeError
 from ..machine._base import Machine
 from ..regs import Regs
-from ._event import KeptAtEntry, Plan, Read, Saved, Type, Value
+from ._event import KeptAtEntry, Plan, Read, Saved
 from ._plans import Fetch, Word, memory
+from ._styles import Type, Value
 from ._types import MAX_ARRAY, type_of
 
 _NUMBER = re.compile(r"([usx])(?:8|16|32|64)")  #: types of events that are numbers
@@ -477,8 +478,8 @@ class KnownNames:
         tree = Word("variable", name=text)
         if suffix is None:
             shown = self._shown(type, member, text, at, True)
-            if shown is None or shown.count or shown.style in ("f", "string"):
-                is_number = shown is not None and shown.style == "f" and not shown.count
+            if shown is None or shown.count or shown.is_float or shown.is_string:
+                is_number = shown is not None and shown.is_float and not shown.count
                 kind = shown if shown is not None and is_number else _typed(type)
                 return Fetch(
                     word=_word(read), tree=tree, value=lambda regs, saved: whole(read(regs, saved))

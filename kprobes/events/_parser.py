@@ -13,9 +13,10 @@ from ..arch._base import Entry
 from ..errors import AmbiguousSymbol, GuestFault, KprobeError, UnknownSymbol
 from ..machine._base import Machine
 from ..symbols import Symbol
-from ._event import Argument, Event, KeptAtEntry, Type, located
+from ._event import Argument, Event, KeptAtEntry, located
 from ._messages import make_error
 from ._plans import Fetch, Word, comm, memory, plan, saved_argument
+from ._styles import Type
 from ._types import integer_of, signed_of, type_of, unsigned_of
 from ._watchpoint import MOST_WATCHED
 
@@ -645,7 +646,7 @@ class Parser:
             fetch != "$retval"
             or not is_word
             or type.count
-            or (type.style != "f" and type.shift + type.bits <= self.arch.bits),
+            or (not type.is_float and type.shift + type.bits <= self.arch.bits),
             "BAD_RETVAL_TYPE",
             type_at,
             suffix,
@@ -658,7 +659,7 @@ class Parser:
             suffix,
         )
         self.need(
-            literal or source.where or not (type.count or type.style == "string"),
+            literal or source.where or not (type.count or type.is_string),
             "BAD_STRING",
             type_at,
             suffix,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,8 @@ from attrs import frozen
 from ..errors import GuestFault, Unsupported
 from ..regs import Regs
 from ..symbols import Symbols
-from ._event import Plan, Read, Saved, Scalar, Type, Value
+from ._event import Plan, Read, Saved
+from ._styles import Scalar, Type, Value
 
 
 @frozen
@@ -44,7 +44,7 @@ class Fetch:
         where: gives its address; None: it does not lie in memory.
         base: of memory: what gives the word that its address counts from, the same as data, and how
             many bytes it is behind that.
-        value: reads what is no word, as a type of style "f" or "value" has it; None: it is a word.
+        value: reads what is no word, as floating-point numbers and structures; None: it is a word.
         literal: text that is always the same; None: it is none.
         text: gives text at a hit; None: it is none.
         steps: of the fetch, as Linux counts them.
@@ -129,29 +129,6 @@ def memory(base: Read, tree: Word, offset: int, mask: int, steps: int) -> Fetch:
     )
 
 
-def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
-    """Return the function from a word of the guest to the value that a type makes of it.
-
-    Args:
-        type: of the value: its bits are cut out, and its sign extended.
-        symbols: name addresses, for types that show them by name.
-    """
-    mask = (1 << type.bits) - 1
-    shift = type.shift
-    sign = 1 << type.bits - 1
-    if type.style in ("symbol", "symstr"):
-        return symbols.describe
-    if type.style == "char":
-        return lambda word: chr(word & mask)
-    if type.style == "f":
-        unpack = struct.Struct("<f" if type.bits == 32 else "<d").unpack
-        size = type.size
-        return lambda word: float(unpack((word & mask).to_bytes(size, "little"))[0])
-    if type.style == "s":
-        return lambda word: ((word >> shift & mask) ^ sign) - sign
-    return lambda word: word >> shift & mask
-
-
 def _string(regs: Regs, address: int, limit: int) -> str:
     """Return the text at an address.
 
@@ -192,15 +169,16 @@ def plan(source: Fetch, type: Type, symbols: Symbols) -> Plan:
     """
     if source.value is not None:
         return _whole(source.value)
-    convert = converter(type, symbols)
+    convert = type.converter(symbols)
     size = type.size
+    is_string = type.is_string
     word = source.word
     where = source.where
 
     def element(regs: Regs, address: int) -> Scalar:
         """Return one value at an address; None: memory cannot be read."""
         try:
-            if type.style == "string":  # an array of strings is an array of pointers
+            if is_string:  # an array of strings is an array of pointers
                 return _string(regs, regs.word(address) if type.count else address, type.limit)
             return convert(regs.word(address, size))
         except GuestFault:

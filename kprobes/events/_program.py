@@ -27,10 +27,11 @@ from ..programs.program import AtEntry, Program
 from ..symbols import Symbols
 from ._buffer import Buffer
 from ._counting import Counts
-from ._event import Argument, Event, Scalar, Value
+from ._event import Argument, Event
 from ._filter import Filter
 from ._layout import HEAD, STATE, RecordLayout, elements, width
-from ._plans import Word, converter
+from ._plans import Word
+from ._styles import Scalar, Value
 from ._writer import KEPT, Part, Writer
 
 #: bytes of the largest record
@@ -54,7 +55,7 @@ def why_not(event: Event, filter: Filter | None = None) -> str:
     trees = [tree for arg in event.args for tree in _walk(arg.source.tree)]
     if any(tree.kind == "variable" for tree in trees):
         return "Python knows where variables are"
-    if any(arg.type.style == "value" for arg in event.args):
+    if any(arg.type.is_whole for arg in event.args):
         return "Python reads values of these types"
     if any(not isinstance(n, int) for n in event.saves):
         return "Python knows where variables are"
@@ -169,8 +170,7 @@ class RecordReader:
         """
         layout, args = self.layout, self.event.args
         if any(
-            arg.source.literal is not None or arg.type.count or arg.type.style == "string"
-            for arg in args
+            arg.source.literal is not None or arg.type.count or arg.type.is_string for arg in args
         ):
             return self.decode
         returns = bool(layout.caller_offset)
@@ -208,7 +208,7 @@ class RecordReader:
             return str(arg.source.literal)
         if faults & 1:
             return None
-        show = self._text if arg.type.style == "string" else self._number(arg)
+        show = self._text if arg.type.is_string else self._number(arg)
         size = width(arg)
         pieces = (record[at + n * size : at + (n + 1) * size] for n in range(elements(arg)))
         if not arg.type.count:
@@ -224,7 +224,7 @@ class RecordReader:
         Args:
             arg: the argument; programs have shifted the number already.
         """
-        return converter(evolve(arg.type, shift=0), self._symbols)
+        return evolve(arg.type, shift=0).converter(self._symbols)
 
     def _number(self, arg: Argument) -> Callable[[bytes], Scalar]:
         """Return the function from the 8 bytes of an element in a record to its value."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ._event import Value
+from ._styles import Value
 
 
 @frozen

@@ -20,8 +20,6 @@ from ._plans import Word
 if TYPE_CHECKING:
     from ._buffer import Buffer
 
-#: styles of types whose values are made of numbers when somebody looks
-_STYLES: Final = ("u", "s", "x", "char", "symbol", "symstr", "f")
 #: what filters ask besides arguments, while there is one CPU and nobody says which task runs ->
 #: root
 _COMMON: Final = {
@@ -163,7 +161,7 @@ def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNum
         _Refused: it is no number, or not fetched as one.
     """
     kind, source = arg.type, arg.source
-    if kind.style not in _STYLES or source.value is not None or source.text is not None:
+    if not kind.is_word or source.value is not None or source.text is not None:
         raise _Refused
     steps: list[int] = []
     tree = source.tree
@@ -183,7 +181,7 @@ def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNum
         count=max(kind.count, 1),
         bits=kind.bits,
         shift=kind.shift,
-        signed=kind.style == "s",
+        signed=kind.is_signed,
         at=at,
     )
 

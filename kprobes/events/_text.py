@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..symbols import CONTROLS, Symbols
-from ._event import Argument, Event, Type, locate
+from ._event import Argument, Event, locate
 from ._place import EventPlace
+from ._styles import Type
 
 if TYPE_CHECKING:
     from ._buffer import Buffer, Row
@@ -32,7 +33,6 @@ _COMMON: Final = (
     ("unsigned char", "common_preempt_count", 3, 1, 0),
     ("int", "common_pid", 4, 4, 1),
 )
-_FLOATS: Final = {32: "float", 64: "double"}
 
 
 def task_column(task: Any) -> str:
@@ -134,43 +134,24 @@ def _field(kind: str, name: str, offset: int, size: int, signed: int) -> str:
     return f"\tfield:{kind} {name};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n"
 
 
-def _is_text(type: Type) -> bool:
-    """Return True where values of a type are printed as text."""
-    return type.style in ("string", "symstr", "value")
-
-
 def _stored(type: Type) -> tuple[str, int, int]:
     """Return (type in C, bytes, 1 where it is signed) of one element in a record."""
-    if _is_text(type):
-        return "__data_loc char[]", 4, 1  # offset and length, 16 bits each
-    if type.style == "f":
-        return _FLOATS.get(type.bits, "long double"), type.size, 1
-    signed = type.style == "s"
-    return f"{'s' if signed else 'u'}{8 * type.size}", type.size, int(signed)
+    if type.is_beside_record:
+        return type.c_type, 4, 1  # offset and length, 16 bits each
+    return type.c_type, type.size, int(type.is_signed or type.is_float)
 
 
 def _form(type: Type) -> str:
     """Return printf's conversion for values of a type, such as "%u"; of an array one for each
     element.
     """
-    if _is_text(type):
-        form = "%s" if type.style == "value" else '\\"%s\\"'
-    elif type.style == "f":
-        form = "%f"
-    elif type.style == "char":
-        form = "'%c'"
-    elif type.style == "symbol":
-        form = "%pS"
-    else:
-        long = "L" if type.size == 8 else ""
-        form = {"s": f"%{long}d", "x": f"0x%{long}x"}.get(type.style, f"%{long}u")
-    return f"{{{','.join([form] * type.count)}}}" if type.count else form
+    return f"{{{','.join([type.printf] * type.count)}}}" if type.count else type.printf
 
 
 def _values(argument: Argument) -> list[str]:
     """Return the C expressions that `print fmt` passes to printf for an argument of the event."""
     name, type = argument.name, argument.type
-    if _is_text(type):
+    if type.is_beside_record:
         get = f"__get_str({name}"
         return [f"{get}[{n}])" for n in range(type.count)] if type.count else [f"{get})"]
     return [f"REC->{name}[{n}]" for n in range(type.count)] if type.count else [f"REC->{name}"]

@@ -6,7 +6,7 @@ import re
 from typing import NoReturn, Protocol
 
 from ..arch._base import Arch
-from ._event import Type
+from ._styles import STYLES, Type
 
 MAX_ARRAY = 64
 DIGITS = 22  #: of 2^64 - 1, in octal
@@ -114,18 +114,10 @@ def type_of(around: TypeContext, text: str, at: int) -> Type:
     """
     name, bracket, rest = text.partition("[")
     count = _array(around, rest, at + len(name) + 1) if bracket else 0
-    plain = re.fullmatch(r"([usx])(8|16|32|64)|char|u?string|symbol|symstr", name)
-    if plain:
-        bits = int(plain[2] or (8 if name == "char" else around.arch.bits))
-        return Type(
-            name=name,
-            style=plain[1] or name.removeprefix("u"),
-            bits=bits,
-            size=bits // 8,
-            count=count,
-        )
-    if name in ("f32", "f64"):
-        return Type(name=name, style="f", bits=int(name[1:]), size=int(name[1:]) // 8, count=count)
+    for style in STYLES.values():
+        if name in style.names:
+            bits = style.names[name] or around.arch.bits
+            return Type(name=name, style=style.name, bits=bits, size=bits // 8, count=count)
     bit_field, _, container = name.partition("/")
     whole = unsigned_of(container)
     if name[:1] != "b" or whole not in (8, 16, 32, 64):

@@ -11,10 +11,11 @@ from ..programs import isa
 from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM, WORDS
 from ..programs.isa import Instruction, lddw
 from ..programs.meanings import CALL_SLOT
-from ._event import Argument, Event, Type
+from ._event import Argument, Event
 from ._filter import Filter, Node, Not, Test
 from ._layout import ON, SEQ, STATE, STRING, RecordLayout, elements, width
 from ._plans import Word
+from ._styles import Type
 
 _LOOKUP: Final = 1
 _READ = 113
@@ -340,7 +341,7 @@ class Writer:
         if kind.bits == 64:
             return
         self.op(isa.LSH | isa.ALU64, 3, imm=64 - kind.shift - kind.bits)
-        self.op((isa.ARSH if kind.style == "s" else isa.RSH) | isa.ALU64, 3, imm=64 - kind.bits)
+        self.op((isa.ARSH if kind.is_signed else isa.RSH) | isa.ALU64, 3, imm=64 - kind.bits)
 
     def op(self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, imm: int = 0) -> None:
         """Append an instruction; the parameters are its fields.
@@ -414,7 +415,7 @@ class Writer:
         failed, kind = f"element {name}", arg.type
         self.op(isa.MOV | isa.X | isa.ALU64, 3, 9)
         self._add(n * arg.type.size)
-        if arg.type.style == "string":
+        if arg.type.is_string:
             if arg.type.count:  # an array of strings is an array of pointers
                 self._load(self._word, failed)
             # the helper ends a text that it cuts by a NUL of its own

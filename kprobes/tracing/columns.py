@@ -87,14 +87,13 @@ def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[st
     for info in infos:
         row = []
         for field in info.fields:
-            shape = field.type.style if field.type.style in ("f", "value") else ""
-            whole = field.type.name if shape == "value" else ""
+            whole = field.type.name if field.type.is_whole else ""
             kind = (
                 field.text,
-                field.type.style == "s",
+                field.type.is_signed,
                 field.type.size,
                 field.type.count,
-                shape,
+                field.type.is_float,
                 whole,
             )
             name = (
@@ -185,7 +184,7 @@ def _whole_columns(
     values: dict[str, list[Any]] = {}
     for event, names in enumerate(names_of(infos)):
         for n, name in enumerate(names):
-            if infos[event].fields[n].type.style != "value":
+            if not infos[event].fields[n].type.is_whole:
                 continue
             column = values.setdefault(name, [None] * len(ring))
             for row, place in enumerate(ring.order()):
@@ -352,7 +351,7 @@ class _Columns:
         first = 2 + layout.clock + layout.has_caller
         column = first + layout.words + sum(max(c, 1) for c in layout.counts[:at])
         many = max(layout.counts[at], 1)
-        kind = np.dtype(f"{'i' if field.type.style == 's' else 'u'}{field.type.size}")
+        kind = np.dtype(f"{'i' if field.type.is_signed else 'u'}{field.type.size}")
         values = self.raw[which, column : column + many].astype(kind)
         bad = [
             (self.raw[which, first + bit // 64] >> np.uint64(bit % 64) & np.uint64(1)).astype(bool)
@@ -380,8 +379,7 @@ class _Columns:
             self.places if len(self.infos) == 1 else [self.places[i] for i in self.which[event]]
         )
         found = [texts[place][n] for place in places]
-        style = self.infos[event].fields[n].type.style
-        if style == "f":
+        if self.infos[event].fields[n].type.is_float:
             return self.pa.array(
                 found, self.pa.list_(self.pa.float64()) if count else self.pa.float64()
             )

@@ -71,7 +71,7 @@ class RecordingPrograms:
             n
             for n, event in enumerate(events)
             if event.kind != "w"
-            and not any(arg.type.style in ("string", "f") for arg in event.args)
+            and not any(arg.type.is_string or arg.type.is_float for arg in event.args)
         ]
         #: bytes of a record, all the same: where they are the ring's own, what was recorded is
         #: copied in one piece

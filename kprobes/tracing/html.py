@@ -540,7 +540,7 @@ class _Calls:
                 found = self._values[self._first[event] + n]
                 if found.counts:
                     label = f"{info.name}: {argument.name}".translate(CONTROLS)
-                    series.append(found.series(label, "", argument.type.style == "x"))
+                    series.append(found.series(label, "", argument.type.is_hexadecimal))
         return bool(series), {"series": series}
 
 

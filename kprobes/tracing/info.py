@@ -9,10 +9,9 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-from ..events._event import Event, Type, Value
+from ..events._event import Event
+from ..events._styles import STYLES, Type, Value
 from ..symbols import CONTROLS
-
-NUMBERS = ("u", "s", "x")  # styles of types whose values are numbers; those of all others are text
 
 
 @frozen(kw_only=True)
@@ -25,7 +24,7 @@ class Field:
     @property
     def text(self) -> bool:
         """Whether the values are texts, or have texts within."""
-        return self.type.style not in NUMBERS
+        return not self.type.is_integer
 
 
 @frozen(kw_only=True)
@@ -85,11 +84,12 @@ class EventInfo:
             name: text.translate(CONTROLS) if isinstance(text, str) else text
             for name, text in facts.items()
         }
-        fields = tuple(
-            Field(name=field["name"].translate(CONTROLS), type=Type(**field["type"]))
-            for field in facts["fields"]
-        )
-        return cls(**{**facts, "fields": fields})
+        fields = []
+        for each in facts["fields"]:
+            type = Type(**each["type"])
+            STYLES[type.style]  # a KeyError where there is no such style
+            fields.append(Field(name=each["name"].translate(CONTROLS), type=type))
+        return cls(**{**facts, "fields": tuple(fields)})
 
     @property
     def function(self) -> str:

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from ..events._event import Value
+from ..events._styles import Value
 from .batches import EventColumns
 from .columns import need
 from .info import EventInfo, Field
@@ -313,9 +313,7 @@ class _PacketWriter:
         part = evolve(
             part,
             values=[
-                [_annotation(clean(value)) for value in values]
-                if field.type.style == "value"
-                else values
+                [_annotation(clean(value)) for value in values] if field.type.is_whole else values
                 for field, values in zip(info.fields, part.values, strict=True)
             ],
         )
@@ -430,14 +428,14 @@ class _PacketWriter:
             values: an integer for each record.
         """
         np, kind = self._np, field.type
-        if kind.style == "s":
+        if kind.is_signed:
             return [
                 _varint(SIGNED << 3),
                 self._varints(np.array(values, np.int64).view(np.uint64), 10),
             ]
         numbers = np.array(values, np.uint64)
         width = (8 * kind.size + 6) // 7
-        if kind.style == "x":
+        if kind.is_hexadecimal:
             return [_varint(POINTER << 3), self._varints(numbers, width)]
         signed: Any = np.where(numbers >> np.uint64(63), UNSIGNED << 3, SIGNED << 3)
         return [signed.astype(np.uint8)[:, None], self._varints(numbers, width)]
@@ -520,8 +518,8 @@ def _alike(info: EventInfo, part: EventColumns, which: Sequence[int]) -> Iterabl
         part.values[n]
         for n, field in enumerate(info.fields)
         if field.type.count
-        or field.type.style == "value"
-        or ((not field.text or field.type.style == "f") and None in part.values[n])
+        or field.type.is_whole
+        or ((not field.text or field.type.is_float) and None in part.values[n])
     ]
     if not signs and not any(part.stacks):
         return [which]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Literal, Protocol
 
-from ..events._event import Value
+from ..events._styles import Value
 from ..hostmemory import zeroed
 from .batches import BATCH, Batch, EventColumns, Row
 from .info import EventInfo
@@ -95,7 +95,7 @@ class Layout:
         self.head = len(HEAD) - 1 + clock + self.has_caller  # fields before the fault bits
         self.letters: list[Letter] = []
         for type in types:
-            self.letters += ["q" if type.style == "s" else "Q"] * max(type.count, 1)
+            self.letters += ["q" if type.is_signed else "Q"] * max(type.count, 1)
         self.format = HEAD + "Q" * (clock + self.has_caller + self.words) + "".join(self.letters)
         self.size = struct.calcsize(self.format)
 
@@ -240,9 +240,7 @@ class RecordRing:
         self._same: dict[Any, Any] = {}
         # 1 equals 1.0 and True, 0.0 equals -0.0: such values are the same when they are written
         # alike
-        self._mixed = any(
-            field.type.style in ("f", "value") for info in infos for field in info.fields
-        )
+        self._mixed = any(field.type.is_ambiguous for info in infos for field in info.fields)
         self.formats = [
             struct.Struct(layout.format + f"{self.size - layout.size}x") for layout in self.layouts
         ]

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from ..events._event import Type, Value
+from ..events._styles import Type, Value
 from ..events._text import HEAD, task_column
 from .batches import Batch, EventColumns
 from .clocks import COUNTER, COUNTS
@@ -149,7 +149,7 @@ class _Lines:
         type = field.type
         if not field.text and not type.count and None not in values:
             return self._number(type), values
-        if type.style in ("f", "value"):  # -0.0 equals 0.0, and 1 equals 1.0: each has its own text
+        if type.is_ambiguous:  # -0.0 equals 0.0, and 1 equals 1.0: each has its own text
             return "%s", [self._text(value, type) for value in values]
         known = self._known.get(type)
         if known is None:
@@ -305,7 +305,7 @@ class _FtraceLines(_Lines):
 
     def _number(self, type: Type) -> str:
         """Return the %-format of numbers of a type as ftrace prints them."""
-        return "%#x" if type.style == "x" else "%d"
+        return "%#x" if type.is_hexadecimal else "%d"
 
 
 # --- JSON lines
@@ -473,7 +473,7 @@ class _CsvLines(_Lines):
         """
         if value is None:
             return "(fault)"
-        if type.style == "value" and not isinstance(value, str):
+        if type.is_whole and not isinstance(value, str):
             return _cell(json.dumps(for_json(value)))
         if isinstance(value, tuple):
             return _cell(" ".join(["(fault)" if each is None else str(each) for each in value]))

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from attrs import frozen
 
 from ..events._record import task_text
+from ..events._styles import Type
 from ..symbols import CONTROLS
 from .batches import Batch, EventColumns
 from .info import EventInfo
@@ -296,11 +297,11 @@ class _Rows:
         columns = list[Sequence[Any]]()
         for field, values in zip(info.fields, part.values, strict=True):
             number = not (field.text or field.type.count)
-            form = _number_form(field.type.style, field.type.size, values) if number else ""
+            form = _number_form(field.type, values) if number else ""
             if form:
                 columns.append(values)
             else:
-                columns.append([self._json.of(value, field.type.style) for value in values])
+                columns.append(self._json.of(values, field.type))
             forms.append(f"{_quoted(field.name)}: {form or '%s'}")
         if info.kind != "p":
             forms.append('"caller": %s')
@@ -366,12 +367,11 @@ def _quoted(text: str) -> str:
     return json.dumps(text.translate(CONTROLS)).replace("%", "%%")
 
 
-def _number_form(style: str, size: int, values: Sequence[Any]) -> str:
+def _number_form(type: Type, values: Sequence[Any]) -> str:
     """Return the %-format that writes a column of numbers as JSON.
 
     Args:
-        style: of the argument's type: "x" is written in hexadecimal, as a text.
-        size: bytes of the type.
+        type: the argument's; a hexadecimal number is written as a text.
         values: the column; None: memory could not be read.
 
     Returns:
@@ -379,9 +379,9 @@ def _number_form(style: str, size: int, values: Sequence[Any]) -> str:
     """
     if None in values:
         return ""
-    if style == "x":
+    if type.is_hexadecimal:
         return '"%#x"'
-    return "%d" if size < 8 or -EXACT <= min(values) <= max(values) <= EXACT else ""
+    return "%d" if type.size < 8 or -EXACT <= min(values) <= max(values) <= EXACT else ""
 
 
 class _Json:
@@ -392,20 +392,31 @@ class _Json:
     def __init__(self) -> None:
         self._known: dict[Any, str] = {}
 
-    def of(self, value: Any, style: str) -> str:
-        """Return a value as JSON.
+    def of(self, values: Sequence[Any], type: Type) -> list[str]:
+        """Return a column of values, each as JSON.
 
         Args:
-            value: a value of a record.
-            style: of its type; "x": its numbers are shown in hexadecimal.
+            values: an argument's value in each record.
+            type: of the argument.
         """
-        if style in ("f", "value"):  # -0.0 equals 0.0, and 1 equals 1.0
-            return json.dumps(_plain(clean(value), False))
-        found = self._known.get((value, style))
+        if type.is_ambiguous:  # -0.0 equals 0.0, and 1 equals 1.0
+            return [json.dumps(_plain(clean(value), False)) for value in values]
+        hexadecimal = type.is_hexadecimal
+        return [self._one(value, hexadecimal) for value in values]
+
+    def _one(self, value: Any, hexadecimal: bool) -> str:
+        """Return a value as JSON, made once for each value.
+
+        Args:
+            value: an argument's value.
+            hexadecimal: True: its integers are shown in hexadecimal.
+        """
+        found = self._known.get((value, hexadecimal))
         if found is None:
             if len(self._known) > MOST_TEXTS:
                 self._known.clear()
-            found = self._known[value, style] = json.dumps(_plain(clean(value), style == "x"))
+            found = json.dumps(_plain(clean(value), hexadecimal))
+            self._known[value, hexadecimal] = found
         return found
 
 

@@ -17,7 +17,7 @@ from patience import PATIENT
 
 from kprobes import EventError, KprobeError, Kprobes, Trace, UnicornMachine
 from kprobes.cli import main
-from kprobes.events._event import Type
+from kprobes.events._styles import Type
 from kprobes.symbols import CONTROLS
 
 pytestmark = pytest.mark.quick

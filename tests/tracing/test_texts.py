@@ -14,7 +14,7 @@ from attrs import evolve
 
 from kprobes import Trace
 from kprobes.debug.whole import Members
-from kprobes.events._event import Type
+from kprobes.events._styles import Type
 from kprobes.stacks import INCOMPLETE
 from kprobes.tracing import batches
 from kprobes.tracing.info import EventInfo, Field
