@@ -138,7 +138,33 @@ def test_methods_have_the_defaults_of_what_they_make(method: str, made: Callable
     assert [name for name in sorted(shared - {"reads_lines"}) if named[name].default != theirs[name].default] == []
 
 
+#: a mistake, as a line of a user's file that has what PREAMBLE has -> what mypy says of it
+PREAMBLE = """import kprobes
+from kprobes import Kprobe, Kprobes, QemuMachine, RemoteMachine
+from kprobes.board import (Board, Clint, Pl011, Sp804, Stm32F4Usart, Stm32L4Usart, SystemControl,
+                           Uart16550)
+from kprobes.testing import Recorder, kretprobes_everywhere
+
+"""
+HEAD = "def f{}(k: Kprobes, board: Board, said: Recorder, remote: RemoteMachine, qemu: QemuMachine) -> None:\n"
 MISTAKES = {
+    'said.both("a", symbol_nam="f")': 'Unexpected keyword argument "symbol_nam"',
+    "kretprobes_everywhere(k, [], max_active=3)": 'Unexpected keyword argument "max_active"',
+    'board.with_more(archs="arm")': 'Unexpected keyword argument "archs"',
+    'board.with_more(base="0x1000")': 'Argument "base" to "with_more" of "Board" has incompatible type',
+    'Pl011(0, recieved=b"x")': 'Unexpected keyword argument "recieved" for "Pl011"',
+    "Uart16550(0, strid=4)": 'Unexpected keyword argument "strid" for "Uart16550"',
+    "Stm32F4Usart(0, lin=4)": 'Unexpected keyword argument "lin" for "Stm32F4Usart"',
+    "Stm32L4Usart(0, siz=4)": 'Unexpected keyword argument "siz" for "Stm32L4Usart"',
+    "Clint(0, dividr=4)": 'Unexpected keyword argument "dividr" for "Clint"',
+    'Sp804(0, received=b"")': 'Unexpected keyword argument "received" for "Sp804"',
+    "SystemControl(nam='x')": 'Unexpected keyword argument "nam" for "SystemControl"',
+    'Pl011(0, line=b"x")': 'Argument "line" to "Pl011" has incompatible type',
+    "remote.mmio(0, 16, reed=None)": 'Unexpected keyword argument "reed" for "mmio"',
+    "remote.count_blocks(arc=True)": 'Unexpected keyword argument "arc" for "count_blocks"',
+    'qemu.watch_at(0, 4, "w")': 'Missing positional argument "report" in call to "watch_at"',
+    "qemu.restore()": 'Missing positional argument "snapshot" in call to "restore"',
+    "qemu.snapshot(1)": 'Too many arguments for "snapshot"',
     'k.kprobe("f", pre_handlr=print)': 'Unexpected keyword argument "pre_handlr"',
     'k.kretprobe("f", max_active=3)': 'Unexpected keyword argument "max_active"',
     'k.trace("p f", stacks=True)': 'Unexpected keyword argument "stacks"',
@@ -153,10 +179,36 @@ def test_a_wrong_name_is_an_error_in_the_editor(tmp_path: Path) -> None:
     """Each line of a user's file has its mistake; mypy names all of them."""
     mypy = pytest.importorskip("mypy.api")
     file = tmp_path / "wrong.py"
-    file.write_text("import kprobes\nfrom kprobes import Kprobe, Kprobes\n\n\ndef f(k: Kprobes) -> None:\n"
-                    + "".join(f"    {line}\n" for line in MISTAKES))
+    # a function each: mypy does not look behind what never returns
+    file.write_text(PREAMBLE + "".join(HEAD.format(number) + f"    {line}\n" for number, line in enumerate(MISTAKES)))
     out, _, _ = mypy.run([str(file), "--config-file", str(ROOT / "pyproject.toml")])
     assert [said for said in MISTAKES.values() if said not in out] == []
+
+
+def callables() -> Iterator[tuple[str, Callable[..., object]]]:
+    """(name, function) of each public function, constructor and method."""
+    for module in modules():
+        found = importlib.import_module(module)
+        for public in sorted(found.__all__):
+            name, value = f"{module}.{public}", getattr(found, public)
+            if not inspect.isclass(value):
+                if callable(value):
+                    yield name, value
+                continue
+            for member in ["__init__", *(each for each in dir(value) if not each.startswith("_"))]:
+                function = getattr(value, member)
+                if inspect.isroutine(function) and str(getattr(function, "__module__", "")).startswith("kprobes"):
+                    yield f"{name}.{member}", function
+
+
+@quick
+def test_every_public_parameter_has_a_type() -> None:
+    """`**more: Any` would take every misspelt name, and `*args: Any` every value."""
+    found = [f"{name}: {'*' if parameter.kind is parameter.VAR_POSITIONAL else '**'}{parameter.name}"
+             for name, function in callables() for parameter in inspect.signature(function).parameters.values()
+             if (parameter.kind is parameter.VAR_KEYWORD and not str(parameter.annotation).startswith("Unpack["))
+             or (parameter.kind is parameter.VAR_POSITIONAL and parameter.annotation in ("", "Any", "object", parameter.empty))]
+    assert found == []
 
 
 if __name__ == "__main__":

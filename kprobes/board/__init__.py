@@ -8,12 +8,20 @@ Python to copy; `bus` passes the guest's accesses to them; `svd` names registers
 from ._board import Board, Fitted, Part
 from .bus import Bus
 from .clint import Clint
-from .devices import KINDS, Device, Power, Unknown
+from .devices import KINDS, Device, DeviceSettings, Power, Unknown
 from .registers import Registers
 from .systemcontrol import SystemControl
 from .tasks import TaskPointer
 from .timers import Sp804
-from .uarts import Pl011, SimpleUart, Stm32F4Usart, Stm32L4Usart, Uart, Uart16550
+from .uarts import (
+    Pl011,
+    SimpleUart,
+    Stm32F4Usart,
+    Stm32L4Usart,
+    Uart,
+    Uart16550,
+    UartSettings,
+)
 
 __all__ = [
     "KINDS",
@@ -21,6 +29,7 @@ __all__ = [
     "Bus",
     "Clint",
     "Device",
+    "DeviceSettings",
     "Fitted",
     "Part",
     "Pl011",
@@ -34,5 +43,6 @@ __all__ = [
     "TaskPointer",
     "Uart",
     "Uart16550",
+    "UartSettings",
     "Unknown",
 ]

@@ -136,19 +136,41 @@ class Board:
                 f"{name}: {error.reason}", hint=error.plain.partition("; ")[2]
             ) from None
 
-    def with_more(self, **more: Any) -> Board:
+    def with_more(
+        self,
+        *,
+        arch: str | None = None,
+        base: int | None = None,
+        entry: int | None = None,
+        vectors: int | None = None,
+        registers: Sequence[tuple[str, int]] = (),
+        ram: Sequence[tuple[int, int]] = (),
+        rom: Sequence[tuple[str | os.PathLike[str], int]] = (),
+        devices: Sequence[Part] = (),
+        symbols: str | os.PathLike[str] | None = None,
+        svd: str | os.PathLike[str] | None = None,
+        task: TaskPointer | None = None,
+    ) -> Board:
         """Return a copy of this board with some attributes changed.
 
         Args:
-            more: attribute -> value. `ram`, `rom`, `devices` and `registers`: what is added to
-                those of this board. Others replace this board's, unless they are None.
+            arch, base, entry, vectors, symbols, svd, task: the copy's; None: as this board's.
+            registers, ram, rom, devices: what the copy has besides this board's.
         """
-        out = {
-            name: value for name, value in more.items() if value is not None and name not in LISTS
-        }
-        for name in LISTS:
-            out[name] = (*getattr(self, name), *more.get(name, ()))
-        return evolve(self, **out)
+        return evolve(
+            self,
+            arch=self.arch if arch is None else arch,
+            base=self.base if base is None else base,
+            entry=self.entry if entry is None else entry,
+            vectors=self.vectors if vectors is None else vectors,
+            registers=(*self.registers, *registers),
+            ram=(*self.ram, *ram),
+            rom=(*self.rom, *rom),
+            devices=(*self.devices, *devices),
+            symbols=self.symbols if symbols is None else symbols,
+            svd=self.svd if svd is None else svd,
+            task=self.task if task is None else task,
+        )
 
     def machine(
         self, file: str | os.PathLike[str] | bytes, *, name: str | None = None
@@ -320,7 +342,6 @@ class Board:
 
 #: types of the attributes that hold a device's state
 DATA = (int, str, bytes, bytearray, list, tuple, dict, set, deque, type(None))
-LISTS = ("ram", "rom", "devices", "registers")
 
 
 @frozen(eq=False)

@@ -6,10 +6,13 @@ It has a timer and a software interrupt.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from .devices import KINDS, Device
+from .devices import KINDS, Device, DeviceSettings
 from .wires import Wires
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 MSIP, MTIMECMP, MTIME = 0x0, 0x4000, 0xBFF8
 
@@ -20,7 +23,7 @@ class Clint(Device):
     Args:
         start: its address.
         divider: instructions for each step of mtime.
-        settings: further arguments of Device.
+        settings: of DeviceSettings.
 
     Attributes:
         divider: instructions for each step of mtime.
@@ -28,7 +31,7 @@ class Clint(Device):
 
     SIZE = 0x10000
 
-    def __init__(self, start: int, *, divider: int = 1, **settings: Any) -> None:
+    def __init__(self, start: int, *, divider: int = 1, **settings: Unpack[DeviceSettings]) -> None:
         super().__init__(start, **settings)
         self.divider = divider
         self._software = 0

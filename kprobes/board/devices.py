@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from ..errors import BadArgument
 from .wires import Wires
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class DeviceSettings(TypedDict, total=False):
+    """What all devices take by name, besides their address.
+
+    Attributes:
+        size: bytes; None: the model's SIZE.
+        line: interrupt of the CPU that it raises; None: none.
+        name: what tables call it; "": its addresses.
+    """
+
+    size: int | None
+    line: int | str | None
+    name: str
 
 
 class Device:
@@ -97,11 +114,15 @@ class Unknown(Device):
     Args:
         start: its address.
         reset: offset of a register -> its value after a reset; other reads give 0.
-        settings: further arguments of Device.
+        settings: of DeviceSettings.
     """
 
     def __init__(
-        self, start: int, *, reset: Mapping[int, int] | None = None, **settings: Any
+        self,
+        start: int,
+        *,
+        reset: Mapping[int, int] | None = None,
+        **settings: Unpack[DeviceSettings],
     ) -> None:
         super().__init__(start, **settings)
         self._reset = reset or {}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import BadArgument
-from .devices import KINDS, Device
+from .devices import KINDS, Device, DeviceSettings
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 WIDTHS = (1, 2, 4, 8)  #: bytes that registers may have
 
@@ -23,8 +26,7 @@ class Registers(Device):
         width: bytes of each register: 1, 2, 4 or 8.
         values: offset -> value, or values: each read gives the next one, and the last one again
             and again.
-        settings: further arguments of Device; and offsets as text, as board files and --device
-            have them, with an integer, a list of integers, or these as text: "0/0/1".
+        settings: of DeviceSettings.
 
     Raises:
         BadArgument: an offset or a value is no integer from 0 on, or there is no value.
@@ -36,15 +38,11 @@ class Registers(Device):
         *,
         width: int = 4,
         values: Mapping[int, int | Sequence[int]] | None = None,
-        **settings: Any,
+        **settings: Unpack[DeviceSettings],
     ) -> None:
         described: dict[int, tuple[int, ...]] = {}
         for offset, given in (values or {}).items():
             described[offset] = _sequence(f"{offset:#x}", given)
-        for name in [*settings]:
-            at = _offset(name)
-            if at is not None:
-                described[at] = _sequence(name, settings.pop(name))
         super().__init__(start, **settings)
         if width not in WIDTHS:
             raise BadArgument(f"width is {width!r}", hint="write 1, 2, 4 or 8 bytes")
@@ -131,4 +129,22 @@ def _sequence(name: str, given: Any) -> tuple[int, ...]:
     return tuple(values)
 
 
-KINDS["registers"] = Registers
+class _WrittenRegisters(Registers):
+    """Registers as board files and --device describe them: settings are offsets, too.
+
+    Args:
+        start: its address.
+        settings: those of Registers; and offsets as text, with an integer, a list of integers, or
+            these as text: "0/0/1".
+    """
+
+    def __init__(self, start: int, **settings: Any) -> None:
+        values = {**settings.pop("values", {})}
+        for name in [*settings]:
+            at = _offset(name)
+            if at is not None:
+                values[at] = _sequence(name, settings.pop(name))
+        super().__init__(start, values=values, **settings)
+
+
+KINDS["registers"] = _WrittenRegisters

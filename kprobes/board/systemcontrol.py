@@ -6,12 +6,15 @@ Armv7-M Architecture Reference Manual, B3.2 to B3.4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..arch.arm.nvic import Nvic
 from ..errors import BadArgument
-from .devices import Device
+from .devices import Device, DeviceSettings
 from .wires import Wires
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 START = 0xE000E000
 PEND_SV, SYS_TICK, FIRST = 14, 15, 16  #: numbers of exceptions
@@ -28,11 +31,12 @@ class SystemControl(Device):
 
     Args:
         start: its address.
-        settings: further arguments of Device.
+        settings: of DeviceSettings.
     """
 
-    def __init__(self, start: int = START, **settings: Any) -> None:
-        super().__init__(start, **{"name": "SCS", **settings})
+    def __init__(self, start: int = START, **settings: Unpack[DeviceSettings]) -> None:
+        settings.setdefault("name", "SCS")
+        super().__init__(start, **settings)
         self._kept = {SCR: 0, CCR: 0x200, CPACR: 0, 0xD24: 0, 0xD28: 0, 0xD2C: 0, 0xF34: 0}
         self._control = 0
         self._reload = 0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from .devices import KINDS, Device
+from .devices import KINDS, Device, DeviceSettings
 from .wires import Wires
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 LOAD, VALUE, CONTROL, CLEAR, RAW, MASKED, BACKGROUND = range(0x00, 0x1C, 4)
 ONCE, WIDE, DIVIDE, INTERRUPT, PERIODIC, ENABLED = (
@@ -150,13 +153,13 @@ class Sp804(Device):
     Args:
         start: its address.
         divider: instructions for each step before the timers' own dividers.
-        settings: further arguments of Device.
+        settings: of DeviceSettings.
 
     Attributes:
         divider: as the argument; a change has no effect.
     """
 
-    def __init__(self, start: int, *, divider: int = 1, **settings: Any) -> None:
+    def __init__(self, start: int, *, divider: int = 1, **settings: Unpack[DeviceSettings]) -> None:
         super().__init__(start, **settings)
         self.divider = divider
         self._counters = _Counter(divider, self._update), _Counter(divider, self._update)

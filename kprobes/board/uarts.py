@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from .devices import KINDS, Device
+from .devices import KINDS, Device, DeviceSettings
 from .wires import Wires
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class UartSettings(DeviceSettings, total=False):
+    """What all serial ports take by name, besides their address.
+
+    Attributes:
+        received: bytes for the guest to receive.
+        show: called with each byte that the guest sends; None: nothing is.
+    """
+
+    received: bytes
+    show: Callable[[bytes], object] | None
 
 
 class Uart(Device):
@@ -112,7 +127,7 @@ class Pl011(Uart):
 
     Args:
         start: its address.
-        settings: further arguments of Uart.
+        settings: of UartSettings.
     """
 
     DR, FR, IMSC, RIS, MIS, ICR = 0x00, 0x18, 0x38, 0x3C, 0x40, 0x44
@@ -120,7 +135,7 @@ class Pl011(Uart):
     IDENTITY = bytes.fromhex("111014000df005b1")
     RECEIVED, SENT, TIMEOUT = 1 << 4, 1 << 5, 1 << 6  #: interrupts
 
-    def __init__(self, start: int, **settings: Any) -> None:
+    def __init__(self, start: int, **settings: Unpack[UartSettings]) -> None:
         super().__init__(start, **settings)
         self._kept = dict.fromkeys(self.KEPT, 0) | {0x30: 0x300, 0x34: 0x12}
         self._mask = 0
@@ -178,7 +193,7 @@ class Uart16550(Uart):
     Args:
         start: its address.
         stride: bytes from a register to the next.
-        settings: further arguments of Uart.
+        settings: of UartSettings.
 
     Attributes:
         stride: bytes from a register to the next.
@@ -186,8 +201,9 @@ class Uart16550(Uart):
 
     RECEIVED, EMPTY = 1, 2  #: bits of the interrupt enable register
 
-    def __init__(self, start: int, *, stride: int = 1, **settings: Any) -> None:
-        super().__init__(start, **{"size": 8 * stride, **settings})
+    def __init__(self, start: int, *, stride: int = 1, **settings: Unpack[UartSettings]) -> None:
+        settings.setdefault("size", 8 * stride)
+        super().__init__(start, **settings)
         self.stride = stride
         self._registers = [0] * 8  # 1 IER, 3 LCR, 4 MCR, 7 SCR
         self._divisor = [1, 0]
@@ -262,7 +278,7 @@ class Stm32F4Usart(Uart):
 
     Args:
         start: its address.
-        settings: further arguments of Uart.
+        settings: of UartSettings.
     """
 
     SIZE = 0x400
@@ -275,7 +291,7 @@ class Stm32F4Usart(Uart):
         1 << 7,
     )  #: RXNE, TC, TXE; CR1 has their interrupts at the same bits
 
-    def __init__(self, start: int, **settings: Any) -> None:
+    def __init__(self, start: int, **settings: Unpack[UartSettings]) -> None:
         super().__init__(start, **settings)
         self._kept = dict.fromkeys(self.KEPT, 0)
         self._sent = self.SENT

@@ -1,13 +1,8 @@
-"""A part of the contract with engines: counts of blocks of guest code, and powers that a machine
-lacks.
-"""
+"""A part of the contract with engines: counts of blocks of guest code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
-
-from ..errors import Unsupported
+from typing import Protocol
 
 
 class BlockCounts(Protocol):
@@ -44,21 +39,3 @@ class BlockCounts(Protocol):
 
     def close(self) -> None:
         """Stop counting, and remove the engine's hooks."""
-
-
-def refuses(reason: str, hint: str) -> Callable[..., Any]:
-    """Return a stand-in for a method of a power that a machine lacks: each call raises Unsupported.
-
-    Args:
-        reason: text of the error.
-        hint: what to do instead; the error has it.
-
-    Returns:
-        A function that takes any arguments.
-    """
-
-    def refuse(*args: Any, **more: Any) -> Any:
-        """Raise Unsupported, whatever the arguments are."""
-        raise Unsupported(reason, hint=hint)
-
-    return refuse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.probe import Kprobe, KretprobeInstance, Probe
+from ..core.probe import FaultHandler, Kprobe, KretprobeInstance, Probe
 from ..regs import Regs
 
 Handler = Callable[[Any, Regs], int]
@@ -87,14 +87,33 @@ class Recorder:
         )
         return made
 
-    def both(self, name: str, **fields: Any) -> Kprobe:
+    def both(
+        self,
+        name: str,
+        *,
+        symbol_name: str | None = None,
+        offset: int = 0,
+        addr: int | None = None,
+        fault_handler: FaultHandler | None = None,
+        disabled: bool = False,
+        optimize: bool = True,
+    ) -> Kprobe:
         """Make a Kprobe with the handlers pre(name) and post(name).
 
         Args:
             name: for the lines.
-            fields: further arguments of Kprobe.
+            symbol_name, offset, addr, fault_handler, disabled, optimize: as of Kprobe.
         """
-        return Kprobe(pre_handler=self.pre(name), post_handler=self.post(name), **fields)
+        return Kprobe(
+            symbol_name=symbol_name,
+            offset=offset,
+            addr=addr,
+            pre_handler=self.pre(name),
+            post_handler=self.post(name),
+            fault_handler=fault_handler,
+            disabled=disabled,
+            optimize=optimize,
+        )
 
     def note(self, line: str, regs: Regs) -> None:
         """Add a line to the transcript, and the values behind it."""

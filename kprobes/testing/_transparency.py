@@ -9,7 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from ..arch._base import Entry
-from ..core.probe import Kprobe, Kretprobe, Probe
+from ..core.probe import FaultHandler, Kprobe, Kretprobe, Probe, ReturnHandler
 from ..core.register.locate import code_of
 from ..errors import GuestFault, KprobeError, NotAnInstruction, Unprobeable
 from ..kprobes import Kprobes
@@ -375,7 +375,16 @@ def kprobes_everywhere(
 
 
 def kretprobes_everywhere(
-    kprobes: Kprobes, symbols: Iterable[Symbol], **fields: Any
+    kprobes: Kprobes,
+    symbols: Iterable[Symbol],
+    *,
+    handler: ReturnHandler | None = None,
+    entry_handler: ReturnHandler | None = None,
+    fault_handler: FaultHandler | None = None,
+    maxactive: int = 0,
+    data_size: int = 0,
+    disabled: bool = False,
+    optimize: bool = True,
 ) -> list[Probe]:
     """Make a kretprobe for each function that may have one.
 
@@ -385,12 +394,22 @@ def kretprobes_everywhere(
     Args:
         kprobes: registers the probes, and unregisters them again.
         symbols: the functions.
-        fields: arguments of every Kretprobe: handlers, maxactive and so on.
+        handler, entry_handler, fault_handler, maxactive, data_size, disabled, optimize: of every
+            Kretprobe.
     """
     out: list[Probe] = []
     for symbol in symbols:
         entry = _entry(kprobes, symbol)
-        probe = Kretprobe(addr=entry.place(0) | entry.mode | symbol.mode, **fields)
+        probe = Kretprobe(
+            addr=entry.place(0) | entry.mode | symbol.mode,
+            handler=handler,
+            entry_handler=entry_handler,
+            fault_handler=fault_handler,
+            maxactive=maxactive,
+            data_size=data_size,
+            disabled=disabled,
+            optimize=optimize,
+        )
         try:
             kprobes.register_kretprobe(probe)
         except KprobeError:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...arch._base import Arch
 from ...arguments import checked
@@ -21,8 +21,7 @@ from ...errors import AlreadyRegistered, GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Sink
-from .._blocks import refuses
+from .._base import Sink, Watched
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
 from ..closed import close
@@ -47,7 +46,12 @@ from .threadlock import ThreadLock
 from .threads import RemoteThreads
 from .vdso import Vdso
 
+if TYPE_CHECKING:
+    from ..unicorn.mmio import Read, Write
+    from ..unicorn.snapshot import Snapshot
+
 PAGE = 4096
+NO_SNAPSHOT = "a remote guest's state cannot all be read and put back"
 #: once it is closed
 KNOWN = frozenset({"arch", "busy", "close", "cpus", "exit_status", "page_size", "symbols"})
 
@@ -85,27 +89,6 @@ class RemoteMachine(Described):
     blocks = None
     marked_memory = None
     modules: Mapping[str, tuple[int, int]] = MappingProxyType({})
-    snapshot = restore = staticmethod(
-        refuses(
-            "a remote guest's state cannot all be read and put back",
-            "start it anew, or use a UnicornMachine",
-        )
-    )
-    mmio = staticmethod(
-        refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine")
-    )
-    watch_at = staticmethod(
-        refuses(
-            "this machine does not report accesses to memory",
-            "put a probe where it is written, or use a UnicornMachine",
-        )
-    )
-    count_blocks = staticmethod(
-        refuses(
-            "this machine does not tell which blocks of code are executed",
-            "use a UnicornMachine, or probes",
-        )
-    )
 
     def __init__(
         self,
@@ -554,6 +537,72 @@ class RemoteMachine(Described):
         if sink is not None and self._control.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self._control.sink = sink
+
+    # --- what only engines in this process can do
+
+    def snapshot(self) -> NoReturn:
+        """Refuse: a remote guest's state cannot all be read and put back.
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported(NO_SNAPSHOT, hint="start it anew, or use a UnicornMachine")
+
+    def restore(self, snapshot: Snapshot) -> NoReturn:
+        """Refuse: a remote guest's state cannot all be read and put back.
+
+        Args:
+            snapshot: of another machine.
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported(NO_SNAPSHOT, hint="start it anew, or use a UnicornMachine")
+
+    def mmio(
+        self, start: int, size: int, read: Read | None = None, write: Write | None = None
+    ) -> NoReturn:
+        """Refuse: a remote guest's accesses to memory are not reported.
+
+        Args:
+            start, size, read, write: as of UnicornMachine.mmio().
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported(
+            "a remote guest's accesses to memory are not reported", hint="use a UnicornMachine"
+        )
+
+    def watch_at(self, start: int, size: int, access: str, report: Watched) -> NoReturn:
+        """Refuse: a remote guest's accesses to memory are not reported.
+
+        Args:
+            start, size, access, report: as of a machine that has `watching`.
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported(
+            "this machine does not report accesses to memory",
+            hint="put a probe where it is written, or use a UnicornMachine",
+        )
+
+    def count_blocks(
+        self, wanted: Callable[[int], bool] | None = None, arcs: bool = False
+    ) -> NoReturn:
+        """Refuse: a stub does not tell which blocks of code are executed.
+
+        Args:
+            wanted, arcs: as of UnicornMachine.count_blocks().
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported(
+            "this machine does not tell which blocks of code are executed",
+            hint="use a UnicornMachine, or probes",
+        )
 
     # --- running
 
