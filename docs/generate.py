@@ -110,6 +110,15 @@ def warning_classes(_: str) -> str:
     return table(["warning", "when"], ([f"`{c.__name__}`", paragraph(c)] for c in classes))
 
 
+def exception_names(_: str) -> str:
+    """The names of all errors and warnings of the public interface."""
+    classes = [c for name in kprobes.__all__ if inspect.isclass(c := getattr(kprobes, name))
+               and issubclass(c, Exception)]
+    errors, warnings = (", ".join(f"`{c.__name__}`" for c in classes if issubclass(c, Warning) == warns)
+                        for warns in (False, True))
+    return f"Errors: {errors}.\n\nWarnings: {warnings}.\n"
+
+
 def event_errors(_: str) -> str:
     """Every way in which an event can be wrong."""
     return table(["kind", "message"], ([f"`{kind}`", escape(message)] for kind, message in MESSAGES.items()
@@ -152,10 +161,12 @@ def reference(words: str) -> str:
     for part in name.split("."):
         thing = getattr(thing, part)
     head = "" if "-__init__" in without else f"```text\n{signature(name, thing)}\n```\n\n"
-    out = [f"{head}{document(thing)}\n"]
+    shown = "".join(line for line in document(thing).splitlines(keepends=True)
+                    if not any(line.startswith(f"- `{left.removeprefix('-')}`:") for left in without))
+    out = [f"{head}{shown}\n"]
     if inspect.isclass(thing):
-        shown = [attribute for attribute in members(thing) if f"-{attribute}" not in without]
-        out += [member(thing, names) for names in alike(thing, shown)]
+        kept = [attribute for attribute in members(thing) if f"-{attribute}" not in without]
+        out += [member(thing, names) for names in alike(thing, kept)]
     return "\n".join(out)
 
 
@@ -457,6 +468,7 @@ NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tok
 
 PARTS: dict[str, Callable[[str], str]] = {
     "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors,
+    "exception-names": exception_names,
     "warnings": warning_classes, "event-errors": event_errors,
     "architectures": architectures, "reference": reference, "source": source, "helpers": helpers, "cost": cost,
     "support": support, "capabilities": capabilities,

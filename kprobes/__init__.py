@@ -21,17 +21,21 @@ __version__ = "1.0.0rc1"
 if TYPE_CHECKING:
     from .arch import get as get_arch
     from .arch import names as arch_names
+    from .arch._base import Arch
     from .board import Board
     from .core.hit.executed import ExecutedElsewhere
     from .core.hit.returns import ReturnMissed
+    from .core.patch.probepoint import Probepoint
     from .core.patch.text import TextOverwritten
     from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
     from .core.register.listing import Listed
-    from .core.register.shorthand import ProbeUnused
+    from .core.register.shorthand import ProbeUnused, Shorthand
     from .core.register.verdict import Verdict
     from .debug.arguments import keep_arguments
-    from .debug.types import CType
+    from .debug.info import SourceLine
+    from .debug.types import CType, Member, VirtualMember
     from .debug.view import View
+    from .discover._search import Found
     from .errors import (
         AlreadyRegistered,
         AmbiguousSymbol,
@@ -69,21 +73,29 @@ if TYPE_CHECKING:
     )
     from .events._armed import TraceEvent
     from .events._files import EventFiles
+    from .events._hist import Histogram
     from .events._record import Record
     from .events._table import Events
     from .events._watchpoint import Watchpoint
     from .heap.check import HeapCheck
     from .heap.finding import HeapFinding
     from .kprobes import Kprobes
-    from .machine._base import Fault, Machine, Sink
+    from .machine._base import Fault, Machine, ProcessIdentity, Sink
+    from .machine._blocks import BlockCounts
     from .machine.remote import QemuMachine, RemoteMachine
     from .machine.remote.threadlock import ThreadsUnseen
+    from .machine.unicorn.edgemap import EdgeMap, LastBlocks
+    from .machine.unicorn.interrupts import InterruptDelivery
     from .machine.unicorn.machine import UnicornMachine
     from .machine.unicorn.snapshot import Snapshot
+    from .machine.unicorn.syscalls import ServedSystemCalls
     from .native import SlowHost
+    from .pictures.page import Picture
     from .programs.attach import Attachment
     from .programs.header import bpf_header
+    from .programs.maps._base import Map
     from .programs.program import Program
+    from .programs.verifier.facts import Facts
     from .regs import (
         Regs,
         instruction_pointer,
@@ -96,8 +108,11 @@ if TYPE_CHECKING:
     from .script.source import ScriptError
     from .stacks import Stack
     from .symbols import Symbol, Symbols
-    from .tracing.coverage import Coverage
+    from .tracing.batches import Row
+    from .tracing.coverage import Coverage, Edge
+    from .tracing.coverfiles import Block
     from .tracing.graph import CallTree, Graph
+    from .tracing.info import EventInfo, Field
     from .tracing.recorder import Recording
     from .tracing.trace import Trace
 else:
@@ -213,6 +228,28 @@ _HOMES = {
     "TraceEvent": "events._armed",
     "View": "debug.view",
     "Watchpoint": "events._watchpoint",
+    "Arch": "arch._base",
+    "Block": "tracing.coverfiles",
+    "BlockCounts": "machine._blocks",
+    "Edge": "tracing.coverage",
+    "EdgeMap": "machine.unicorn.edgemap",
+    "EventInfo": "tracing.info",
+    "Field": "tracing.info",
+    "Facts": "programs.verifier.facts",
+    "Found": "discover._search",
+    "Histogram": "events._hist",
+    "InterruptDelivery": "machine.unicorn.interrupts",
+    "LastBlocks": "machine.unicorn.edgemap",
+    "Map": "programs.maps._base",
+    "Member": "debug.types",
+    "Picture": "pictures.page",
+    "Probepoint": "core.patch.probepoint",
+    "ProcessIdentity": "machine._base",
+    "Row": "tracing.batches",
+    "ServedSystemCalls": "machine.unicorn.syscalls",
+    "Shorthand": "core.register.shorthand",
+    "SourceLine": "debug.info",
+    "VirtualMember": "debug.types",
 }
 #: modules that are attributes of the package, as if all of this were imported at its top
 _MODULES = {home.partition(".")[0].partition(":")[0] for home in _HOMES.values()}
@@ -226,20 +263,29 @@ __all__ = [
     "DIVERTED",
     "AlreadyRegistered",
     "AmbiguousSymbol",
+    "Arch",
     "Attachment",
     "BadArgument",
     "BadLocation",
     "Blacklisted",
+    "Block",
+    "BlockCounts",
     "Board",
     "CType",
     "CallTree",
     "Coverage",
+    "Edge",
+    "EdgeMap",
     "EventBusy",
     "EventError",
     "EventFiles",
+    "EventInfo",
     "Events",
     "ExecutedElsewhere",
+    "Facts",
     "Fault",
+    "Field",
+    "Found",
     "Gone",
     "Graph",
     "GuestFault",
@@ -249,7 +295,9 @@ __all__ = [
     "HeapCheck",
     "HeapError",
     "HeapFinding",
+    "Histogram",
     "ImageError",
+    "InterruptDelivery",
     "Jprobe",
     "JprobeExists",
     "Kprobe",
@@ -257,10 +305,13 @@ __all__ = [
     "Kprobes",
     "Kretprobe",
     "KretprobeInstance",
+    "LastBlocks",
     "Listed",
     "Machine",
     "MachineBusy",
     "MachineClosed",
+    "Map",
+    "Member",
     "NoBreakpoint",
     "NoMemory",
     "NotAnInstruction",
@@ -268,8 +319,11 @@ __all__ = [
     "NotRegistered",
     "NotText",
     "OutOfReach",
+    "Picture",
     "Probe",
     "ProbeUnused",
+    "Probepoint",
+    "ProcessIdentity",
     "Program",
     "ProgramError",
     "QemuMachine",
@@ -280,11 +334,15 @@ __all__ = [
     "RemoteError",
     "RemoteMachine",
     "ReturnMissed",
+    "Row",
     "Script",
     "ScriptError",
+    "ServedSystemCalls",
+    "Shorthand",
     "Sink",
     "SlowHost",
     "Snapshot",
+    "SourceLine",
     "Stack",
     "Symbol",
     "Symbols",
@@ -300,6 +358,7 @@ __all__ = [
     "Unsupported",
     "Verdict",
     "View",
+    "VirtualMember",
     "Watchpoint",
     "arch_names",
     "bpf_header",

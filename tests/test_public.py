@@ -28,6 +28,7 @@ FILE = ROOT / "tests" / "data" / "public.txt"
 #: classes whose members are Python's
 BUILT_IN = (object, BaseException, list, dict, tuple)
 PAGE = ROOT / "docs" / "public.md"
+REFERENCE = ROOT / "docs" / "reference.md"
 
 
 def modules() -> list[str]:
@@ -53,17 +54,24 @@ def plain(default: object) -> object:
     return default if isinstance(default, (bool, int, float, str, bytes, tuple)) else ...
 
 
+#: class of `kprobes` -> members that docs/reference.md leaves out, as they are the library's own
+HIDDEN = {name: {*words.replace("-", "").split()}
+          for name, words in re.findall(r"<!-- generated: reference (?:\w+\.)*(\w+)((?: -\w+)*) -->", REFERENCE.read_text())}
+
+
 def members(name: str, kind: type) -> Iterator[str]:
     """A line for each public member of a class."""
+    hidden = HIDDEN.get(kind.__name__, set())
     if issubclass(kind, enum.Enum):
         yield from (f"{name}.{member}" for member in sorted(kind.__members__))
         return
-    if not issubclass(kind, BaseException) and (has(kind) or "__init__" in vars(kind)):
+    made = "__init__" not in hidden and not issubclass(kind, BaseException)
+    if made and (has(kind) or "__init__" in vars(kind)):
         yield f"{name}{signature(kind)}"
     else:
         yield name
     for member in sorted(dir(kind)):
-        if member.startswith("_") or any(member in vars(base) for base in BUILT_IN):
+        if member.startswith("_") or member in hidden or any(member in vars(base) for base in BUILT_IN):
             continue
         value = inspect.getattr_static(kind, member)
         if isinstance(value, (classmethod, staticmethod)):
@@ -192,13 +200,87 @@ def callables() -> Iterator[tuple[str, Callable[..., object]]]:
         for public in sorted(found.__all__):
             name, value = f"{module}.{public}", getattr(found, public)
             if not inspect.isclass(value):
-                if callable(value):
+                if inspect.isfunction(value):
                     yield name, value
                 continue
+            hidden = HIDDEN.get(public, set())
             for member in ["__init__", *(each for each in dir(value) if not each.startswith("_"))]:
+                if member in hidden:
+                    continue
                 function = getattr(value, member)
                 if inspect.isroutine(function) and str(getattr(function, "__module__", "")).startswith("kprobes"):
                     yield f"{name}.{member}", function
+
+
+def annotations(kind: type, hidden: set[str]) -> Iterator[tuple[str, str]]:
+    """(member, its type as text) of attributes and properties of a class that are public."""
+    for base in kind.__mro__:
+        if base.__module__.startswith("kprobes"):
+            for member, value in vars(base).items():
+                if isinstance(value, property) and value.fget is not None:
+                    yield member, str(getattr(value.fget, "__annotations__", {}).get("return", ""))
+            yield from ((member, str(text)) for member, text in vars(base).get("__annotations__", {}).items())
+
+
+def given() -> Iterator[tuple[str, str]]:
+    """(name, its type as text) of what public functions, properties and attributes give."""
+    for name, function in callables():
+        yield name, str(inspect.signature(function).return_annotation)
+    for module in modules():
+        found = importlib.import_module(module)
+        for public in found.__all__:
+            kind = getattr(found, public)
+            if inspect.isclass(kind) and kind is not kprobes.Machine:  # it is the contract
+                hidden = HIDDEN.get(public, set())
+                yield from ((f"{module}.{public}.{member}", text) for member, text in annotations(kind, hidden)
+                            if not member.startswith("_") and member not in hidden)
+
+
+def classes() -> dict[str, set[str]]:
+    """Class of the package -> modules that define one of that name."""
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "kprobes").rglob("*.py"):
+        for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE):
+            found.setdefault(name, set()).add(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    return found
+
+
+#: Engines and architectures have these, which docs/contract.md is about.
+CONTRACT = ("kprobes.machine._base", "kprobes.arch.")
+
+
+def test_what_public_names_give_can_be_imported() -> None:
+    """So that users can write the types of what they keep."""
+    sources = "".join(path.read_text() for path in (ROOT / "kprobes" / "campaign").glob("*.py"))
+    ours, exported = classes(), {name for module in modules() for name in importlib.import_module(module).__all__}
+    found = {f"{name}: {word}" for name, text in given() for word in re.findall(r"\b[A-Z]\w+", text)
+             if word in ours and word not in exported and f"{word} = TypeVar" not in sources
+             and not any(home.startswith(CONTRACT) for home in ours[word])}
+    assert found == set()
+
+
+@quick
+def test_the_reference_has_every_name_of_the_package() -> None:
+    text = REFERENCE.read_text()
+    assert [name for name in kprobes.__all__
+            if not re.search(rf"<!-- generated: reference {name}\b|`{name}\b|^### {name}$", text, re.MULTILINE)] == []
+
+
+def named(name: str) -> type:
+    """The public class of this name."""
+    found = next(module for module in modules() if name in importlib.import_module(module).__all__)
+    kind = getattr(importlib.import_module(found), name)
+    assert inspect.isclass(kind)
+    return kind
+
+
+@quick
+def test_what_the_reference_leaves_out_exists() -> None:
+    """A member that has another name now would be shown."""
+    assert [f"{name}.{member}" for name, hidden in HIDDEN.items() for member in sorted(hidden)
+            if not hasattr(kind := named(name), member)
+            and not any(member in inspect.get_annotations(base) or f"self.{member}" in inspect.getsource(base)
+                        for base in kind.__mro__ if base.__module__.startswith("kprobes"))] == []
 
 
 @quick

@@ -5,6 +5,7 @@ Python to copy; `bus` passes the guest's accesses to them; `svd` names registers
 `_board`.
 """
 
+from ..arch.arm.nvic import Nvic
 from ._board import Board, Fitted, Part
 from .bus import Bus
 from .clint import Clint
@@ -22,6 +23,7 @@ from .uarts import (
     Uart16550,
     UartSettings,
 )
+from .wires import InterruptInputs, Wires
 
 __all__ = [
     "KINDS",
@@ -31,6 +33,8 @@ __all__ = [
     "Device",
     "DeviceSettings",
     "Fitted",
+    "InterruptInputs",
+    "Nvic",
     "Part",
     "Pl011",
     "Power",
@@ -45,4 +49,5 @@ __all__ = [
     "Uart16550",
     "UartSettings",
     "Unknown",
+    "Wires",
 ]

@@ -14,8 +14,18 @@ else. A cluster's come from `dask.distributed`: `Client.get_executor()`.
 
 from ._dataset import gather
 from ._jobs import Calls, Checks
-from ._journal import Journal, merged
+from ._journal import Journal, JournalEntry, merged
 from ._local import local
 from ._run import Outcome, run
 
-__all__ = ["Calls", "Checks", "Journal", "Outcome", "gather", "local", "merged", "run"]
+__all__ = [
+    "Calls",
+    "Checks",
+    "Journal",
+    "JournalEntry",
+    "Outcome",
+    "gather",
+    "local",
+    "merged",
+    "run",
+]

@@ -76,7 +76,7 @@ class Local(Executor):
 
 
 @looking
-def local(jobs: int | None = None, timeout: float | None = None) -> Local:
+def local(jobs: int | None = None, timeout: float | None = None) -> Executor:
     """Make an executor over processes of this machine, which several run() may use in a row.
 
     Args:

@@ -16,17 +16,29 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..machine._base import Machine
-from ._event import Argument, Event, locate
+from ._event import Argument, Event, KeptAtEntry, locate
 from ._parser import Parser
 from ._siblings import check_sibling
 from ._styles import Scalar, Type, Value
 
 if TYPE_CHECKING:
     from ._program import EventProgram
+else:
+    # Type checkers do not see this function: to them a name that is not here is an error.
+    def __getattr__(name: str) -> object:
+        """Import EventProgram, and all of programs with it, when it is first asked for."""
+        if name != "EventProgram":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from ._program import EventProgram
+
+        return EventProgram
+
 
 __all__ = [
     "Argument",
     "Event",
+    "EventProgram",
+    "KeptAtEntry",
     "Scalar",
     "Type",
     "Value",

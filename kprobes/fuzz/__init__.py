@@ -14,8 +14,18 @@ what went wrong. Begin with docs/fuzzing.md.
         machine.call("parse", text, len(data[:4096]))
 """
 
-from .bench import InputRunner
-from .crash import Crash, examine
+from .bench import Fate, InputRunner
+from .crash import CodePlace, Crash, Finding, examine
 from .target import CallTarget, PythonTarget, Target
 
-__all__ = ["CallTarget", "Crash", "InputRunner", "PythonTarget", "Target", "examine"]
+__all__ = [
+    "CallTarget",
+    "CodePlace",
+    "Crash",
+    "Fate",
+    "Finding",
+    "InputRunner",
+    "PythonTarget",
+    "Target",
+    "examine",
+]

@@ -767,18 +767,22 @@ class Script:
         return self._errors.getvalue()
 
     @property
-    def maps(self) -> ScriptMaps:
+    def maps(self) -> Mapping[str, Any]:
         """The maps, by name: of one with keys a mapping, of one without its value.
 
         Before finish(), what programs have asked for is done first, as by poll().
         """
+        return self._shown_maps()
+
+    def _shown_maps(self) -> ScriptMaps:
+        """Do what programs have asked for, unless finish() has, and return the maps."""
         if not self._drained:
             self.poll()
         return ScriptMaps(self._performer)
 
     def json(self) -> str:
         """Return all maps as bpftrace writes them with `-f json`."""
-        return self.maps.shown(JsonOutput)
+        return self._shown_maps().shown(JsonOutput)
 
     @property
     def programs(self) -> list[Program]:

@@ -7,7 +7,7 @@ no test framework.
 """
 
 from ._bench import Bench
-from ._cases import Case, CaseFile, read_cases
+from ._cases import Case, CaseFile, Skip, read_cases
 from ._check_arch import check_arch
 from ._check_decode import decode_tables, row_names
 from ._check_machine import check_machine
@@ -31,6 +31,7 @@ __all__ = [
     "Comparison",
     "Difference",
     "Recorder",
+    "Skip",
     "Tally",
     "check_arch",
     "check_machine",

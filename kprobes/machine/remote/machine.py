@@ -21,7 +21,7 @@ from ...errors import AlreadyRegistered, GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Sink, Watched
+from .._base import ProcessIdentity, Sink, Watched
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
 from ..closed import close
@@ -357,7 +357,7 @@ class RemoteMachine(Described):
             self._target.report_calls(calls if self._sites.runs_programs else (), among_all=True)
 
     @property
-    def process_identity(self) -> RemoteProcess | None:
+    def process_identity(self) -> ProcessIdentity | None:
         """Number and name of the process; None: the guest is a whole machine, or the stub does not
         number processes.
         """

@@ -37,12 +37,12 @@ from .._base import (
     StackWalking,
     Watching,
 )
+from .._blocks import BlockCounts
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
 from .areas import CallAreas
 from .assembler import assemble
-from .blockcounts import HookedBlockCounts
 from .edgemap import EdgeMap, LastBlocks
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
@@ -478,7 +478,7 @@ class UnicornMachine(Described):
 
     def count_blocks(
         self, wanted: Callable[[int], bool] | None = None, arcs: bool = False
-    ) -> HookedBlockCounts:
+    ) -> BlockCounts:
         """Count the blocks of guest code that are executed from now on.
 
         Args:
