@@ -174,14 +174,8 @@ class Probe:
             NotRegistered: it is registered with none.
         """
         if self._owner is None:
-            raise self.not_registered()
+            raise not_registered(self)
         self._owner.unregister(self)
-
-    def not_registered(self) -> Exception:
-        """Return (not raise) the error for a probe that is not registered."""
-        return NotRegistered(
-            "probe is not registered", symbol=self.place(), hint="register it first"
-        )
 
     def place(self) -> str:
         """Return the place in the user's words: symbol and offset, or address; "(nowhere)" where
@@ -190,6 +184,11 @@ class Probe:
         if self.symbol_name is not None:
             return self.symbol_name + (f"+{self.offset:#x}" if self.offset else "")
         return "(nowhere)" if self.addr is None else f"{self.addr + self.offset:#x}"
+
+
+def not_registered(probe: Probe) -> NotRegistered:
+    """Return (not raise) the error for a probe that is not registered."""
+    return NotRegistered("probe is not registered", symbol=probe.place(), hint="register it first")
 
 
 PreHandler = Callable[["Kprobe", Regs], Any]
@@ -264,17 +263,6 @@ class KretprobeInstance:
     pool: list[KretprobeInstance] = field(factory=list, repr=False)
     aside: bool = field(default=False, repr=False)
 
-    def begin(self, frame: int, link: int) -> None:
-        """Note a call of task 0 in this instance, which was just taken from its pool.
-
-        Args:
-            frame: stack pointer at entry.
-            link: return address found at entry.
-        """
-        self.task = 0
-        self.frame = frame
-        self.link = self.ret_addr = link
-
     @property
     def data(self) -> Any:
         """The call's private data; made when it is first asked for."""
@@ -285,6 +273,20 @@ class KretprobeInstance:
     @data.setter
     def data(self, value: Any) -> None:
         self._data = value
+
+
+def begin_call(instance: KretprobeInstance, frame: int, link: int) -> None:
+    """Note a call of task 0 in an instance that was just taken from its pool.
+
+    Args:
+        instance: gets the call.
+        frame: stack pointer at entry.
+        link: return address found at entry.
+    """
+    instance.task = 0
+    instance.frame = frame
+    instance.link = link
+    instance.ret_addr = link
 
 
 @define(eq=False, kw_only=True, repr=False)
@@ -427,7 +429,7 @@ class Followers:
                 ri = rp._pool.pop()
                 if rp._keeping is not None:
                     ri.data = rp._keeping.kept(slot)
-            ri.begin(frame, link)
+            begin_call(ri, frame, link)
             if rp is not self.probes[0]:
                 ri.link = trampoline  # what a later probe finds as the return address
             yield ri

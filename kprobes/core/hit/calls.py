@@ -29,7 +29,7 @@ from ...errors import GuestFault, KprobeError, ReentryError
 from ...machine._base import HostProgram, Machine, UsualEntry, UsualReturn
 from ...native import quick
 from ...regs import Regs
-from ..probe import Followers, Kretprobe, KretprobeInstance
+from ..probe import Followers, Kretprobe, KretprobeInstance, begin_call
 from .link import Link
 
 Instances = list[KretprobeInstance]
@@ -181,7 +181,7 @@ class CallsUnderWay:
             frame: stack pointer at entry.
             link: return address found at entry.
         """
-        ri.begin(frame, link)
+        begin_call(ri, frame, link)
         self.catch_up()
         self.own.append(ri)
         self.allow_more(ri.rp)

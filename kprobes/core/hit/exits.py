@@ -14,7 +14,7 @@ from typing import Any
 
 from ...machine._base import UsualReturn
 from ...regs import Regs
-from ..probe import Kretprobe, KretprobeInstance
+from ..probe import Kretprobe, KretprobeInstance, begin_call
 from .ctlblk import ControlBlock, HitState
 from .handlers import Handlers
 from .returns import Returns
@@ -177,7 +177,7 @@ class Exits:
                 rp._nreturned -= 1
             for rp in others:
                 own = rp._pool.pop()
-                own.begin(ri.frame, ri.ret_addr)
+                begin_call(own, ri.frame, ri.ret_addr)
                 instances.append(own)
             try:
                 self._call(cb, instances[::-1], regs)

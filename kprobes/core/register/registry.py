@@ -19,7 +19,7 @@ from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..patch.sites import Site, SiteKind
 from ..patch.text import TextOverwritten
-from ..probe import Jprobe, Kretprobe, Probe
+from ..probe import Jprobe, Kretprobe, Probe, not_registered
 from . import jprobe
 from .admission import Admission, typed
 from .alone import alone
@@ -186,7 +186,7 @@ class Registry:
             NotRegistered: it is not.
         """
         if typed(probe, Probe)._owner is not self or probe._point is None:
-            raise probe.not_registered()
+            raise not_registered(probe)
 
     @alone
     def leave(self, probe: Probe) -> None:
