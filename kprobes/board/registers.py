@@ -139,7 +139,7 @@ class _WrittenRegisters(Registers):
     """
 
     def __init__(self, start: int, **settings: Any) -> None:
-        values = {**settings.pop("values", {})}
+        values = {**(settings.pop("values", None) or {})}
         for name in [*settings]:
             at = _offset(name)
             if at is not None:
