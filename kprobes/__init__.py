@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .core.register.shorthand import ProbeUnused, Shorthand
     from .core.register.verdict import Verdict
     from .debug.arguments import keep_arguments
-    from .debug.info import SourceLine
     from .debug.types import CType, Member, VirtualMember
     from .debug.view import View
     from .discover._search import Found
@@ -107,7 +106,7 @@ if TYPE_CHECKING:
     from .script.script import Script
     from .script.source import ScriptError
     from .stacks import Stack
-    from .symbols import Symbol, Symbols
+    from .symbols import SourceLine, Symbol, Symbols
     from .tracing.batches import Row
     from .tracing.coverage import Coverage, Edge
     from .tracing.coverfiles import Block
@@ -248,7 +247,7 @@ _HOMES = {
     "Row": "tracing.batches",
     "ServedSystemCalls": "machine.unicorn.syscalls",
     "Shorthand": "core.register.shorthand",
-    "SourceLine": "debug.info",
+    "SourceLine": "symbols",
     "VirtualMember": "debug.types",
 }
 #: modules that are attributes of the package, as if all of this were imported at its top
