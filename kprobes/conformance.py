@@ -187,14 +187,13 @@ class Matrix:
     def pytest_sessionfinish(self) -> None:
         """Write the tables to the file, as JSON if its name ends in .json, else as Markdown."""
         tables = self.tables()
-        text = (
-            json.dumps(tables, indent=1, ensure_ascii=False) + "\n"
-            if self._file.suffix == ".json"
-            else "\n".join(
+        if self._file.suffix == ".json":
+            text = json.dumps(tables, indent=1, ensure_ascii=False) + "\n"
+        else:
+            text = "\n".join(
                 f"## {title}\n\n{table(cells)}" if title else table(cells)
                 for title, cells in tables.items()
             )
-        )
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(text, encoding="utf-8")
 

@@ -324,10 +324,10 @@ class GuestFault(KprobeError):
         self.pc = pc
         self.access = access
         self.number = number
-        at = "" if pc is None else f" (pc {pc:#x}{f' {symbol}' if symbol else ''})"
-        serve = serve or (
-            "set machine.interrupt_handler to serve it" if access == "interrupt" else ""
-        )
+        place = f" {symbol}" if symbol else ""
+        at = "" if pc is None else f" (pc {pc:#x}{place})"
+        if not serve and access == "interrupt":
+            serve = "set machine.interrupt_handler to serve it"
         super().__init__(
             f"{reason}{at}",
             python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped",
@@ -433,14 +433,12 @@ class ProgramError(KprobeError):
         self.instruction = instruction
         self.text = text
         self.line = line
-        where = [
-            *([f"section {section}"] if section else []),
-            *(
-                [f"instruction {instruction}{f' ({text})' if text else ''}"]
-                if instruction is not None
-                else []
-            ),
-        ]
+        where = []
+        if section:
+            where.append(f"section {section}")
+        if instruction is not None:
+            shown = f" ({text})" if text else ""
+            where.append(f"instruction {instruction}{shown}")
         super().__init__(
             f"{reason} ({', '.join(where)})" if where else reason, symbol=program, hint=hint
         )

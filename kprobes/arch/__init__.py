@@ -164,11 +164,9 @@ def of_elf(
         raise Unsupported(f"no architecture for {what}", hint=f"there are: {' '.join(names())}")
     first = running[0]
     if name is None or name == first.name:
-        return (
-            first
-            if first.files.choose is None
-            else first.files.choose(flags, profile if name is None else "")
-        )
+        if first.files.choose is None:
+            return first
+        return first.files.choose(flags, profile if name is None else "")
     wanted = get(name)
     if (machine, bits, order) not in wanted.files.machines:
         raise Unsupported(

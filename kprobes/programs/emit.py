@@ -207,12 +207,9 @@ def _by_hand(w: IrWriter, bits: int, sign: str, remainder: bool, old: str, by: s
     """
     support.need(w.module, "rest" if remainder else "quotient")
     wide = []
+    extend = "sext" if sign == "s" else "zext"
     for number in (old, by):
-        value = (
-            w.emit(f"{'sext' if sign == 's' else 'zext'} i{bits} {number} to i64")
-            if bits < 64
-            else number
-        )
+        value = w.emit(f"{extend} i{bits} {number} to i64") if bits < 64 else number
         wide.append((value, w.emit(f"ashr i64 {value}, 63") if sign == "s" else "0"))
     sizes = [
         w.emit(f"sub i64 {w.emit(f'xor i64 {value}, {minus}')}, {minus}") for value, minus in wide

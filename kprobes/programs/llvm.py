@@ -116,12 +116,11 @@ def generate(
     }
     functions.update(module.support)
     whole = "\n".join([begin, *functions.values()])
-    parts = [
-        text.replace("#0 {", "#1 {")
-        if target.alone or whole.count(f"@{name}(") <= 1 + (_CALLS if name in module.support else 1)
-        else text
-        for name, text in functions.items()
-    ]
+    parts = []
+    for name, text in functions.items():
+        most = _CALLS if name in module.support else 1
+        inlined = target.alone or whole.count(f"@{name}(") <= 1 + most
+        parts.append(text.replace("#0 {", "#1 {") if inlined else text)
     return "\n".join(
         [support.library(target).head, begin, *parts, _ATTRIBUTES, _METADATA, ""]
     ), tuple(module.slots)

@@ -7,8 +7,9 @@ debug information.
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from attrs import evolve
@@ -18,6 +19,21 @@ from .printing import divide
 from .scanner import Scanner, integer
 from .source import Diagnostics, ScriptError, ScriptSource, Span
 from .types import ValueType
+
+#: operator of a constant expression -> the function of its two values; a divisor is not 0, and a
+#: shift is of 0 to 63 bits (_Constant looks before)
+_OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
+    "|": operator.or_,
+    "^": operator.xor,
+    "&": operator.and_,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "/": divide,
+    "%": lambda value, by: value - by * divide(value, by),
+}
 
 _TOKEN: Final = re.compile(
     r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\"|'.'"
@@ -237,25 +253,14 @@ class _Constant:
         """
         value = self.operand()
         while (rank := self.RANKS.get(self.peek(), -1)) > least:
-            operator = self.peek()
+            sign = self.peek()
             self.at += 1
             other = self.expression(rank)
-            if operator in "/%" and not other:
+            if sign in "/%" and not other:
                 raise _DefinitionError("a division by zero")
-            if operator in ("<<", ">>") and not 0 <= other < 64:
+            if sign in ("<<", ">>") and not 0 <= other < 64:
                 raise _DefinitionError("a shift too far")
-            value = {
-                "|": value | other,
-                "^": value ^ other,
-                "&": value & other,
-                "+": value + other,
-                "-": value - other,
-                "*": value * other,
-                "<<": value << other if operator == "<<" else 0,
-                ">>": value >> other if operator == ">>" else 0,
-                "/": divide(value, other) if other else 0,
-                "%": value - other * divide(value, other) if other else 0,
-            }[operator]
+            value = _OPERATIONS[sign](value, other)
         return value
 
     def operand(self) -> int:

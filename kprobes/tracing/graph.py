@@ -265,14 +265,11 @@ def _lines(calls: Sequence[GraphedCall], counted: bool) -> Iterator[str]:
         shown = ", ".join("(fault)" if arg is None else f"{arg:#x}" for arg in call.args)
         result = "" if call.result is None else f" = {call.result:#x}"
         head = f"{indent}{call.name.translate(CONTROLS)}({shown})"
-        column, blank = (
-            (
-                f"{'' if call.instructions is None else call.instructions:>{COLUMN}} | ",
-                f"{'':{COLUMN}} | ",
-            )
-            if counted
-            else ("", "")
-        )
+        column = blank = ""
+        if counted:
+            count = "" if call.instructions is None else call.instructions
+            column = f"{count:>{COLUMN}} | "
+            blank = f"{'':{COLUMN}} | "
         if call.calls:
             yield f"{blank}{head} {{\n"
             todo += [f"{column}{indent}}}{result}\n", *reversed(call.calls)]

@@ -92,7 +92,12 @@ def _start(before: Sequence[Insn], register: int, distance: int) -> int | None:
         if load and (word >> 16 & 15, word >> 12 & 15) == (register, distance):
             loaded = True
         elif loaded and insn.operand is not None and not insn.data:
-            into = word >> 12 & 15 if not insn.mode else word >> 8 & (7 if insn.size == 2 else 15)
+            if not insn.mode:
+                into = word >> 12 & 15
+            elif insn.size == 2:
+                into = word >> 8 & 7
+            else:
+                into = word >> 8 & 15
             if into == register:
                 return insn.operand
     return None
