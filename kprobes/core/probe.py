@@ -191,6 +191,24 @@ def not_registered(probe: Probe) -> NotRegistered:
     return NotRegistered("probe is not registered", symbol=probe.place(), hint="register it first")
 
 
+def serve_by_program(probe: Probe, host: Any, *, late: bool, keeping: Any = None) -> None:
+    """Have a program do what a probe's handlers do, where the machine can run it at a call site.
+
+    Called before the probe is registered. A step of its own, since these settings are none of the
+    user's: constructors of probes take no others.
+
+    Args:
+        probe: the probe; its handlers serve a hit where the program does not run.
+        host: a HostProgram or GuestProgram; None: only the handlers can serve a hit.
+        late: True: the probe runs after the others at its address, but jprobes.
+        keeping: for a Kretprobe, the programs.keeping.Keeping that runs at entry; None: none does.
+    """
+    probe._host = host
+    probe._late = int(late)
+    if isinstance(probe, Kretprobe):
+        probe._keeping = keeping
+
+
 PreHandler = Callable[["Kprobe", Regs], Any]
 PostHandler = Callable[["Kprobe", Regs, int], Any]
 
@@ -319,7 +337,7 @@ class Kretprobe(Probe):
     _held: list[KretprobeInstance] = field(factory=list, init=False)
     #: the function's return probes whose calls the machine follows, this one among them; else None
     _follow: Followers | None = field(default=None, init=False)
-    #: programs.attach.Keeping, a program that runs at entry and keeps values; None: none does
+    #: programs.keeping.Keeping, a program that runs at entry and keeps values; None: none does
     _keeping: Any = field(default=None, init=False)
     family: ClassVar[str] = "r"
 

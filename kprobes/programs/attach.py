@@ -13,7 +13,14 @@ from attrs import frozen
 
 from .. import native
 from ..clocknames import HOST_CLOCK, INSTRUCTION_CLOCK
-from ..core.probe import DIVERTED, Kprobe, Kretprobe, KretprobeInstance, Probe
+from ..core.probe import (
+    DIVERTED,
+    Kprobe,
+    Kretprobe,
+    KretprobeInstance,
+    Probe,
+    serve_by_program,
+)
 from ..debug.operands import Operand, Unfetchable, operand_of, resolved
 from ..errors import BadArgument, GuestFault, MachineClosed, ProgramError, Unsupported
 from ..machine._base import Machine
@@ -543,8 +550,12 @@ class _Site:
         entry = program.at_entry if where.retprobe else None
         self._keeping = None if entry is None else self._kept(entry, cookie, ticks)
         self.probe = self._probe(where)
-        self.probe._host = self._host or self._guest
-        self.probe._late = int(where.retprobe)
+        serve_by_program(
+            self.probe,
+            self._host or self._guest,
+            late=where.retprobe,
+            keeping=self._keeping,
+        )
         if self._guest is not None:
             self._guest.probe = self.probe
 
@@ -605,14 +616,12 @@ class _Site:
             "offset": where.offset,
         }
         if self._keeping is not None:
-            made = Kretprobe(
+            return Kretprobe(
                 **place,
                 handler=self._return_kept,
                 entry_handler=self._keep,
                 maxactive=where.maxactive,
             )
-            made._keeping = self._keeping
-            return made
         if where.session or (where.retprobe and where.listed) or self._result_at:
             return Kretprobe(
                 **place, handler=self._left, entry_handler=self._entered, maxactive=where.maxactive

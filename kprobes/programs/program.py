@@ -65,8 +65,7 @@ class Program:
         why_interpreter: why a run without `engine` was the interpreter's, as one clause; "" where
             host code ran, or the interpreter was asked for.
         at_entry: for a program at a return, one that runs at the function's entry and keeps
-            something for it; None:
-            there is none.
+            something for it; None: there is none.
         result_at: for a program at a return, the register that has the address of the result at the
             function's entry: the context's result is this address; "": it is the result register.
     """
@@ -78,6 +77,9 @@ class Program:
         maps: Mapping[str, Map],
         variables: Variables | None = None,
         types: Types | None = None,
+        *,
+        at_entry: AtEntry | None = None,
+        result_at: str = "",
     ) -> None:
         """Make programs of code that a loader or a linker gives; the classmethods do that.
 
@@ -87,6 +89,8 @@ class Program:
             maps: name -> map.
             variables: the global variables; None: there are none.
             types: structures by name; None: there are none.
+            at_entry: as the attribute.
+            result_at: as the attribute.
         """
         self.name = name
         self.codes = dict(codes)
@@ -96,8 +100,8 @@ class Program:
         self.broken: Mapping[str, ProgramError] = {}
         self.printed: list[str] = []
         self.why_interpreter = ""
-        self.at_entry: AtEntry | None = None
-        self.result_at = ""
+        self.at_entry = at_entry
+        self.result_at = result_at
         self._engines: dict[tuple[str | None, bool | None, int], tuple[ProgramEngine, str]] = {}
         self._facts: Facts | None = None
         # machines may go
@@ -308,10 +312,15 @@ class Program:
             raise ProgramError(
                 f"a {type(code).__name__} is no Code", program=self.name, hint="pass Program.code's"
             )
-        made = Program(self.name, {code.name: code}, self.maps, self.variables, self.types)
-        made.at_entry = self.at_entry
-        made.result_at = self.result_at
-        return made
+        return Program(
+            self.name,
+            {code.name: code},
+            self.maps,
+            self.variables,
+            self.types,
+            at_entry=self.at_entry,
+            result_at=self.result_at,
+        )
 
     # ---- running
 

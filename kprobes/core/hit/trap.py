@@ -59,20 +59,26 @@ class TrapDriver:
         blocks: a control block for each CPU.
         serving: decides who serves a call site.
         handlers: runs handlers, and carries out what they change.
-        on_overwritten: called with the addresses of probepoints whose instruction the guest has
-            changed behind the bytes that the breakpoint replaces. None: nobody is told.
         home: (pc) -> the original address of the displaced instruction there; else None.
         stops: (pc) -> True where a breakpoint of the core's stands.
         ours: (pc) -> True in the library's own code.
     """
 
-    def __init__(self, rooms: Rooms, optimizer: Optimizer, returns: Returns) -> None:
+    def __init__(
+        self,
+        rooms: Rooms,
+        optimizer: Optimizer,
+        returns: Returns,
+        give_up: Callable[[list[int]], None],
+    ) -> None:
         """Make the parts that serve hits, and wire them together.
 
         Args:
             rooms: the parts of the Kprobes.
             optimizer: makes breakpoints jumps and back.
             returns: the entries of return probes.
+            give_up: called with the addresses of probepoints whose instruction the guest has
+                changed behind the bytes that the breakpoint replaces.
         """
         self._rooms = rooms
         self._sites = rooms.sites
@@ -88,7 +94,7 @@ class TrapDriver:
         self._executed = ExecutedBreakpoints(rooms, handlers, self._displaced)
         self._overwritten: set[Probepoint] = set()
         self._doubtful = rooms.text.doubtful
-        self.on_overwritten: Callable[[list[int]], None] | None = None
+        self._give_up = give_up
         self.home = self._displaced.home
         self.stops = self._displaced.stops
         self.ours = self._displaced.ours
@@ -319,8 +325,7 @@ class TrapDriver:
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
     def _report_changed_instruction(self, addr: int) -> bool:
-        """Report to `on_overwritten` that the guest has changed an instruction behind its
-        breakpoint; nothing is reported where it has not.
+        """Give a probepoint up where the guest has changed its instruction behind the breakpoint.
 
         Called at a trap there; the probepoint becomes GONE.
 
@@ -328,12 +333,11 @@ class TrapDriver:
             addr: address of the probepoint.
 
         Returns:
-            True where the guest has changed the instruction: it executes what it wrote. False also
-            where `on_overwritten` is None.
+            True where the guest has changed the instruction: it executes what it wrote.
         """
-        if self.on_overwritten is None or not self._rooms.text.was_overwritten(addr):
+        if not self._rooms.text.was_overwritten(addr):
             return False
-        self.on_overwritten([addr])
+        self._give_up([addr])
         return True
 
     def _gone(self, point: Probepoint) -> bool:

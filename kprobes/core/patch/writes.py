@@ -17,7 +17,7 @@ SHORTEST = 16  # bytes of the shortest line
 MOST = 8  # watches; for more, lines become longer
 
 #: (addresses of the patches, address of the instruction that writes)
-Told = Callable[[list[int], int], None]
+OnOverwrite = Callable[[list[int], int], None]
 
 
 class Writes:
@@ -25,8 +25,6 @@ class Writes:
 
     Attributes:
         changes: how often the permissions of guest memory have changed.
-        on_overwrite: called before the guest writes over patches: (addresses of the patches,
-            address of the instruction that writes).
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -38,13 +36,23 @@ class Writes:
         self._machine = machine
         self._watching = machine.watching
         self.changes = 0
-        self.on_overwrite: Told | None = None
+        self._on_overwrite: OnOverwrite | None = None
         self._kept: dict[int, int] = {}  # address of a patch -> the end of what it stands for
         self._line = SHORTEST  # bytes of a line
         self._lines: dict[int, set[int]] = {}  # start of a line -> addresses of patches in it
         self._ends: dict[int, Callable[[], None]] = {}  # start of a line -> what ends its watch
         self._writable: dict[int, bool] = {}  # page -> the guest may write it
         self._watchable = True
+
+    def report_to(self, on_overwrite: OnOverwrite) -> None:
+        """Have a function called before the guest writes over patches, from now on.
+
+        Called once by each Kprobes of the machine, as it begins; until then nothing is reported.
+
+        Args:
+            on_overwrite: (addresses of the patches, address of the instruction that writes).
+        """
+        self._on_overwrite = on_overwrite
 
     def keep(self, addr: int, end: int) -> None:
         """Watch the text that a patch stands for, if the guest may write it and the machine can
@@ -159,8 +167,8 @@ class Writes:
         self._ends = {start: watch(start, line, "w", self._written) for start in self._lines}
 
     def _written(self, regs: Regs, address: int, size: int, _data: bytes | None) -> None:
-        """Find the patches that the guest is about to write over, and call `on_overwrite`
-        with them.
+        """Find the patches that the guest is about to write over, and call the function of
+        report_to() with them.
 
         The machine calls this before each store to a watched line.
 
@@ -176,5 +184,5 @@ class Writes:
         touched = sorted(
             addr for addr in near if addr < address + size and address < self._kept[addr]
         )
-        if touched and self.on_overwrite is not None:
-            self.on_overwrite(touched, regs.pc)
+        if touched and self._on_overwrite is not None:
+            self._on_overwrite(touched, regs.pc)

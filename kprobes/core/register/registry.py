@@ -53,11 +53,11 @@ class Registry:
         self.busy = rooms.machine.busy
         self.points: dict[int, Probepoint] = {}
         self.optimizer = Optimizer(rooms)
-        self.driver = TrapDriver(rooms, self.optimizer, returns)
+        self.driver = TrapDriver(rooms, self.optimizer, returns, self._give_up)
         self.admission = Admission(rooms)
         self.rearmed = 0
-        rooms.text.writes.on_overwrite = self.overwritten
-        self.driver.on_overwritten = self._give_up
+        # not an argument: the rooms are older, and serve the next Kprobes of this machine as well
+        rooms.text.writes.report_to(self.overwritten)
         self._enabled = True
 
     # --- registration
