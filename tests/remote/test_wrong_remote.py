@@ -104,7 +104,7 @@ def run_by_another_thread(m: RemoteMachine) -> Iterator[None]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    while thread.is_alive() and not m._control.depth:
+    while thread.is_alive() and not m._control.state.depth:
         time.sleep(0.001)
     yield
     thread.join()

@@ -1,7 +1,7 @@
 """Guests behind a stub of the GDB remote protocol: QEMU's, gdbserver's, OpenOCD's.
 
 Begin with `machine`, which makes the parts and hands each what it needs, and with the table of
-states in `runcontrol`. From the socket upwards:
+states in `runstate`. From the socket upwards:
 
 | modules | what they are for |
 |---|---|
@@ -9,7 +9,8 @@ states in `runcontrol`. From the socket upwards:
 | `target` `stopreplies` | a stub: what it can do, what it says at a stop |
 | `breakpoints` `flash` | the stub's breakpoints; memory where only hardware ones work |
 | `registers` `layouts` `threads` | register files; how stubs number registers; threads as CPUs |
-| `runcontrol` `calls` | runs: stops become reports (with a table of states); guest calls |
+| `runstate` | the state of runs (with a table of phases) |
+| `runcontrol` `calls` | runs: stops become reports; guest calls |
 | `interrupts` | stopping a running guest |
 | `accesses` `pendingbranches` | faults; branches that wait for their delay slot |
 | `trapsintext` | traps of the core's own in a process under QEMU |

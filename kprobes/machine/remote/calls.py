@@ -116,7 +116,7 @@ class GuestCalls:
             end = self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
         first = regs.target if start is None else self._address(self._pointer(start))
         regs.at(None)
-        with ending_at(self._control.sink, self._arch, end), self._stopping_at(end):
+        with ending_at(self._control.state.sink, self._arch, end), self._stopping_at(end):
             self._control.run(first, end, timeout, max_insns)
 
     def call(
@@ -174,7 +174,7 @@ class GuestCalls:
                 self._control.run(self._address(pointer), exit_at, timeout, max_insns, call=True)
                 return regs.return_value
         finally:
-            if self._control.guest_exists:
+            if self._control.state.guest_exists():
                 if passing is not None:
                     passing.finish()
                 threads.restore(saved)
@@ -194,7 +194,7 @@ class GuestCalls:
         try:
             yield
         finally:
-            if self._control.guest_exists:
+            if self._control.state.guest_exists():
                 self._lock.end_at_no_more(end)
 
     def _pointer(self, function: str | int) -> int:

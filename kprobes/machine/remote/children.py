@@ -13,7 +13,7 @@ the child's memory once Hg has named it, and D lets it go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 from ...arch._base import Arch
@@ -21,6 +21,7 @@ from ...errors import GuestFault, RemoteError
 from .._base import Sink
 from .memory import RemoteMemory
 from .returnaddresses import PutBack, ReturnAddresses
+from .runstate import RemoteRunState
 from .stopreplies import StopReply
 from .target import RemoteTarget
 from .threads import RemoteThreads
@@ -37,7 +38,7 @@ class Children:
         threads: RemoteThreads,
         arch: Arch,
         memory: RemoteMemory,
-        sink: Callable[[], Sink | None],
+        runs: RemoteRunState,
     ) -> None:
         """Prepare; watch() begins.
 
@@ -46,12 +47,12 @@ class Children:
             threads: the guest's threads, and their registers.
             arch: its architecture.
             memory: its memory, as the core sees it.
-            sink: () -> the core, which receives reports; None: nothing does.
+            runs: the runs' state, which has the core.
         """
         self._target = target
         self._threads = threads
         self._memory = memory
-        self._sink = sink
+        self._runs = runs
         self._returns = ReturnAddresses(arch, target.read)
         # (address, bytes) of patches that are taken out for a child in the parent's memory
         self._borrowed: list[tuple[int, bytes]] = []
@@ -72,7 +73,7 @@ class Children:
         Args:
             stop: the stop of the thread that has forked it; its `child` names the new process.
         """
-        sink = self._sink()
+        sink = self._runs.sink
         threads = self._threads
         text: list[tuple[int, bytes, bytes]] = []
         returns = PutBack([], {})

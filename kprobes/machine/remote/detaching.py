@@ -50,12 +50,12 @@ class Detaching:
         interrupts arrive). Where the stub is gone, only the connection is closed.
         """
         with suppress(RemoteError):
-            if self._control.guest_exists:
+            if self._control.state.guest_exists():
                 self._control.finish_hits()
                 self._put_returns_back()
                 self._threads.flush()
                 self._control.take_back_interrupts()
-            if self._control.guest_exists:
+            if self._control.state.guest_exists():
                 self._threads.flush()
                 self._target.detach(self._threads.name)
         self._target.link.close()
@@ -64,7 +64,7 @@ class Detaching:
         """Write the true return addresses of all followed calls to stacks and registers, so that
         the calls return to their callers.
         """
-        sink = self._control.sink
+        sink = self._control.state.sink
         if sink is None:
             return
         for regs, found in list(self._returns.of_all(sink, self._threads.known)):

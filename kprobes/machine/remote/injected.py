@@ -81,7 +81,7 @@ class InjectedCode:
                     self._run(place, place + len(code) - len(trap))
                 return self._regs[result]
             finally:
-                if self._control.guest_exists:
+                if self._control.state.guest_exists():
                     target.write(place, old)
                     if laid:
                         target.write(below, old_stack)
@@ -110,7 +110,7 @@ class InjectedCode:
             raise Unsupported(
                 f"{arch.name} has no calling convention", hint="pass scratch=(start, size)"
             )
-        if self._control.depth and self._threads.cpus > 1:
+        if self._control.state.depth and self._threads.cpus > 1:
             raise Unsupported(
                 "a kernel with several processors may move a hit's task while it gives memory",
                 hint="register a probe before the run: it gets memory for many",
@@ -137,7 +137,7 @@ class InjectedCode:
         try:
             yield regs
         finally:
-            if self._control.guest_exists:
+            if self._control.state.guest_exists():
                 threads.restore(saved, moved=threads.current != cpu)
             regs.reported, regs.target = shown
 
@@ -169,7 +169,7 @@ class InjectedCode:
                 hint="the guest is stopped; try again elsewhere",
             )
         finally:
-            if self._control.guest_exists and not trap:
+            if self._control.state.guest_exists() and not trap:
                 self._target.stops.remove(end)
 
     @property

@@ -22,6 +22,7 @@ from pathlib import Path
 from attrs import frozen
 
 from ...errors import RemoteError
+from .runstate import RemoteRunState
 from .sites import DetourHooks
 from .stopreplies import StopReply
 from .target import RemoteTarget
@@ -107,8 +108,10 @@ class RemoteInterrupts:
 
     def __init__(
         self,
+        state: RemoteRunState,
         target: RemoteTarget,
         threads: RemoteThreads,
+        *,
         lock: ThreadLock,
         detours: DetourHooks,
         interrupt: Interrupt,
@@ -119,6 +122,7 @@ class RemoteInterrupts:
         """Prepare; nothing is sent.
 
         Args:
+            state: the runs' state.
             target: the stub.
             threads: the guest's threads, and their registers.
             lock: by which threads take turns.
@@ -128,6 +132,7 @@ class RemoteInterrupts:
             system: the guest is a whole machine.
             note: called with every stop; returns it as RunControl has to take it.
         """
+        self._state = state
         self._target = target
         self._threads = threads
         self._lock = lock
@@ -169,6 +174,7 @@ class RemoteInterrupts:
                 self._threads.move(detours.answer(self._threads.regs[self._threads.current]))
                 detours.answered()
             self._threads.flush()
+            self._state.resumed()
             self._target.resume(step=True, thread=self._threads.name)
             stop = self._stopped_by(deadline)
 
@@ -197,6 +203,7 @@ class RemoteInterrupts:
                 self.late += 1
             thread, number = self.signals.pop(0) if self.signals else ("", 0)
             self._threads.flush()
+            self._state.resumed()
             self._target.resume(signal=number, thread=thread)
             stop = self._stopped_by(deadline)
             if stop.kind != "signal":
@@ -249,6 +256,7 @@ class RemoteInterrupts:
             if not self._detours.inside(self._pc):
                 return
             self._threads.flush()
+            self._state.resumed()
             self._target.resume()  # it is in the lock's code: it will stop soon, or has stopped
 
     def _keep(self, stop: StopReply) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ...arch._base import Arch
 from ...arguments import checked
 from ...debug.described import Described
-from ...errors import AlreadyRegistered, GuestFault, RemoteError, Unsupported
+from ...errors import GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
@@ -39,6 +39,7 @@ from .memory import RemoteMemory
 from .packets import Connection
 from .registers import slots_of
 from .runcontrol import RunControl
+from .runstate import RemoteRunState
 from .scratch import AreaPages, KernelPages, ProcessPages, RemotePages
 from .sites import CallSites, DetourHooks, RemoteView, view_of
 from .target import RemoteTarget
@@ -138,6 +139,7 @@ class RemoteMachine(Described):
         self._target = target
         self._system = system
         self._exit = 0
+        self._state = state = RemoteRunState(target.link)
         self._threads = RemoteThreads(target, self, arch, slots_of(target, arch), threads, system)
         self._threads.stopped(target.why().thread)
         raw = target.transfer("auxv") if "qXfer:auxv:read" in target.features else b""
@@ -154,7 +156,7 @@ class RemoteMachine(Described):
             view = view_of(
                 self,
                 target,
-                lambda: self._control.guest_exists,
+                state.guest_exists,
                 self._fresh,
                 self._loads,
                 system,
@@ -180,7 +182,7 @@ class RemoteMachine(Described):
             self._sites,
             breakpoints,
             self._is_own,
-            lambda: self._control.guest_exists,
+            state.guest_exists,
             pull,
         )
         # running it
@@ -190,17 +192,18 @@ class RemoteMachine(Described):
                 self._sites.inside, partial(self._going, view), pull, *view.asking
             )
         self._control = RunControl(
+            state,
             target,
             self._threads,
-            arch,
-            self.symbols,
-            lock,
-            breakpoints,
-            detours,
-            interrupt,
-            console,
-            system,
-            status,
+            arch=arch,
+            symbols=self.symbols,
+            lock=lock,
+            breakpoints=breakpoints,
+            detours=detours,
+            interrupt=interrupt,
+            console=console,
+            system=system,
+            status=status,
         )
         self.busy = self._control.busy
         target.stops.of(arch, self.symbols, scratch, lambda: unwritable(target) if system else ())
@@ -212,7 +215,7 @@ class RemoteMachine(Described):
         self._memory = RemoteMemory(
             target, self._threads, arch, self._pages.has, system, self._loads.executable, deferred
         )
-        children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink)
+        children = Children(target, self._threads, arch, self._memory, state)
         self._take_members(lock, children, view)
         if view is not None:
             target.report_calls(() if system else told_ends(arch))
@@ -338,8 +341,8 @@ class RemoteMachine(Described):
             Unsupported: its symbols are not known.
         """
         for page in self._loads.unload(name, self.page_size):
-            if self._control.sink is not None:
-                self._control.sink.unloading(page, page + self.page_size)
+            if self._state.sink is not None:
+                self._state.sink.unloading(page, page + self.page_size)
             self._memory.forget(page, self.page_size)
 
     def _going(self, view: RemoteView) -> None:
@@ -402,7 +405,7 @@ class RemoteMachine(Described):
         """The status that the program ended with, or minus the signal's number; None while it has
         not ended.
         """
-        return self._control.exit_status
+        return self._state.exit_status
 
     def read(self, addr: int, size: int) -> bytes:
         """Return `size` bytes of guest memory, breakpoints included.
@@ -432,7 +435,7 @@ class RemoteMachine(Described):
         Raises:
             GuestFault: there is no such memory.
         """
-        if self._control.guest_exists:
+        if self._state.guest_exists():
             self._check(addr, len(code), "write")
             self._memory.patch(addr, code)
 
@@ -510,7 +513,7 @@ class RemoteMachine(Described):
             page: its address.
             pages: not used: map_code() gives one.
         """
-        self._pages.unmap(page, there=self._control.guest_exists)
+        self._pages.unmap(page, there=self._state.guest_exists())
 
     def alloc(self, size: int) -> int:
         """Hand out `size` bytes of guest memory, and return their address. They are not cleared.
@@ -534,9 +537,7 @@ class RemoteMachine(Described):
         Raises:
             AlreadyRegistered: another sink receives them.
         """
-        if sink is not None and self._control.sink is not None:
-            raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
-        self._control.sink = sink
+        self._state.listen(sink)
 
     # --- what only engines in this process can do
 
@@ -631,7 +632,7 @@ class RemoteMachine(Described):
             GuestTimeout: a bound has come.
             RemoteError: the stub is gone, or the program had ended.
         """
-        with self._sites.running(self._control.depth):
+        with self._sites.running(self._state.depth):
             self._calls.run(start, until, timeout, max_insns)
 
     def call(
@@ -661,7 +662,7 @@ class RemoteMachine(Described):
             MachineBusy: another thread runs the machine, or changes its probes.
             Unsupported: the architecture has no calling convention.
         """
-        with self._control.alone(), self._sites.running(self._control.depth):
+        with self._control.alone(), self._sites.running(self._state.depth):
             return self._calls.call(
                 function, Passing(self, args), self._exit_address(), timeout, max_insns
             )
@@ -673,7 +674,7 @@ class RemoteMachine(Described):
         Args:
             target: the function's address, as pointers have it.
         """
-        with self._sites.running(self._control.depth):
+        with self._sites.running(self._state.depth):
             self._calls.call(target, None, self._exit_address(), None, None)
 
     def stop(self) -> None:
@@ -710,8 +711,8 @@ class RemoteMachine(Described):
             return
         self._control.check_idle()
         with suppress(RemoteError):
-            if self._control.sink is not None:
-                self._control.sink.close()
+            if self._state.sink is not None:
+                self._state.sink.close()
             if self.guest_view is not None:
                 self.guest_view.pull()
         self._let_go()

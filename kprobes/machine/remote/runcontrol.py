@@ -2,17 +2,7 @@
 signals that are the guest's own reach the guest. A slot is memory in which a copy of a probed
 instruction is executed.
 
-| state | what holds | what leads on |
-|---|---|---|
-| IDLE | no run (`depth` is 0); the guest stands | run() -> STOPPED; errand() -> RUNNING |
-| STOPPED | the guest stands in a run: handlers run | resuming -> RUNNING; the run's end -> IDLE |
-| RUNNING | the guest runs; a stop reply is awaited | it -> STOPPED; timeout, Ctrl-C -> HALTING |
-| HALTING | the running guest was asked to stop (interrupts.py) | any stop reply -> STOPPED |
-| ENDED | the program has ended (`exit_status`), or the connection is lost | nothing |
-
-Only the thread that holds `busy` moves between them. Any thread may call stop(), which takes effect
-in STOPPED. A run is nested where a handler calls the guest: it starts in STOPPED, and comes back to
-it. In ENDED all probes are GONE.
+The phases of runs, and what leads from one to another, are a table (runstate.py).
 
 Resuming takes these steps, in this order: the maps of programs are written to the guest
 (`DetourHooks.going`); CPUs that handlers have moved are sent there; the threads' lock is given back
@@ -34,10 +24,10 @@ from ...arch._base import Arch
 from ...errors import GuestFault, GuestTimeout, MachineBusy, ReentryError, RemoteError
 from ...regs import Regs
 from ...symbols import Symbols
-from .._base import Sink
 from .accesses import FAULTS, Accesses
 from .interrupts import Interrupt, RemoteInterrupts
 from .pendingbranches import PendingBranches
+from .runstate import RemoteRunState
 from .sites import DetourHooks
 from .stopreplies import StopReply, end_of
 from .target import RemoteTarget
@@ -55,18 +45,17 @@ class RunControl:
     """Makes a guest run, and answers its stops.
 
     Attributes:
-        sink: receives reports, the core; None: nothing does.
+        state: the runs' state.
         breakpoints: addresses of the core's breakpoints.
-        exit_status: the status that the program has ended with; negative: the number of the signal
-            that ended it; None: it has not ended.
-        depth: number of runs under way, one inside the other.
         busy: the machine's lock, which is also held to change probes.
     """
 
     def __init__(
         self,
+        state: RemoteRunState,
         target: RemoteTarget,
         threads: RemoteThreads,
+        *,
         arch: Arch,
         symbols: Symbols,
         lock: ThreadLock,
@@ -80,6 +69,7 @@ class RunControl:
         """Prepare; nothing runs.
 
         Args:
+            state: the runs' state; it is changed here and by `RemoteInterrupts` alone.
             target: the stub.
             threads: the guest's threads, and their registers.
             arch: the guest's architecture.
@@ -93,6 +83,7 @@ class RunControl:
             status: returns the exit status of a process whose stub has ended with it; None: it has
                 none.
         """
+        self.state = state
         self._target = target
         self._threads = threads
         self._arch = arch
@@ -104,19 +95,21 @@ class RunControl:
         self._status = status
         self.breakpoints = breakpoints
         self.busy = target.link.busy
-        self.sink: Sink | None = None
-        self.exit_status: int | None = None
-        self.depth = 0
         self._interrupts = RemoteInterrupts(
-            target, threads, lock, detours, interrupt, console, system, self._note
+            state,
+            target,
+            threads,
+            lock=lock,
+            detours=detours,
+            interrupt=interrupt,
+            console=console,
+            system=system,
+            note=self._note,
         )
         self._signals = self._interrupts.signals  # injected code's, too
         self._accesses = Accesses(arch, target)
         self._branches = PendingBranches(target, arch)
         self._traps = TrapsInText(target, threads, breakpoints)
-        self._stopping = False  # stop() was called
-        self._alone = False  # only the current thread runs: in a call, and in a nested run
-        self._by_hardware = False  # the last stop was at a hardware breakpoint
 
     # --- runs
 
@@ -151,43 +144,38 @@ class RunControl:
             RemoteError: the program has ended before, or the stub is gone.
             Unsupported: `max_insns` is given, and there are several threads.
         """
-        if self.exit_status is not None:
+        if self.state.exit_status is not None:
             raise RemoteError("the program has ended", hint="start another machine")
         if max_insns is not None:
             self._lock.check_countable()
-        if self.depth >= DEEPEST:
+        if self.state.depth >= DEEPEST:
             raise ReentryError(
                 f"{DEEPEST} guest runs are nested",
                 hint="a handler's guest call leads back to that handler",
             )
         if start is not None:
             self._threads.start(self._lock.address_to_move_to(start))
-        if self.sink is not None:
+        if self.state.sink is not None:
             first = self._regs.pc if start is None else start
-            if self.depth:
-                self.sink.sent(first)
+            if self.state.depth:
+                self.state.sink.sent(first)
             else:
-                self.sink.starting(first)
+                self.state.sink.starting(first)
         deadline = None if timeout is None else time.monotonic() + min(timeout, LONGEST)
-        outer = self._alone
-        self._alone = call or self.depth > 0
-        self._stopping = False
-        self.depth += 1
+        self.state.enter(call=call)
         try:
             self._serve_until(end, deadline, max_insns)
         except RemoteError:
             self._over()
         finally:
-            self.depth -= 1
-            self._alone = outer
-            self._stopping = False
+            self.state.leave()
             try:
-                self._lock.stand(self._regs, outermost=not self.depth)
+                self._lock.stand(self._regs, outermost=not self.state.depth)
             finally:
                 if self._target.link.closed:
                     self._lose()
-                if self.depth == 0 and self.sink is not None:
-                    self.sink.ended()
+                if self.state.depth == 0 and self.state.sink is not None:
+                    self.state.sink.ended()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -211,7 +199,7 @@ class RunControl:
         Raises:
             MachineBusy: a run is.
         """
-        if self.depth:
+        if self.state.depth:
             raise MachineBusy(
                 "the guest is in a run",
                 hint="stop() it, and close the machine when the run has ended",
@@ -221,7 +209,7 @@ class RunControl:
         """Have the innermost run end after the report that is being served. Any thread may call
         this.
         """
-        self._stopping = True
+        self.state.ask_to_stop()
 
     def _serve_until(self, end: int | None, deadline: float | None, max_insns: int | None) -> None:
         """Resume the guest and answer its stops until the run is over: its pc is `end`, stop() was
@@ -239,8 +227,8 @@ class RunControl:
             GuestTimeout: a bound has come.
         """
         done = 0  # instructions
-        alone = self._threads.name if self._alone else ""
-        while self.exit_status is None and not self._stopping:
+        alone = self._threads.name if self.state.alone else ""
+        while self.state.exit_status is None and not self.state.stopping:
             pc = self._regs.pc
             over = ""
             if deadline is not None and time.monotonic() > deadline:
@@ -256,7 +244,7 @@ class RunControl:
                 continue
             # at a hardware breakpoint: told to continue, OpenOCD 0.12 makes a step, reports that as
             # a stop, and runs on nevertheless
-            slot = self._by_hardware or self._in_slot(pc)
+            slot = self.state.at_hardware or self._in_slot(pc)
             stop = self._advance(deadline, alone, step=max_insns is not None or slot)
             if (
                 max_insns is not None
@@ -297,7 +285,7 @@ class RunControl:
             before: pc before the step.
             after: pc behind it.
         """
-        home = None if self.sink is None else self.sink.home(before)
+        home = None if self.state.sink is None else self.state.sink.home(before)
         return home != after if home is not None else not self._ours(before)
 
     def _advance(self, deadline: float | None, alone: str, step: bool) -> StopReply:
@@ -325,6 +313,7 @@ class RunControl:
         writes = self._lock.go_on()
         thread, signal = self._signals.pop(0) if self._signals else (self._threads.name, 0)
         at = self._threads.flush(going_on=not (signal or step))
+        self.state.resumed()
         self._target.resume(
             signal=signal,
             step=step,
@@ -338,15 +327,17 @@ class RunControl:
             )
         except TimeoutError:
             self._halt()
-            if self.exit_status is None:
+            if self.state.exit_status is None:
                 raise GuestTimeout("the time is over", pc=self._regs.pc) from None
-            return end_of(self.exit_status)
+            return end_of(self.state.exit_status)
         except BaseException:  # Ctrl-C, or a signal handler that raises: stop the guest first
             if not self._target.link.closed:
                 self._halt()
             raise
         stop = self._note(stop, sure=not step and not self._interrupts.late)
-        self._by_hardware = stop.kind == "signal" and self._regs.pc in self._target.stops.hardware
+        self.state.at_hardware = (
+            stop.kind == "signal" and self._regs.pc in self._target.stops.hardware
+        )
         return stop
 
     def errand(self, thread: str, *, step: bool = False) -> StopReply:
@@ -364,6 +355,7 @@ class RunControl:
             RemoteError: it does not stop, or the program has ended.
         """
         self._threads.flush()
+        self.state.resumed()
         self._target.resume(thread=thread if step or not self._system else "", step=step)
         try:
             stop = self._target.wait(self._target.link.timeout, self._console)
@@ -441,10 +433,11 @@ class RunControl:
             the thread's pc set back to the trap.
         """
         if stop.kind == "signal":
+            self.state.stopped()
             self._threads.stopped(stop.thread or self._threads.name)
             self._lock.stopped(self._threads.name, stop.call)
             return self._traps.as_breakpoint_stop(stop, sure)
-        self.exit_status = stop.code if stop.kind == "exited" else -stop.code
+        self.state.ended(stop.code if stop.kind == "exited" else -stop.code)
         self._threads.forget()
         return stop
 
@@ -452,8 +445,9 @@ class RunControl:
         """Stop the running guest; where its second thread is about to be made, make threads take
         turns.
         """
-        self._interrupts.halt(self.breakpoints)
-        if self._lock.due and self.exit_status is None:
+        with self.state.halted():
+            self._interrupts.halt(self.breakpoints)
+        if self._lock.due and self.state.exit_status is None:
             self._second(stepping=False)
 
     def _second(self, stepping: bool) -> None:
@@ -465,16 +459,11 @@ class RunControl:
         Raises:
             Unsupported: `stepping` is True.
         """
-        self._lock.second(self.sink, lambda thread: self.errand(thread, step=True), self.keep)
+        self._lock.second(self.state.sink, lambda thread: self.errand(thread, step=True), self.keep)
         if stepping:
             self._lock.check_countable()
 
     # --- stops
-
-    @property
-    def guest_exists(self) -> bool:
-        """Whether the guest still exists: its program has not ended, and the connection is open."""
-        return self.exit_status is None and not self._target.link.closed
 
     @property
     def _regs(self) -> Regs:
@@ -483,7 +472,9 @@ class RunControl:
 
     def _ours(self, pc: int) -> bool:
         """Return True if `pc` is in code of the library's: in a slot, or in a detour."""
-        return self.sink is not None and (self.sink.ours(pc) or self._detours.inside(pc))
+        return self.state.sink is not None and (
+            self.state.sink.ours(pc) or self._detours.inside(pc)
+        )
 
     def _answer(self, stop: StopReply, stepping: bool = False, slot: bool = False) -> None:
         """Do what a stop asks for.
@@ -507,9 +498,9 @@ class RunControl:
             if not self._lock.due:
                 self._detours.ending()
         elif (pc := self._regs.pc) in self._lock.stops and stop.code in TRAPS:
-            self._lock.serve(self.sink)
+            self._lock.serve(self.state.sink)
         elif pc in self._lock.starts and stop.code == SIGTRAP:
-            self._lock.begin(self.sink, stepping)
+            self._lock.begin(self.state.sink, stepping)
         elif pc in self.breakpoints and stop.code == SIGTRAP:
             if not stepping:  # else _serve_until() reports it before the next step
                 self._trap(pc)
@@ -520,7 +511,7 @@ class RunControl:
             except BaseException:
                 self._leave_detour()
                 raise
-            if self._stopping:
+            if self.state.stopping:
                 self._leave_detour()
         elif self._interrupts.arrives(stop):
             pass
@@ -532,7 +523,7 @@ class RunControl:
     def _leave_detour(self) -> None:
         """Let the current thread leave the code of a detour, in which Python has ended the run."""
         thread = self._threads.name
-        while self.exit_status is None and self._detours.inside(self._regs.pc):
+        while self.state.exit_status is None and self._detours.inside(self._regs.pc):
             if self._detours.asks(self._regs.pc):  # what is called now is served, and may not raise
                 self._threads.move(self._detours.answer(self._regs))
                 self._detours.answered()
@@ -547,7 +538,7 @@ class RunControl:
         """
         if self._threads.nullifies and not self._ours(pc) and self._threads.pass_over():
             return  # nothing is executed there: no hit
-        if self.sink is None or not self._report(pc, self.sink.trap):
+        if self.state.sink is None or not self._report(pc, self.state.sink.trap):
             self._fault(StopReply("signal", SIGTRAP, self._threads.name))  # the guest's own
 
     def _report(self, pc: int, ask: Callable[[Regs], bool]) -> bool:
@@ -586,11 +577,13 @@ class RunControl:
         """
         pc = self._regs.pc
         fault = self._accesses.fault(stop.code, self._regs, pc)
-        sink = self.sink if self._threads.is_cpu else None  # a thread that is none is in no hit
+        sink = (
+            self.state.sink if self._threads.is_cpu else None
+        )  # a thread that is none is in no hit
         home = None if sink is None else sink.home(pc)
         if sink is not None and self._report(pc, lambda regs: sink.fault(regs, fault)):
             return
-        if self._alone or stop.code == SIGTRAP:
+        if self.state.alone or stop.code == SIGTRAP:
             if home is not None:
                 self._threads.move(home)  # a fault in a delay slot is not where the hit began
             home = self._regs.pc
@@ -620,8 +613,8 @@ class RunControl:
         """
         self.breakpoints.clear()
         self._threads.forget()
-        if self.sink is not None:
-            self.sink.unloading(0, 1 << self._arch.bits)
+        if self.state.sink is not None:
+            self.state.sink.unloading(0, 1 << self._arch.bits)
 
     def _over(self) -> None:
         """Note that the program has ended, where the connection was lost by that.
@@ -654,5 +647,5 @@ class RunControl:
             raise GuestFault(
                 f"the program was ended by signal {stop.code}", access="engine", number=stop.code
             )
-        if self._alone:
+        if self.state.alone:
             raise GuestFault(f"the program has ended with status {stop.code}", access="engine")
