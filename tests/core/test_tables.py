@@ -13,6 +13,7 @@ from kprobes.core.hit.ctlblk import ControlBlock, HitEvent, HitState, Pop
 from kprobes.core.patch import arming
 from kprobes.core.patch.arming import Arming, Change
 from kprobes.errors import ReentryError
+from kprobes.statetable import after
 
 S, E, A, C = HitState, HitEvent, Arming, Change
 POP = Pop.POP
@@ -127,10 +128,10 @@ def test_reset_gives_everything_up(state: HitState) -> None:
 def test_arming(state: Arming, change: Change) -> None:
     new = PATCHES.get((state, change))
     if new is not None:
-        assert arming.after(state, change) is new
+        assert after(arming.TABLE, state, change) is new
     else:
         with pytest.raises(ValueError, match=f"{change.name} in {state.name}"):
-            arming.after(state, change)
+            after(arming.TABLE, state, change)
 
 
 def test_each_state_names_its_patch() -> None:

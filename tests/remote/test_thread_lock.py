@@ -1,4 +1,4 @@
-"""The lock of threads that take turns moves between the states of threadlock.TABLE, and no others."""
+"""The lock of threads that take turns moves between the states of lockstate.TABLE, and no others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from test_threads_in_turn import CALLS, process
 
 from kprobes import GuestTimeout, Kprobe, Kprobes
-from kprobes.machine.remote.threadlock import TABLE, LockEvent, LockState, ThreadLock, after
+from kprobes.machine.remote.lockstate import TABLE, LockEvent, LockState, LockStatus
+from kprobes.statetable import after
 
 S, E = LockState, LockEvent
 
@@ -19,10 +20,10 @@ S, E = LockState, LockEvent
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(LockState, LockEvent)), ids=lambda x: x.name)
 def test_what_is_not_in_the_table_is_refused(state: LockState, event: LockEvent) -> None:
     if (state, event) in TABLE:
-        assert after(state, event) is TABLE[state, event]
+        assert after(TABLE, state, event) is TABLE[state, event]
     else:
         with pytest.raises(ValueError, match=f"{event.name} in {state.name}"):
-            after(state, event)
+            after(TABLE, state, event)
 
 
 @pytest.mark.quick
@@ -42,13 +43,13 @@ def test_every_state_is_reached_and_no_thread_ever_loses_its_turn() -> None:
 def test_a_process_goes_through_them(arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hits with and without a slot, the end of a run by time, and a stop()."""
     steps: list[tuple[LockState, LockEvent]] = []
-    change = ThreadLock._change
+    change = LockStatus.change
 
-    def noted(lock: ThreadLock, event: LockEvent) -> None:
-        steps.append((lock.state, event))
-        change(lock, event)
+    def noted(status: LockStatus, event: LockEvent) -> None:
+        steps.append((status.state, event))
+        change(status, event)
 
-    monkeypatch.setattr(ThreadLock, "_change", noted)
+    monkeypatch.setattr(LockStatus, "change", noted)
     hits: list[int] = []
 
     def enter(p: Kprobe, regs: Any) -> None:

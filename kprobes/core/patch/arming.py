@@ -55,19 +55,3 @@ TABLE: dict[tuple[Arming, Change], Arming] = {
     (_A.UNOPTIMIZING, _C.UNLOAD): _A.GONE,
     (_A.GONE, _C.RELOAD): _A.DISARMED,
 }
-
-
-def after(state: Arming, change: Change) -> Arming:
-    """Return the state that follows from an event.
-
-    Args:
-        state: the present state.
-        change: the event.
-
-    Raises:
-        ValueError: the pair is not in TABLE.
-    """
-    try:
-        return TABLE[state, change]
-    except KeyError:
-        raise ValueError(f"{change.name} in {state.name}") from None

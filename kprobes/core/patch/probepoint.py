@@ -17,8 +17,9 @@ from typing import Any
 from ...arch._base import Insn
 from ...errors import OutOfReach
 from ...machine._base import ServedTrap
+from ...statetable import after
 from ..probe import Jprobe, Kprobe, Kretprobe, Probe
-from .arming import Arming, Change, after
+from .arming import TABLE, Arming, Change
 from .bits import Patch
 from .detour import Detour
 from .rooms import Rooms
@@ -328,7 +329,7 @@ class Probepoint:
             ValueError: `change` is not possible in the present state.
         """
         self.serve_no_more()
-        self.state = after(self.state, change)
+        self.state = after(TABLE, self.state, change)
 
     def serve_no_more(self) -> None:
         """Have the machine report hits of the breakpoint to the core again, if it serves them by
@@ -376,7 +377,7 @@ class Probepoint:
         Raises:
             ValueError: `state` is not DISARMED.
         """
-        armed = after(self.state, Change.ARM)
+        armed = after(TABLE, self.state, Change.ARM)
         place, trap, mask = self._rooms.arch.trap_for(self.insn)
         self.patch = self._rooms.text.apply(place, trap, self._behind - place, mask)
         self._rooms.breakpoint_forms.add((place - self.address, trap))

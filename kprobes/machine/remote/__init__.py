@@ -14,7 +14,7 @@ states in `runstate`. From the socket upwards:
 | `interrupts` | stopping a running guest |
 | `accesses` `pendingbranches` | faults; branches that wait for their delay slot |
 | `trapsintext` | traps of the core's own in a process under QEMU |
-| `threadlock` | the lock by which threads take turns at probes (with a table of states) |
+| `lockstate` `threadlock` | the lock by which threads take turns at probes; its table of states |
 | `secondthread` | how taking turns begins |
 | `trampolines` `deferred` | code that takes that lock; changes of text while threads run |
 | `memory` `scratch` `files` | memory as the core sees it; executable pages; what is loaded |

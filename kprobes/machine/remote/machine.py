@@ -35,6 +35,7 @@ from .identity import RemoteProcess
 from .injected import InjectedCode
 from .interrupts import Interrupt, interrupt_of
 from .linux import among_all, told_ends
+from .lockstate import LockStatus
 from .memory import RemoteMemory
 from .packets import Connection
 from .registers import slots_of
@@ -151,17 +152,18 @@ class RemoteMachine(Described):
         self.regions = self._loads.regions
         vdso = Vdso(self.read, self._vector, arch)
         # code that leads to programs, and where threads stop: what stands in the guest
+        lock_status = LockStatus()
         view = None
         if not scratch:
             view = view_of(
                 self,
                 target,
-                state.guest_exists,
-                self._fresh,
-                self._loads,
-                system,
-                vdso.gettime if here else lambda: None,
-                lambda: self._lock.watched,
+                there=state.guest_exists,
+                fresh=self._fresh,
+                loads=self._loads,
+                kernel=system,
+                clock=vdso.gettime if here else lambda: None,
+                watched=lock_status.is_watched,
             )
         self._sites = CallSites(
             view,
@@ -175,15 +177,16 @@ class RemoteMachine(Described):
         breakpoints: set[int] = set()
         pull = _nothing if view is None else view.pull
         self._lock = lock = ThreadLock(
+            lock_status,
             self,
             target,
             self._threads,
-            deferred,
-            self._sites,
-            breakpoints,
-            self._is_own,
-            state.guest_exists,
-            pull,
+            deferred=deferred,
+            sites=self._sites,
+            breakpoints=breakpoints,
+            is_own=self._is_own,
+            there=state.guest_exists,
+            ending=pull,
         )
         # running it
         detours = DetourHooks()

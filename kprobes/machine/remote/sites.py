@@ -85,6 +85,7 @@ class RemoteView:
         self,
         machine: Any,
         saving: Saving,
+        *,
         there: Callable[[], bool],
         fresh: Callable[[int], int],
         spans: Callable[[], list[tuple[int, int]]],
@@ -277,6 +278,7 @@ class RemoteView:
 def view_of(
     machine: Any,
     target: RemoteTarget,
+    *,
     there: Callable[[], bool],
     fresh: Callable[[int], int],
     loads: Loads,
@@ -310,14 +312,14 @@ def view_of(
     return RemoteView(
         machine,
         saving,
-        there,
-        fresh,
-        spans,
-        kernel,
-        lambda: len(target.threads()) > 1,
-        HostReads(machine, target),
-        clock,
-        watched,
+        there=there,
+        fresh=fresh,
+        spans=spans,
+        kernel=kernel,
+        several=lambda: len(target.threads()) > 1,
+        asking=HostReads(machine, target),
+        clock=clock,
+        watched=watched,
     )
 
 

@@ -8,30 +8,12 @@ lock; its second thread is noticed just before it is made (secondthread.py). The
 kprobes/core, which places and serves probes; a slot is memory in which a copy of a probed
 instruction is executed.
 
-| state | what holds | where the guest stands |
-|---|---|---|
-| ALONE | one thread, which stops at the stub's breakpoints; no lock | anywhere |
-| CLONING | that thread is about to make the second | before a system call |
-| UNLOCKED | threads take turns, and none has the lock | it runs |
-| HELD | the current thread has stopped with the lock; going on, it gives it back | at a stop |
-| IN_SLOT | that thread is in a slot, at whose end it stops again, and keeps the lock | it runs |
-| LENT | no thread is in a hit; the library has the lock, so that none stops | at rest |
-
-| event | method | asked by |
-|---|---|---|
-| CALL, OTHER_CALL | stopped() | `RunControl`, at every stop |
-| SECOND | begin(), second() | `RunControl`: at pthread_create, or before the system call |
-| ARRIVE | stopped(), serve(), again(), second() | `RunControl`, `RemoteInterrupts`, at a stop |
-| REST | stand() | `RunControl`, at the end of a run |
-| GO_ON, GO_ON_IN_SLOT | go_on() | `RunControl`, before the guest is resumed |
-
-An illegal (state, event) pair raises and changes nothing. Where the making of the second thread
+The lock's states and events are a table (lockstate.py). Where the making of the second thread
 cannot be noticed, the process stays ALONE, and a warning says so when another thread stops.
 """
 
 from __future__ import annotations
 
-import enum
 import math
 import time
 import warnings
@@ -44,6 +26,7 @@ from ...regs import Regs
 from .._base import Sink
 from .deferred import DeferredText
 from .linux import among_all, told_ends
+from .lockstate import LockEvent, LockState, LockStatus
 from .secondthread import SecondThread
 from .sites import CallSites
 from .stopreplies import StopReply
@@ -71,63 +54,6 @@ class ThreadsUnseen(RuntimeWarning):
     """A process under QEMU's user mode has a second thread, and its threads do not take turns."""
 
 
-class LockState(enum.Enum):
-    """State of the lock of one process."""
-
-    ALONE = "the process has one thread, and no lock"
-    CLONING = "that thread stands before the call that makes the second"
-    UNLOCKED = "no thread has the lock"
-    HELD = "the current thread has stopped with the lock"
-    IN_SLOT = "a thread keeps the lock in a slot"
-    LENT = "the library has the lock, so that no thread stops"
-
-
-class LockEvent(enum.Enum):
-    """Events that change the state of the lock."""
-
-    CALL = "the thread stops before a system call that makes another"
-    OTHER_CALL = "the thread stops before another system call"
-    SECOND = "the second thread is there, or about to be: threads take turns from now on"
-    ARRIVE = "a thread stops with the lock"
-    REST = "a run is over, and no thread stands in a hit"
-    GO_ON = "the guest is about to run; a thread that has the lock gives it back"
-    GO_ON_IN_SLOT = "the guest is about to run; the thread that has the lock keeps it"
-
-
-_T, _S = LockState, LockEvent
-
-TABLE: dict[tuple[LockState, LockEvent], LockState] = {
-    (_T.ALONE, _S.CALL): _T.CLONING,
-    (_T.ALONE, _S.OTHER_CALL): _T.ALONE,
-    (_T.ALONE, _S.SECOND): _T.UNLOCKED,
-    (_T.CLONING, _S.CALL): _T.CLONING,
-    (_T.CLONING, _S.OTHER_CALL): _T.ALONE,
-    (_T.CLONING, _S.SECOND): _T.UNLOCKED,
-    (_T.UNLOCKED, _S.ARRIVE): _T.HELD,
-    # also where the second thread has just been made, and the first stands behind that call
-    (_T.UNLOCKED, _S.REST): _T.LENT,
-    (_T.UNLOCKED, _S.GO_ON): _T.UNLOCKED,
-    (_T.HELD, _S.ARRIVE): _T.HELD,
-    (_T.HELD, _S.GO_ON): _T.UNLOCKED,
-    (_T.HELD, _S.GO_ON_IN_SLOT): _T.IN_SLOT,
-    (_T.IN_SLOT, _S.ARRIVE): _T.HELD,
-    (_T.IN_SLOT, _S.REST): _T.LENT,  # only where it has given the lock back meanwhile
-    (_T.IN_SLOT, _S.GO_ON_IN_SLOT): _T.IN_SLOT,
-    (_T.LENT, _S.REST): _T.LENT,
-    (_T.LENT, _S.GO_ON): _T.UNLOCKED,
-    # a signal's stop was answered, and the thread it is of had the lock
-    (_T.LENT, _S.ARRIVE): _T.HELD,
-}
-
-
-def after(state: LockState, event: LockEvent) -> LockState:
-    """Return the state that follows `state` at an event. ValueError: the table has no such pair."""
-    try:
-        return TABLE[state, event]
-    except KeyError:
-        raise ValueError(f"{event.name} in {state.name}") from None
-
-
 class ThreadLock:
     """The lock by which a process's threads take turns at probes, and the places where its threads
     stop.
@@ -136,7 +62,7 @@ class ThreadLock:
     stop in trampolines, each with the lock, and give it back as they go on.
 
     Attributes:
-        state: the state, as in the module's table.
+        status: its state.
         trampolines: code by which threads take the lock and give it back.
         starts: addresses of functions that make threads; empty where the stub reports system calls.
         exits: addresses of functions that end the process, where the maps of programs are read for
@@ -148,9 +74,11 @@ class ThreadLock:
 
     def __init__(
         self,
+        status: LockStatus,
         guest: Any,
         target: RemoteTarget,
         threads: RemoteThreads,
+        *,
         deferred: DeferredText,
         sites: CallSites,
         breakpoints: set[int],
@@ -161,6 +89,7 @@ class ThreadLock:
         """Prepare; watch() begins.
 
         Args:
+            status: the lock's state, which is changed here alone.
             guest: the process's machine.
             target: the stub.
             threads: the process's threads, and their registers.
@@ -171,6 +100,7 @@ class ThreadLock:
             there: () -> True while there is a guest.
             ending: called when the process is about to end, to read the maps of programs.
         """
+        self.status = status
         self._guest = guest
         self._arch = guest.arch
         self._target = target
@@ -183,7 +113,6 @@ class ThreadLock:
         self._ending = ending
         self._second_thread = SecondThread(guest, target, threads)
         self.trampolines = LockTrampolines(guest.arch, sites.take_memory, guest.patch)
-        self.state = LockState.ALONE
         self.starts: frozenset[int] = frozenset()
         self.exits: set[int] = set()
         self.onward = 0
@@ -197,7 +126,6 @@ class ThreadLock:
         self._first = ""  # name of the first thread, until another one has stopped
         self._one_comes = False  # only one thread comes to probes: threads take no turns
         self._why_unseen = "since nobody saw it begin"
-        self._watches = False
         self._notices_end = False  # `exits` has been filled
         # True: threads stop for probes; False: for their end alone; None: not decided yet
         self._told: bool | None = None
@@ -207,17 +135,17 @@ class ThreadLock:
     @property
     def several(self) -> bool:
         """Whether the process has several threads, which take turns at probes."""
-        return self.state not in (LockState.ALONE, LockState.CLONING)
+        return self.status.several
 
     @property
     def due(self) -> bool:
         """Whether the current thread is about to make the second one, by a system call."""
-        return self.state is LockState.CLONING
+        return self.status.due
 
     @property
     def held(self) -> bool:
         """Whether the current thread has stopped with the lock."""
-        return self.state is LockState.HELD
+        return self.status.held
 
     @property
     def stops(self) -> dict[int, int]:
@@ -225,20 +153,11 @@ class ThreadLock:
         return self.trampolines.stops
 
     @property
-    def watched(self) -> bool:
-        """True while there is one thread, and the making of a second one is noticed before."""
-        return self._watches and not self.several
-
-    @property
     def trap(self) -> bytes:
         """The trap instruction that ends code executed for the library; b"": a breakpoint of the
         stub's ends it.
         """
         return self.trampolines.trap if self.several else b""
-
-    def _change(self, event: LockEvent) -> None:
-        """Change `state` by the table. ValueError: the table has no such event in this state."""
-        self.state = after(self.state, event)
 
     # --- the second thread
 
@@ -257,10 +176,10 @@ class ThreadLock:
         self._saving: Saving = view.saving
         self._entry = self._guest.regs.pc & -4
         if self._second_thread.watch():
-            self._watches = True
+            self.status.watches = True
             return
         self.starts = frozenset(self._entries(STARTS))
-        self._watches = bool(self.starts)
+        self.status.watches = bool(self.starts)
         for addr in self.starts:
             self._target.stops.add(addr)
 
@@ -338,7 +257,7 @@ class ThreadLock:
         except OutOfReach:  # the stub gives the lock back, in go_on()
             self._threads.move(at | mode)
             return
-        self._change(LockEvent.ARRIVE)
+        self.status.change(LockEvent.ARRIVE)
         self.onward = at | mode
         self._threads.move(out)
 
@@ -349,7 +268,7 @@ class ThreadLock:
         for addr in (*self._breakpoints, *self.starts, *self._run_ends):
             self._target.stops.remove(addr)
         self.starts = frozenset()
-        self._change(LockEvent.SECOND)
+        self.status.change(LockEvent.SECOND)
 
     def _take_turns(self, sink: Sink | None) -> None:
         """Map the lock, write its trampolines, and have jumps to them written where threads are to
@@ -523,7 +442,7 @@ class ThreadLock:
                 # there mix up the stub's answers: it is not reported any more
                 self._target.report_calls(told_ends(self._arch)[1:])
         elif call is not None and not self.several:
-            self._change(
+            self.status.change(
                 LockEvent.CALL if self._second_thread.made_by(call) else LockEvent.OTHER_CALL
             )
         if self._first and not self.several and thread != self._first:
@@ -531,7 +450,7 @@ class ThreadLock:
             warnings.warn(UNSEEN.format(why=self._why_unseen), ThreadsUnseen, stacklevel=2)
         if self._keeper and self._keeper == thread:
             self._keeper = ""
-            self._change(LockEvent.ARRIVE)
+            self.status.change(LockEvent.ARRIVE)
 
     def serve(self, sink: Sink | None) -> None:
         """Report the current thread's stop with the lock to the core, and move the thread to where
@@ -554,7 +473,7 @@ class ThreadLock:
         cpu = threads.current
         regs = threads.regs[cpu]
         at = onward = self.stops[regs.pc]
-        self._change(LockEvent.ARRIVE)
+        self.status.change(LockEvent.ARRIVE)
         self.last = time.monotonic()
         if at in self.exits:
             self._ending()
@@ -583,7 +502,7 @@ class ThreadLock:
         """Move the current thread, which has stopped with the lock, to the address that it had come
         to, without a report: where a thread still stops there, it stops again.
         """
-        self._change(LockEvent.ARRIVE)
+        self.status.change(LockEvent.ARRIVE)
         self._threads.move(
             self.address_to_move_to(self.stops[self._threads.regs[self._threads.current].pc])
         )
@@ -640,7 +559,7 @@ class ThreadLock:
             RemoteError: the lock does not become free, as another thread has stopped; the
                 connection is closed then.
         """
-        if self.state is not LockState.LENT:
+        if self.status.state is not LockState.LENT:
             for _ in range(TRIES):
                 if not any(self._guest.read(self._lock, 4)):
                     self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
@@ -650,7 +569,7 @@ class ThreadLock:
                 raise RemoteError(
                     "two threads have stopped at once", hint="the machine is gone: start another"
                 )
-        self._change(LockEvent.REST)
+        self.status.change(LockEvent.REST)
 
     def go_on(self) -> list[tuple[int, bytes]]:
         """Change the state, and return what has to be written to guest memory: the guest is about
@@ -692,8 +611,8 @@ class ThreadLock:
         writes = self._deferred.take_all(in_text, self._jump_in_text, self._guest.read)
         # the new thread waits for this one, and then runs on
         writes.sort(key=lambda write: write[0] <= self._awaited < write[0] + len(write[1]))
-        if self.state is LockState.LENT:
+        if self.status.state is LockState.LENT:
             writes.append((self._lock, bytes(4)))
-        keeps = bool(self._keeper) and self.state in (LockState.HELD, LockState.IN_SLOT)
-        self._change(LockEvent.GO_ON_IN_SLOT if keeps else LockEvent.GO_ON)
+        keeps = bool(self._keeper) and self.status.state in (LockState.HELD, LockState.IN_SLOT)
+        self.status.change(LockEvent.GO_ON_IN_SLOT if keeps else LockEvent.GO_ON)
         return writes
