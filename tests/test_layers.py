@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
                "arch._rows", "arch._dwarf", "arch._assembly", "image", "debug."),
     "conformance": (),
     # the door: names of the package, imported when they are asked for
-    "__init__": ("arch", "arch._base", "board", "core.", "deprecation", "debug.arguments", "debug.info", "debug.types", "debug.view",
+    "__init__": ("arch", "arch._base", "board", "core.", "deprecation", "debug.arguments", "debug.types", "debug.view",
                  "discover._search", "errors", "events._armed", "events._hist",
                  "events._files", "events._record", "events._table", "events._watchpoint", "heap.check", "heap.finding", "kprobes",
                  "machine", "native", "pictures.page", "programs", "regs", "script.script", "script.source", "stacks", "symbols",
