@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import fnmatch
 import re
 from collections.abc import Callable, Iterator
@@ -133,8 +134,22 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
                 places = tuple(made.sources.items()), tuple(made.operands.items())
                 result = made.result, made.result_source
                 _add(groups, (real.kind, fields, places, result), made)
-        out += groups.values()
+        out += _apart(list(groups.values()))
     return out
+
+
+def _apart(blocks: list[TypedProbe]) -> list[TypedProbe]:
+    """Give each of a block's groups of attach points a tree of its own.
+
+    Types are kept by node, and `probe` or `args` may have another type in each group.
+
+    Args:
+        blocks: the groups, all with the same tree; the first keeps it.
+    """
+    return [
+        *blocks[:1],
+        *(evolve(block, probe=copy.deepcopy(block.probe)) for block in blocks[1:]),
+    ]
 
 
 def _add(groups: dict[Any, TypedProbe], key: Any, made: TypedProbe) -> None:

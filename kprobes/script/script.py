@@ -464,7 +464,7 @@ class Script:
         A USDT marker at several addresses counts once.
         """
         markers = {
-            (id(probe.probe), point.text)
+            (probe.probe.span, point.text)
             for probe, _ in self._compiled.programs
             for point in probe.points
             if point.kind == "usdt"

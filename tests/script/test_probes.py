@@ -740,3 +740,15 @@ def test_a_machine_that_counts_no_instructions_has_no_such_clock() -> None:
         with pytest.raises(Unsupported, match="does not count instructions"):
             k.script('begin { printf("%d\\n", nsecs); }', clock="instructions")
         k.script('begin { printf("%d\\n", nsecs); }')
+
+
+@ENGINES
+def test_probe_is_whole_where_one_block_has_several_kinds_of_attach_points(demo: Kprobes, engine: str | None) -> None:
+    text = """begin, uprobe:*:crc32, kprobe:fib, end { @[probe] = count(); @ends[probe == "end"] = count();
+              if (probe == "uprobe:*:crc32") { @crc = strlen(probe); } }"""
+    with demo.script(text, engine=engine) as s:
+        demo.machine.call("fib", 1)
+        demo.machine.call("crc32", 0, b"a", 1)
+    names = [b"begin", b"uprobe:*:crc32", b"kprobe:fib", b"end"]
+    assert dict(s.maps[""]) == dict.fromkeys(names, 1)
+    assert (dict(s.maps["ends"]), s.maps["crc"]) == ({False: 3, True: 1}, len(names[1]))
