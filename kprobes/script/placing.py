@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve
 
-from ..errors import KprobeError, ProgramError
+from ..errors import ProgramError, UnknownSymbol
 from . import tree
 from .compiler import Front
 from .inference import MarkerArgument, TypedProbe
@@ -317,7 +317,9 @@ def _no_matches(point: Point) -> str:
     return f"No matches for {point.text.replace(':', ' ', 1)}."
 
 
-def _missing(front: Front, world: GuestWorld, point: Point, text: str, known: list[str]) -> None:
+def _missing(
+    front: Front, world: GuestWorld, point: Point, text: str, known: list[str], hint: str = ""
+) -> None:
     """Note in `front.found` that nothing in the guest fits an attach point.
 
     It is an error, a warning, or not noted at all, as the script's setting missing_probes says.
@@ -328,6 +330,7 @@ def _missing(front: Front, world: GuestWorld, point: Point, text: str, known: li
         point: the attach point.
         text: the message.
         known: names that the guest has; similar ones are proposed.
+        hint: what to do about it; "": that is found out from `known`.
     """
     images = world.images()
     if images and not any(world.is_of(image, point.image) for image in images):
@@ -336,6 +339,8 @@ def _missing(front: Front, world: GuestWorld, point: Point, text: str, known: li
             hints = (f"the guest is {images[0]}; --preload FILE loads a library",)
     elif f"{point.function}@plt" in known:
         hints = (f"{point.function} is imported: load a library that has it (--preload LIBRARY)",)
+    elif hint:
+        hints = (hint,)
     else:
         hints = did_you_mean(point.function, (name for name in known if "@" not in name))
     if front.settings.missing_probes == "error":
@@ -397,7 +402,8 @@ def _marked(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
 
 
 def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
-    """Yield one attach point, at the first address found that has code of the point's source line.
+    """Yield one attach point, at the lowest address of an image that has code of the point's source
+    line.
 
     Where there is no such code, that is an error or a warning in `front.found`, or neither, as the
     script's settings say.
@@ -409,16 +415,19 @@ def _lines(front: Front, point: Point, world: GuestWorld) -> Iterator[Point]:
     """
     assert point.line is not None
     file, number = point.line
-    for symbol in world.functions("*", point.image):
-        try:
-            lines = world.debug.lines(symbol.address, world.machine.symbols.extent(symbol))
-        except KprobeError:
-            continue
-        for line in lines:
-            if line.line == number and (line.path == file or line.path.endswith(f"/{file}")):
-                yield evolve(point, address=line.address | symbol.mode)
-                return
-    _missing(front, world, point, f"No code of {file}:{number}", [])
+    near = ""
+    try:
+        places = world.debug.at_line(file, number)
+    except UnknownSymbol as error:
+        places = []
+        near = error.hint
+    symbols = world.machine.symbols
+    for place in sorted(places, key=lambda place: place.address):
+        symbol = symbols.covering(place.address)
+        if symbol is not None and world.is_of(symbol.module, point.image):
+            yield evolve(point, address=place.address | symbol.mode)
+            return
+    _missing(front, world, point, f"No code of {file}:{number}", [], near)
 
 
 def attach(

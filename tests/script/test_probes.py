@@ -713,6 +713,24 @@ def test_frames_say_their_lines_and_what_is_inlined(engine: str | None) -> None:
         assert shown["bpftraceshow_debug_info = 0;"][0] == f"leaf+{at - symbol}"
 
 
+@pytest.mark.parametrize("name", ["arm64", "arm"])
+def test_a_source_line_is_one_place(name: str) -> None:
+    """The lowest address of the line in the image that is meant, with the bit of Thumb code."""
+    with UnicornMachine.load(DEBUGGED[name], name="debug") as m, Kprobes(m) as k:
+        lines = {line.line: line for line in m.debug.lines(m.symbols["leaf"].address, m.symbols.extent(m.symbols["leaf"]))}
+        number = max(lines)
+        place = min(place.address for place in m.debug.at_line("debug.c", number))
+        with k.script(f'uprobe:debug@debug.c:{number} {{ @[reg("pc")] = count(); exit(); }}') as s, pytest.raises(GuestStopped):
+            m.call("outer", 0)
+        assert dict(s.maps[""]) == {place: 1}
+        for image, path in (("other", "debug.c"), ("debug", "bug.c"), ("debug", "debug.c")):
+            with pytest.raises(ScriptError, match=f"No code of {path}:9999") as error:
+                k.script(f"uprobe:{image}@{path}:9999 {{ }}")
+            assert ("there is code at line" in str(error.value)) == ((image, path) == ("debug", "debug.c"))
+        with pytest.raises(ScriptError, match=f"No code of debug.c:{number}"):
+            k.script(f"uprobe:other@debug.c:{number} {{ }}")
+
+
 def test_a_marker_is_one_probe_at_all_its_places() -> None:
     with UnicornMachine.load(MARKED["arm64"], name="sdt") as m, Kprobes(m) as k:
         places = [marker for marker in m.debug.markers() if marker.name == "work"]
