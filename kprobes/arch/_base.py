@@ -260,6 +260,9 @@ class Executing:
 
     #: `Insn.executes`, worked out from the registers; None: it executes no other
     target: Callable[[Regs, Insn], int | None]
+    #: the instruction that is executed, as registers change it; None: it executes no other, or one
+    #: that cannot be read
+    instruction: Callable[[Regs, Insn], Insn | None]
     #: (text, its address) -> (an instruction in it, what that may execute in its own place), of all
     #: that begin at any even address
     all: Callable[[bytes, int], Iterable[tuple[int, int]]]

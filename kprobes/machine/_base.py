@@ -998,10 +998,14 @@ class Processors(Protocol):
     Attributes:
         cpus: how many there are.
         cpu_task: registers -> identity of the task that runs; None: there is one task a CPU.
+        counts_from_executed: True where an instruction that another executes in its own place
+            (z/Architecture's EXECUTE) counts its relative address from itself, as the architecture
+            has it. False where it counts from the other, or that is not known.
     """
 
     cpus: int
     cpu_task: Callable[[Regs], Any] | None
+    counts_from_executed: bool
 
     @property
     def regs(self) -> Regs:

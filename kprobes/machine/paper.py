@@ -131,7 +131,7 @@ class PaperMachine:
     """
 
     page_size = PAGE
-    maps_runs = in_turn = False
+    maps_runs = in_turn = counts_from_executed = False
     # powers of other engines
     hits = None
     following = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kprobes import ExecutedElsewhere, Kprobe, Kprobes, UnicornMachine, Unprobeable
+from kprobes import ExecutedElsewhere, Kprobe, KprobeError, Kprobes, UnicornMachine, Unprobeable
 
 BASE = 0x10000
 LA, BR = "41202001", "07fe"  # la %r2,1(%r2); br %r14
@@ -65,14 +65,61 @@ def test_a_target_in_another_function_is_refused(code: str, by: str) -> None:
         assert m.call("g", 41) == plain == 42
 
 
-@pytest.mark.parametrize(("name", "target"), [
-    ("BRXH", "84032b50"), ("BRC", "a7f40100"), ("LARL", "c02000000010"), ("LGRL", "c42800000010")])
+RELATIVE = [("BRXH", "84230010"), ("BRC", "a7f40010"), ("LARL", "c02000000010"), ("LGRL", "c42800000010")]
+
+
+@pytest.mark.parametrize(("name", "target"), RELATIVE)
 def test_an_execute_of_a_relative_instruction_is_refused(name: str, target: str) -> None:
     """The architecture counts from the target's address, Unicorn and older QEMUs from the EXRL's."""
     with machine(f"c60000000010 {BR}".replace(" ", "").ljust(0x40, "0") + target) as m, Kprobes(m) as k:
+        assert not m.counts_from_executed
         verdict = k.check("f")
         assert not verdict.probeable
         assert f"executes {name} at 0x10020, whose relative address" in verdict.reason
+
+
+@pytest.mark.parametrize(("name", "target"), RELATIVE)
+@pytest.mark.parametrize("post", [False, True])
+def test_an_execute_of_a_computed_relative_instruction_gives_way(name: str, target: str, post: bool) -> None:
+    """Only at the hit is it known what it executes: the pre-handler runs once, then the probe is disabled."""
+    code = f"44001000 {BR}".replace(" ", "").ljust(0x40, "0") + target.ljust(0x10, "0")  # ex %r0,0(%r1)
+    code += ("41202003" + BR) * 8  # where the branches lead: from the EX, or from 0x20 bytes behind it
+
+    def results(probed: bool) -> Any:
+        with machine(code.replace(" ", ""), f=(0, 6)) as m, Kprobes(m) as k:
+            hits: list[int] = []
+            probe = Kprobe(symbol_name="f", pre_handler=lambda p, regs: hits.append(regs.pc),
+                           post_handler=(lambda p, regs, flags: hits.append(-1)) if post else None)
+            if probed:
+                k.register_kprobe(probe)
+            found = []
+            for _ in range(2):
+                m.regs["r1"] = BASE + 0x20
+                found.append((m.call("f", 5, 2), [m.regs[name] for name in ("r1", "r2", "r3", "pswm")]))
+            if probed:
+                assert hits == [BASE]
+                assert not probe.enabled
+                assert k.idle
+            return found
+
+    plain = results(False)
+    with pytest.warns(ExecutedElsewhere, match=f"EX executes {name} at 0x10020, whose relative"):
+        assert results(True) == plain
+
+
+def test_what_registers_make_of_an_instruction_counts() -> None:
+    """LGFI, which is not relative, becomes BRASL by a register's last byte."""
+    code = f"44501000 {BR}".replace(" ", "").ljust(0x40, "0") + "c02100000010"  # ex %r5,0(%r1); lgfi %r2,16
+    with machine(code, f=(0, 6)) as m, Kprobes(m) as k:
+        probe = Kprobe(symbol_name="f", pre_handler=lambda p, regs: None)
+        k.register_kprobe(probe)
+        m.regs["r1"], m.regs["r5"] = BASE + 0x20, 0
+        assert m.call("f") == 16
+        assert probe.enabled
+        m.regs["r1"], m.regs["r5"] = BASE + 0x20, 4
+        with pytest.warns(ExecutedElsewhere, match="EX executes BRASL"), pytest.raises(KprobeError):
+            m.call("f")
+        assert not probe.enabled
 
 
 def test_a_jump_does_not_cover_a_target_of_another_function() -> None:

@@ -342,6 +342,27 @@ def executed(regs: Regs, insn: Insn) -> int | None:
     )
 
 
+def instruction(regs: Regs, insn: Insn) -> Insn | None:
+    """Return the instruction that an EXECUTE executes, as a register's last byte changes it
+    (`Executing.instruction`).
+
+    Returns:
+        None: `insn` is no EXECUTE, or its target cannot be read or executed.
+    """
+    at = executed(regs, insn)
+    machine = cast(Any, regs.machine)
+    if at is None or at & 1 or not machine.executable(at):
+        return None
+    r = insn.raw[1] >> 4
+    try:
+        first = regs.read(at, 2)
+        second = first[1] | (regs[R[r]] & 0xFF if r else 0)
+        code = bytes([first[0], second]) + regs.read(at + 2, length(first[0]) - 2)
+    except GuestFault:
+        return None
+    return decode(code, at)
+
+
 def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
     """Simulate an EXECUTE whose target branches; return where that goes, as an Annul.
 
@@ -351,30 +372,18 @@ def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
     Args:
         regs: the guest's registers.
         insn: the EXECUTE.
-        r: register whose last byte changes the executed instruction; 0: none does.
+        r: not used: instruction() reads the register.
     """
-    at, machine = executed(regs, insn), cast(Any, regs.machine)
-    if at is None or at & 1 or not machine.executable(at):  # the body fails likewise
+    target = instruction(regs, insn)
+    if target is None:  # the body fails likewise
         return insn.next
-    try:
-        first = regs.read(at, 2)
-        code = (
-            first[:1]
-            + bytes([first[1] | (regs[R[r]] & 0xFF if r else 0)])
-            + regs.read(at + 2, length(first[0]) - 2)
-        )
-    except GuestFault:
-        return insn.next
-    word = int.from_bytes(code, "big")
-    row = TABLES[len(code)].find(word)
+    word = int.from_bytes(target.raw, "big")
+    row = TABLES[target.size].find(word)
     if row is None or row.simulate is None or row.simulate is execute:
         return insn.next
-    fields = row.extract(word)
-    target = Insn(addr=at, raw=code, name=row.name)
-    # relative to the target's own address
-    target = row.extra(target, **fields) if row.extra else target
-    # what is next is next to EXECUTE
-    return Annul(row.simulate(regs, evolve(target, addr=insn.next - len(code)), **fields))
+    # what is next is next to EXECUTE; its relative address is counted from itself
+    target = evolve(target, addr=insn.next - target.size)
+    return Annul(row.simulate(regs, target, **row.extract(word)))
 
 
 PSW = "changes the PSW, which the trap after it depends on"
@@ -537,7 +546,8 @@ S390X = Arch(
     linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14
     jump=Jump(size=6, encode=jump), out_of_line=OutOfLine(relocate=relocate, max_displaced=30),
     walking=Walking(leaves=leaves, opens={0: OPENS}),
-    executing=Executing(target=executed, all=executions), files=Files(machines=((22, 64, "big"),)),
+    executing=Executing(target=executed, instruction=instruction, all=executions),
+    files=Files(machines=((22, 64, "big"),)),
 )  # fmt: skip
 
 ARCHES = (S390X,)

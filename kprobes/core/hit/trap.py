@@ -380,7 +380,7 @@ class TrapDriver:
                 cb.reset()  # the guest was sent out of the slot, and has come back to the start
             else:
                 self._reenter(cb, point)
-                self._handlers.execute(cb, point, regs)
+                self._execute(cb, point, regs)
                 return
         if self._handlers.paused[0]:
             self._handlers.resume_hits()
@@ -403,7 +403,20 @@ class TrapDriver:
         if is_new:  # the machine serves the next hits, if it can
             self._breakpoints.serve(point, diverted)
         if not diverted:
-            self._handlers.execute(cb, point, regs)
+            self._execute(cb, point, regs)
+
+    def _execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        """Execute the probed instruction, as Handlers.execute() does; an EXECUTE that cannot be
+        displaced in its place, without its probes.
+
+        Args:
+            cb: the control block of the CPU.
+            point: the probepoint.
+            regs: the registers, as the instruction finds them.
+        """
+        if point.insn.executes is not None and self._executed.give_way(cb, point, regs):
+            return
+        self._handlers.execute(cb, point, regs)
 
     def _divert(self, point: Probepoint, regs: Regs) -> None:
         """Let the guest go to regs.pc, where a pre-handler has sent it.

@@ -19,6 +19,16 @@ _MOST = 1 << 14  # pages looked at
 _LONGEST = 128  # bytes behind a page that an instruction sequence at its end may need
 
 
+def is_relative(insn: Insn) -> bool:
+    """Return True where an instruction has an operand or a target at an address relative to it.
+
+    z/Architecture counts from the instruction's own address, even if EXECUTE executes it
+    (Principles of Operation, "Address Generation"). Not all engines do: then the address changes
+    where the EXECUTE is displaced.
+    """
+    return insn.operand is not None or insn.target is not None
+
+
 class Executed:
     """Finds the EXECUTEs and their targets, in text that has symbols or is mapped beside such
     text.
@@ -30,6 +40,7 @@ class Executed:
         read: Callable[[int, int], bytes],
         executable: Callable[[int], bool],
         symbols: Symbols,
+        counts_from_executed: bool,
     ) -> None:
         """Prepare; no text is searched yet.
 
@@ -38,11 +49,14 @@ class Executed:
             read: (address, bytes) -> original text, fewer bytes where memory ends.
             executable: (address) -> True where the guest may execute.
             symbols: the machine's; they say where text is.
+            counts_from_executed: True where relative addresses of executed instructions count from
+                these on this machine.
         """
         self._arch = arch
         self._read = read
         self._executable = executable
         self._symbols = symbols
+        self._counts_from_executed = counts_from_executed
         # page -> (its text and what follows it, [(address of an EXECUTE, of its target)])
         self._pages: dict[int, tuple[bytes, list[tuple[int, int]]]] = {}
         self._by: dict[int, int] = {}  # target -> EXECUTE
@@ -66,7 +80,8 @@ class Executed:
         decode: Callable[[int], Insn],
     ) -> None:
         """Check that no EXECUTE has the instruction as its target, and that it is not an EXECUTE of
-        its own bytes or of an instruction relative to an address.
+        its own bytes, or of an instruction whose relative address the machine counts from the
+        EXECUTE.
 
         Args:
             insn: the instruction to be probed.
@@ -88,12 +103,11 @@ class Executed:
                     address=insn.addr,
                     hint="probe a neighbour",
                 )
-            # z/Architecture counts from the target's own address (Principles of Operation, "Address
-            # Generation"); QEMU before 8.0 and Unicorn from EXECUTE's, which displacing changes.
-            if target.operand is not None or target.target is not None:
+            if not self._counts_from_executed and is_relative(target):
                 raise Unprobeable(
-                    f"executes {target.name} at {at:#x}, whose relative address engines do not "
-                    "agree on",
+                    f"executes {target.name} at {at:#x}, whose relative address this machine "
+                    f"counts from the {insn.name}, which is displaced, or it is not known that it "
+                    "does not",
                     address=insn.addr,
                     hint="probe a neighbour",
                 )

@@ -45,7 +45,9 @@ class Rooms:
         self.sites = SiteTable()
         self.services: dict[int, Callable[[Regs], None]] = {}
         self.text = Text(machine)
-        self.survey = Survey(arch, self.text, machine.symbols, machine.executable)
+        self.survey = Survey(
+            arch, self.text, machine.symbols, machine.executable, machine.counts_from_executed
+        )
         pad = arch.end_bytes(min(arch.traps.end))
         pages = Areas(
             machine.page_size, machine.map_code, machine.unmap_code, several=machine.maps_runs

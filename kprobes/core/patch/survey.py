@@ -53,7 +53,12 @@ class Survey:
     """Tells which instruction is at an address, and whether its place forbids a probe."""
 
     def __init__(
-        self, arch: Arch, text: Text, symbols: Symbols, executable: Callable[[int], bool]
+        self,
+        arch: Arch,
+        text: Text,
+        symbols: Symbols,
+        executable: Callable[[int], bool],
+        counts_from_executed: bool,
     ) -> None:
         """Begin without walks: a function is walked when it is first asked about.
 
@@ -62,6 +67,7 @@ class Survey:
             text: original guest text.
             symbols: the machine's.
             executable: (address) -> True where the guest may execute.
+            counts_from_executed: as the machine has it.
         """
         self._arch = arch
         self._text = text
@@ -73,7 +79,7 @@ class Survey:
         self._flows: dict[Walk, FunctionFlow] = {}
         # a walk in _flows -> Text.generation() when its text was last compared
         self._compared: dict[Walk, int] = {}
-        self.executed = Executed(arch, self._bytes, executable, symbols)
+        self.executed = Executed(arch, self._bytes, executable, symbols, counts_from_executed)
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
         """Return the original instruction at an address.

@@ -32,6 +32,9 @@ from .target import RemoteTarget
 
 #: major versions of qemu-user -> bytes that its stub reads at once (gdb_handlesig)
 READS = {9: 256, 10: 256}
+#: version of QEMU from which an instruction that EXECUTE executes counts from its own address: its
+#: branches from 8.1, its other instructions from 8.0
+_COUNTS = 9
 OLDEST = 9  #: version of qemu-user: before, its stub cannot write text
 Stream = bytes | str | IO[Any] | int | None
 
@@ -114,6 +117,7 @@ class QemuMachine(RemoteMachine):
                 ),
                 here=True,
                 status=child.status,
+                counts_from_executed=version(qemu) >= _COUNTS,
             )
         machine._child = child
         machine.to_entry()
@@ -173,7 +177,12 @@ class QemuMachine(RemoteMachine):
         with child.ended_by_errors():
             target = child.target(timeout)
             machine = cls(
-                target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, system=True
+                target,
+                arch_of(target, None, arch),
+                symbols=symbols,
+                scratch=scratch,
+                system=True,
+                counts_from_executed=version(command[0]) >= _COUNTS,
             )
         machine._child = child
         return machine

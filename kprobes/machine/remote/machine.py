@@ -76,6 +76,8 @@ class RemoteMachine(Described):
         page_size: bytes.
         regions: returns (start, end) of what is loaded, and of a stack.
         sysroot: folder of a process's libraries.
+        counts_from_executed: True under a QEMU of version 9 or newer that the library has started:
+            what EXECUTE executes counts its relative address from itself. False: not known.
     """
 
     _is_closed = False
@@ -107,6 +109,7 @@ class RemoteMachine(Described):
         here: bool = False,
         status: Callable[[], int | None] = lambda: None,
         console: Callable[[bytes], None] = lambda data: None,
+        counts_from_executed: bool = False,
     ) -> None:
         """Make a machine of a stub. Programs use connect(), QemuMachine.user() or
         QemuMachine.system() instead.
@@ -128,12 +131,15 @@ class RemoteMachine(Described):
             status: () -> the exit status of a process whose stub has gone with it; None: it has
                 none.
             console: (bytes) gets what the guest prints by the stub.
+            counts_from_executed: True where relative addresses of executed instructions are known
+                to count from these.
         """
         system = system or scratch is not None
         self.arch = arch
         self.symbols = Symbols()
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.sysroot = sysroot
+        self.counts_from_executed = counts_from_executed
         self.cpu_task: Callable[[Regs], Any] | None = None
         # not called: a stub's memory is the stub's
         self.before_run: Callable[[], object] | None = None

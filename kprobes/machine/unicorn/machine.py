@@ -85,6 +85,7 @@ class UnicornMachine(Described):
 
     maps_runs, in_turn, _is_closed = True, False, False
     guest_view = process_identity = None
+    counts_from_executed = False  # docs/engine.md
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Take an engine over. Programs use load(), from_code(), load_raw() or attach() instead.
