@@ -84,6 +84,10 @@ MESSAGES = {
     "register",
     "BAD_RETVAL_TYPE": "type {!r} does not fit the return register, an integer of {} bits; leave "
     "the type out where debug information has the function, or fetch registers",
+    "BAD_ARG_TYPE": "type {!r} does not fit {}, an integer of {} bits; name the parameter where "
+    "debug information has the function, or fetch registers",
+    "BAD_WORD_TYPE": "type {!r} does not fit {}, which has {} bits; fetch memory, +offset(FETCH), "
+    "or all registers that have a part of it",
     "BAD_VAR": "there is no variable {!r} here; {}",
     "BAD_REG_NAME": "{}",
     "BAD_MEM_ADDR": "{!r} is no address: {}",

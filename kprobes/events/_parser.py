@@ -42,6 +42,8 @@ _TAKEN = {
 }
 #: definitions of Linux's that guests have nothing for, and what is said of each
 UNSUPPORTED = {"e": "NO_EPROBES", "t": "NO_TRACEPOINTS", "s": "NO_SYNTHETIC"}
+#: bits of registers whose low bits are a floating-point number of IEEE 754
+_FLOATS = (32, 64, 128)
 WATCHED = ("$before", "$value", "$addr")  #: what an access to watched memory has
 #: a variable, in C++ with the scopes that it is in, and the way to a member
 _NAMED = re.compile(
@@ -640,18 +642,10 @@ class Parser:
             source, type = self.typed.result(fetch, at, suffix) or (None, None)
         usual = "string" if literal else f"x{self.arch.bits}"
         type = type or type_of(self, usual if suffix is None else suffix, type_at)
-        is_word = source is None
-        source = source or self.fetch(fetch, at)
-        self.need(
-            fetch != "$retval"
-            or not is_word
-            or type.count
-            or (not type.is_float and type.shift + type.bits <= self.arch.bits),
-            "BAD_RETVAL_TYPE",
-            type_at,
-            suffix,
-            self.arch.bits,
-        )
+        if source is None:
+            source = self.fetch(fetch, at)
+            if not type.count:
+                self.check_width(fetch, type, suffix, type_at)
         self.need(
             not literal or (type.name == "string" and not type.count),
             "NEED_STRING_TYPE",
@@ -668,6 +662,42 @@ class Parser:
         steps = source.steps + (source.where is None) + (type.name[0] == "b") + (type.count > 0)
         self.need(steps <= MAX_STEPS, "TOO_MANY_OPS", at)
         return type, source
+
+    def check_width(self, fetch: str, type: Type, suffix: str | None, at: int) -> None:
+        """Check that a word has all bits of the signed or floating-point number it is shown as.
+
+        What is fetched from memory has them. An unsigned number may be wider, as in Linux: the word
+        is taken for one.
+
+        Args:
+            fetch: the fetch; only that of a register or of a word is looked at.
+            type: as which it is shown.
+            suffix: the type as written; None: there is none.
+            at: its column.
+
+        Raises:
+            EventError: the register or word is narrower, or no floating-point number is passed
+                there.
+        """
+        wanted = type.shift + type.bits
+        bits = self.arch.bits
+        if fetch == "$retval" or fetch.startswith("$arg"):
+            kind = "BAD_RETVAL_TYPE" if fetch == "$retval" else "BAD_ARG_TYPE"
+            facts = (suffix, bits) if fetch == "$retval" else (suffix, fetch, bits)
+            fits = wanted <= bits or (fetch != "$retval" and not type.is_signed)
+            self.need(not type.is_float and fits, kind, at, *facts)
+            return
+        if fetch.startswith("%"):
+            regs = self.arch.regs
+            name = regs.aliases.get(fetch[1:], fetch[1:])
+            bits = regs.widths.get(name, bits)
+        elif not fetch.startswith("$stack"):
+            return
+        if type.is_float:
+            fits = wanted <= bits and bits in _FLOATS
+        else:  # a narrow register is a word, too
+            fits = not type.is_signed or wanted <= max(bits, self.arch.bits)
+        self.need(fits, "BAD_WORD_TYPE", at, suffix, fetch, bits)
 
     # --- fetches
 

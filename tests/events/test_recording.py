@@ -74,7 +74,10 @@ class Generated:
         memory = depth or root[0] == "@"
         if chance.random() < 0.05:
             return '\\"text"'
-        return text + chance.choice(IN_MEMORY if memory else TYPES)
+        type = chance.choice(IN_MEMORY if memory else TYPES)
+        if type == ":s64" and not memory and m.arch.bits < 64:
+            type = ":s32"  # no word has so many bits
+        return text + type
 
     def filter(self, names: list[str], depth: int = 0) -> str:
         chance = self._chance

@@ -37,6 +37,7 @@ from kprobes.debug.lines import _lines, line_table
 from kprobes.debug.quick import CopyScanner, QuickScanner, ScopeNames, quick_ranges
 from kprobes.debug.scan import AddressRanges, UnitScanner, aranges
 from kprobes.debug.units import Units, _address, _text
+from kprobes.events import parse_event
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "values.tar.xz"
 with tarfile.open(ARCHIVE) as archive:
@@ -190,6 +191,39 @@ def test_a_type_that_the_return_register_does_not_fit(name: str) -> None:
             return
         m.call("outer", 1)
         assert [tuple(r.args.values()) for r in e] == [(2.5,)]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_type_that_a_word_does_not_fit(name: str) -> None:
+    """Half a number is none: an argument, a register and a word of the stack are refused as what is wider."""
+    with load(name) as m, Kprobes(m) as k:
+        wide = ["s64"] if m.arch.bits < 64 else []
+        narrow = ["f64"] if m.arch.bits < 64 else []
+        register = m.arch.abi.args[0] if m.arch.abi.args else m.arch.regs.sp
+        for kind, fetch, types in (("BAD_ARG_TYPE", "$arg1", [*wide, "f32", "f64"]),
+                                   ("BAD_WORD_TYPE", f"%{register}", [*wide, *narrow]),
+                                   ("BAD_WORD_TYPE", "$stack2", [*wide, *narrow])):
+            for type in types:
+                with pytest.raises(EventError, match=f"type '{type}' does not fit") as error:
+                    k.event(f"p look {fetch}:{type}")
+                assert error.value.kind == kind
+                assert error.value.position == f"p look {fetch}:{type}".index(type)
+            parse_event(f"p look {fetch}:s32 {fetch}:x64 {fetch}:b40@8/64 +0({fetch}):s64", m)
+
+
+def test_floating_point_in_registers() -> None:
+    """Low bits of what is wide enough; x87's 80 bits are another format."""
+    for arch, register, fine in (("x86_64", "xmm0", "f64"), ("x86_64", "rax", "f64"), ("x86_64", "st0", ""),
+                                 ("arm64", "v0", "f64"), ("arm", "d0", "f64"), ("arm", "r0", "f32"),
+                                 ("i386", "xmm0", "f64"), ("x86_64", "mxcsr", "f32"), ("mips", "f0", "f64")):
+        with UnicornMachine.from_code(bytes(16), arch=arch) as m:
+            for type in ("f32", "f64"):
+                text = f"p 0x10000 %{register}:{type}"
+                if type <= fine:
+                    parse_event(text, m)
+                else:
+                    with pytest.raises(EventError, match="does not fit"):
+                        parse_event(text, m)
 
 
 @pytest.mark.parametrize("arch", ["alpha", "mips64", "ppc64", "riscv64", "s390x"])
