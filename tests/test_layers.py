@@ -101,6 +101,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "programs.": ("btf", "arguments", "clocknames", "errors", "hostmemory", "hostsystem", "regs", "arch._base", "arch._rows", "arch._linux",
                   "arch._compiling", "machine._views", "programs."),
     "programs.attach": ("clocknames", "errors", "native", "regs", "core.probe", "debug.info", "debug.operands", "machine._base", "machine._views", "programs."),
+    "programs.listed": ("errors", "regs", "arch._base", "debug.info", "debug.passing", "debug.types", "programs."),
     "programs.support": ("native", "programs."),
     "kprobes": ("arguments", "notebook", "errors", "regs", "stacks", "machine._base", "core.",
                      "programs.attach", "programs.program", "debug.info", "debug.registers", "debug.unwind", "events._armed",

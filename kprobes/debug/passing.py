@@ -217,10 +217,36 @@ class FunctionEntry:
                 if why:
                     return refused(why)
         except NotKnown as error:
-            return refused(str(error))
+            parts = () if rust else self._in_memory(type)
+            if not parts:
+                return refused(str(error))
         except (UnknownValue, *DAMAGE):
             return refused("its debug information is damaged")
         return Arrival("parts", parts=parts) if parts else refused("it has no bytes")
+
+    def _in_memory(self, type: CType) -> tuple[ParameterPart, ...]:
+        """Return where a structure is that surely is returned in memory, at the address that the
+        caller passes before the first argument.
+
+        Args:
+            type: of the function's result.
+
+        Returns:
+            (); it is no structure, or not surely in memory; or it is not known where the address
+            is.
+        """
+        abi = self._arch.abi
+        if abi is None or type.kind not in ("struct", "union"):
+            return ()
+        try:
+            if self._hidden() != 1:
+                return ()
+        except DAMAGE:
+            return ()
+        if abi.args:
+            return (ParameterPart("given", type.size, name=abi.args[0]),)
+        # i386: on the stack; the function returns it (System V ABI, Intel386 supplement)
+        return (ParameterPart("behind", type.size, name=abi.returns[0]),)
 
     def _by_debug_info(self, n: int) -> Arrival:
         """Return where a parameter is at the entry, by debug information if that can tell.

@@ -18,8 +18,9 @@ from ..arch._rows import row
 from . import isa
 from .assembler import Assembler
 from .code import Code
-from .context import ARGUMENT, PC, SP, UNIFORM, WORDS
+from .context import ARGUMENT, WORDS, word_of
 from .isa import Instruction
+from .listed import ListLayout
 from .meanings import GUEST_IS_BIG
 from .program import Program
 from .relocations import GuestTypes, relocated
@@ -27,7 +28,13 @@ from .relocations import GuestTypes, relocated
 _LISTED: Final = WORDS - ARGUMENT  # arguments that a list may have
 
 
-def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], listed: bool) -> Program:
+def adapted(
+    program: Program,
+    arch: Arch,
+    types: Callable[[], GuestTypes],
+    listed: bool,
+    layout: ListLayout | None = None,
+) -> Program:
     """Return a program adapted to a guest: its reads of types' members, registers and arguments.
 
     The result shares maps and variables with `program`, and is `program` itself where nothing
@@ -39,6 +46,8 @@ def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], liste
         types: returns the guest's types; called only where the program has relocations (CO-RE).
         listed: True where the program is at a function's entry, and takes its context for fentry's
             list of arguments.
+        layout: of that list, whose words a probe's context has; None: the n-th is the n-th argument
+            of the calling convention.
 
     Raises:
         ProgramError: the program reads a register or an argument that the context does not have, or
@@ -58,11 +67,11 @@ def adapted(program: Program, arch: Arch, types: Callable[[], GuestTypes], liste
     if code.foreign and code.members:
         code = _own_registers(code, arch)
     if listed:
-        code = _moved(code, lambda pc, at: _argument(code, pc, at))
+        code = _moved(code, lambda pc, at: _argument(code, pc, at, layout))
     return program if code is program.code else program.replaced(code)
 
 
-def _argument(code: Code, pc: int, at: int) -> int:
+def _argument(code: Code, pc: int, at: int, layout: ListLayout | None) -> int:
     """Return the offset in the context, in bytes, of an argument of fentry's list.
 
     The context has a word for each of the first 16 arguments, whatever register or stack word has
@@ -72,10 +81,16 @@ def _argument(code: Code, pc: int, at: int) -> int:
         code: the program, for the error.
         pc: slot of the instruction that reads it.
         at: offset in fentry's list, in bytes; it may lie within an argument.
+        layout: of the list; None: it is not known.
 
     Raises:
-        ProgramError: the context has no argument of that number.
+        ProgramError: the list, or the context, has no argument of that number.
     """
+    if layout is not None:
+        layout.check_word(code, pc, at // 8, False)
+        word = layout.arguments[at // 8].word
+        assert word is not None
+        return 8 * word + at % 8
     if at // 8 >= _LISTED:
         raise code.error(f"reads argument {at // 8 + 1}, and {_LISTED} are the most", pc)
     return at + 8 * ARGUMENT
@@ -99,7 +114,7 @@ def _own_registers(code: Code, arch: Arch) -> Code:
     layout = (row(arch, Linux) or Linux()).kernel_registers
     if layout is None or not set(layout.marks) & set(code.members.values()):
         return code
-    words = {at: _word(arch, layout.register(name)) for at, name in code.members.items()}
+    words = {at: word_of(arch, layout.register(name)) for at, name in code.members.items()}
 
     def moved(pc: int, at: int) -> int:
         """Return the offset in the context of what is at offset `at` of the kernel's registers.
@@ -114,26 +129,6 @@ def _own_registers(code: Code, arch: Arch) -> Code:
         return 8 * word + at % 8
 
     return evolve(_moved(code, moved), foreign="", members={})
-
-
-def _word(arch: Arch, name: str) -> int | None:
-    """Return the number of the context's word that holds a register.
-
-    Args:
-        arch: the guest's architecture.
-        name: the register's name, or an alias.
-
-    Returns:
-        None: the context does not have this register.
-    """
-    names = arch.regs.names
-    name = arch.regs.aliases.get(name, name)
-    if name == arch.regs.pc:
-        return PC
-    if name == arch.regs.sp:
-        return SP
-    number = names.index(name) if name in names else UNIFORM
-    return number if number < UNIFORM else None
 
 
 def _moved(code: Code, to: Callable[[int, int], int]) -> Code:

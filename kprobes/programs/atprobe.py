@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ..arch._base import Arch
 from ..errors import ProgramError, Unsupported
 from ..regs import Regs, override_function_with_return
-from .context import ARGUMENT, RESULT, WORDS, reader
+from .context import RESULT, WORDS, reader
 
 _PACK = struct.Struct(f"={WORDS}Q").pack
-_ARGUMENTS = WORDS - ARGUMENT
 
 
 class MarkerOperand(Protocol):
@@ -215,31 +214,3 @@ class ContextReader:
         if result is not None:
             out[RESULT] = result
         return _PACK(*out)
-
-
-class ArgumentList:
-    """Makes contexts that are lists of arguments, as fentry's are, with the result as last word.
-
-    Attributes:
-        count: number of arguments that the function has; 0 until it is set.
-    """
-
-    def __init__(self, arch: Arch) -> None:
-        """Make readers of arguments and result for an architecture."""
-        self._readers = [reader(arch, ARGUMENT + n) for n in range(_ARGUMENTS)]
-        self._result = reader(arch, RESULT)
-        self.count = 0
-
-    def arguments(self, regs: Regs) -> list[int]:
-        """Return the values of the first `count` arguments, read at the function's entry."""
-        return [read(regs) for read in self._readers[: self.count]]
-
-    def of_call(self, arguments: Sequence[int], regs: Regs | None) -> bytes:
-        """Return the context of a call, in the host's byte order.
-
-        Args:
-            arguments: the values that arguments() gave at the call's entry.
-            regs: registers at the return; None: the call has not returned, and the result is 0.
-        """
-        words = [*arguments, self._result(regs)] if regs is not None else [*arguments, 0]
-        return struct.pack(f"={len(words)}Q", *words)

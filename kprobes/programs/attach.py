@@ -27,13 +27,14 @@ from ..machine._base import Machine
 from ..machine._views import GuestCodeView
 from ..regs import Regs
 from .adapting import adapted
-from .atprobe import ArgumentList, AtProbe, ContextReader
+from .atprobe import AtProbe, ContextReader
 from .code import Code, CodeLine, NotCompiled
 from .engines import check
 from .fitting import fits, words
 from .host import HostCall
 from .inguest import RETURNS, InGuest
 from .keeping import Keeping
+from .listed import ArgumentList, ListLayout, known_layout
 from .maps import SESSION, Map, Programs
 from .program import AtEntry, Program
 from .sections import SectionTarget, target_of
@@ -47,7 +48,10 @@ if TYPE_CHECKING:
 LINES: Final = 10_000
 _ALONE: Final = "entry and return are one run of two, which Python puts together"
 _RESULT_AT: Final = "the address of the result is kept in Python from the entry to the return"
-_LISTED: Final = "the arguments are put together in Python where a program is at a return"
+_LISTED: Final = (
+    "the arguments are put together in Python where a program is at a return, or where one is in "
+    "several registers or in memory"
+)
 
 
 class ProgramOwner(Protocol):
@@ -456,6 +460,20 @@ def clock_of(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
     return Ticks("", clock)
 
 
+def _no_layout(where: Where) -> ProgramError:
+    """Return the error of a program at a return whose list of arguments is not known.
+
+    Args:
+        where: the function.
+    """
+    return ProgramError(
+        "its section has the arguments and the result in one list, and debug information does not "
+        "say how many arguments the function has",
+        program=str(where.symbol),
+        hint='use SEC("kretprobe/function"), or a guest with debug information',
+    )
+
+
 def _operand(code: Code, written: str, machine: Machine) -> Operand:
     """Return an object that reads an operand of a static tracepoint from registers and memory.
 
@@ -512,18 +530,30 @@ class _Site:
         """
         machine = owner.machine
         check(engine, program.code)
-        at_entry = where.listed and not where.retprobe and not where.session
-        program = adapted(program, machine.arch, lambda: attachment.debug, at_entry)
-        fits(program.code, machine)
         self._owner = owner
         self._attachment = attachment
+        layout = self._layout(where) if where.listed else None
+        at_entry = where.listed and not where.retprobe and not where.session
+        if at_entry and layout is not None and not layout.is_plain:
+            at_entry = False
+        self._at_entry = at_entry
+        program = adapted(
+            program, machine.arch, lambda: attachment.debug, at_entry, layout if at_entry else None
+        )
+        fits(program.code, machine)
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
         self._place.operands = tuple(_operand(program.code, one, machine) for one in where.operands)
         self._where = where
-        self._contexts = ContextReader(
-            machine.arch, {*words(program, machine), *self._prepare(program.code, at_entry)}
-        )
-        self._listed = ArgumentList(machine.arch) if where.listed and not at_entry else None
+        self._listed: ArgumentList | None = None
+        followers = self._prepare(program.code, layout if at_entry else None)
+        if where.listed and not at_entry:
+            if layout is None:
+                raise _no_layout(where)
+            layout.check(program.code, program.verify(), where.retprobe or where.session)
+            self._listed = ArgumentList(layout)
+            self._contexts = ContextReader(machine.arch, {*followers})
+        else:
+            self._contexts = ContextReader(machine.arch, {*words(program, machine), *followers})
         self._result_at = program.result_at if where.retprobe else ""
         self._session = next((m for m in program.code.maps if m.name == SESSION), None)
         self._print = attachment.print
@@ -559,7 +589,20 @@ class _Site:
         if self._guest is not None:
             self._guest.probe = self.probe
 
-    def _prepare(self, code: Code, at_entry: bool) -> Iterator[int]:
+    def _layout(self, where: Where) -> ListLayout | None:
+        """Return the layout of the list of arguments at an address or function; None: debug
+        information does not know the function.
+        """
+        machine = self._owner.machine
+        address = where.symbol
+        if isinstance(address, str):
+            symbol = machine.symbols.find(address)
+            if symbol is None:
+                return None
+            address = symbol.address
+        return known_layout(self._attachment.debug, machine.arch, address + where.offset)
+
+    def _prepare(self, code: Code, layout: ListLayout | None) -> Iterator[int]:
         """Make an engine for each program that the attached program can tail-call (bpf_tail_call).
 
         The engines go into the program arrays that the program uses, and into those of its
@@ -567,7 +610,8 @@ class _Site:
 
         Args:
             code: the attached program's code.
-            at_entry: True where the context is a list of arguments.
+            layout: of the list of arguments that the context is at an entry; None: it is none, or
+                nothing is known of the function.
 
         Yields:
             Numbers of the context's words that the followers read.
@@ -584,7 +628,13 @@ class _Site:
 
             Raises ProgramError: it is not safe, or not for this guest.
             """
-            ready = adapted(program, machine.arch, lambda: self._attachment.debug, at_entry)
+            ready = adapted(
+                program,
+                machine.arch,
+                lambda: self._attachment.debug,
+                self._at_entry,
+                layout,
+            )
             fits(ready.code, machine)
             ready.verify()
             self._followers.extend(words(ready, machine))
@@ -736,25 +786,11 @@ class _Site:
     def placed(self) -> None:
         """Tell the program its probe's address, once the probe is registered.
 
-        Sets what get_func_ip returns, and how many arguments the function has where the context
-        lists them. Updates `why_python` of a program in the guest.
-
-        Raises:
-            ProgramError: the context is a list of arguments, and nothing says how many there are.
+        Sets what get_func_ip returns. Updates `why_python` of a program in the guest.
         """
         place = self._place
         address = self.probe.address or 0
         place.function = address if place.returns or self._owner.is_entry(address) else 0
-        if self._listed is not None:
-            parameters = self._attachment.debug.parameters(address)
-            if parameters is None:
-                raise ProgramError(
-                    "its section has the arguments and the result in one list, and debug "
-                    "information does not say how many arguments the function has",
-                    program=self.probe.symbol,
-                    hint='use SEC("kretprobe/function"), or a guest with debug information',
-                )
-            self._listed.count = len(parameters)
         if (made := self._host or self._guest) is not None:
             made.at(address, place.function, place.cookie())
         if self._keeping is not None:
@@ -831,7 +867,12 @@ class _Site:
         place = self._place
         place.regs = regs
         place.overridden = False
-        self._engine.run(self._contexts.of(regs), place, self._print)
+        listed = self._listed
+        if listed is None:
+            context = self._contexts.of(regs)
+        else:
+            context = listed.of_call(listed.arguments(regs), None)
+        self._engine.run(context, place, self._print)
         return DIVERTED if place.overridden else 0
 
     def _returned(self, instance: Any, regs: Regs) -> None:

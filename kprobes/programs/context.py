@@ -87,6 +87,26 @@ def source(arch: Arch, word: int) -> WordSource | None:
     return WordSource(register=arch.regs.pc if word == PC else arch.regs.sp)
 
 
+def word_of(arch: Arch, name: str) -> int | None:
+    """Return the number of the context's word that holds a register.
+
+    Args:
+        arch: the guest's architecture.
+        name: the register's name, or an alias.
+
+    Returns:
+        None: the context does not have this register.
+    """
+    names = arch.regs.names
+    name = arch.regs.aliases.get(name, name)
+    if name == arch.regs.pc:
+        return PC
+    if name == arch.regs.sp:
+        return SP
+    number = names.index(name) if name in names else UNIFORM
+    return number if number < UNIFORM else None
+
+
 def reader(arch: Arch, word: int) -> Callable[[Regs], int]:
     """Return a function that reads a word of the context from the registers of a hit.
 

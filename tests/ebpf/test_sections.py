@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 from typed import load
 
-from kprobes import Kprobes, Kretprobe, Program, ProgramError, UnicornMachine
+from kprobes import KprobeError, Kprobes, Kretprobe, Program, ProgramError, UnicornMachine
 
 pytest.importorskip("ziglang")
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,6 +131,114 @@ def test_lists_of_arguments(name: str, engine: str | None) -> None:
     with load(name) as m, Kprobes(m) as k, k.attach(program, engine=engine):
         m.call("table_insert", m.symbols["the_table"].address, b"hello", 77)
     assert dict(program.variables) == {"in": 77, "out": 77, "back": 5, "first": ord("h")}
+
+
+WIDE = """
+struct pair { int x, y; };
+struct big { int words[6]; };
+volatile long long sink;
+struct big some = {{1, 2, 3, 4, 5, 6}};
+__attribute__((noinline)) long long wide(int a, long long b, signed char c, unsigned long long d, short e, long long f) {
+    sink = a + c + e;
+    return b + (long long)d + f;
+}
+__attribute__((noinline)) int take(char *s, struct pair p, struct big big, long long k, int n) {
+    sink = *s + p.x + big.words[3] + k;
+    return n + p.y;
+}
+__attribute__((noinline)) struct big make(int first, long long last) {
+    struct big r = some;
+    r.words[0] = first;
+    r.words[5] = (int)last;
+    return r;
+}
+void *memcpy(void *to, const void *from, __SIZE_TYPE__ size) {
+    for (__SIZE_TYPE__ n = 0; n < size; n++)
+        ((volatile char *)to)[n] = ((const char *)from)[n];
+    return to;
+}
+void _start(void) {
+    struct pair p = {11, -12};
+    sink = wide(1, -0x123456789abLL, -3, 0xfedcba9876543210ULL, -5, 0x1122334455667788LL);
+    sink = take("text", p, some, 0x500000006LL, -7);
+    sink = make(21, 0x100000016LL).words[0];
+    for (;;);
+}
+"""
+WIDE_TARGETS = ("arm-linux-musleabihf", "armeb-linux-musleabi", "mips-linux-musleabi", "mipsel-linux-musleabi",
+                "powerpc-linux-musleabi", "riscv32-linux-musl", "x86-linux-musl", "x86_64-linux-musl", "aarch64-linux-musl")
+
+
+@pytest.mark.parametrize("engine", ["interpreter", None])
+@pytest.mark.parametrize("target", WIDE_TARGETS)
+def test_lists_of_arguments_of_two_words(target: str, engine: str | None, tmp_path: Path) -> None:
+    """A number of 64 bits is one argument of a 32-bit guest, too; results in two registers and in memory."""
+    source, built = tmp_path / "wide.c", tmp_path / "wide"
+    source.write_text(WIDE)
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", "-O0", "-nostdlib", "-static",
+                    "-fno-sanitize=undefined", "-Wl,-e,_start", str(source), "-o", str(built)], check=True, timeout=300)
+    program = Program.from_c(C + """
+        s64 in[6], out[7]; u32 first, last;
+        SEC("fentry/wide") int BPF_PROG(on_wide, int a, s64 b, s8 c, u64 d, s16 e, s64 f)
+        {
+            in[0] = a; in[1] = b; in[2] = c; in[3] = d; in[4] = e; in[5] = f;
+            return 0;
+        }
+        SEC("fexit/wide") int BPF_PROG(off_wide, int a, s64 b, s8 c, u64 d, s16 e, s64 f, s64 result)
+        {
+            out[0] = a; out[1] = b; out[2] = c; out[3] = d; out[4] = e; out[5] = f; out[6] = result;
+            return 0;
+        }
+        SEC("fexit/make") int BPF_PROG(off_make, int n, s64 k, void *result)
+        {
+            bpf_probe_read_user(&first, 4, result);
+            bpf_probe_read_user(&last, 4, result + 20);
+            return 0;
+        }
+    """)
+    structures = Program.from_c(C + """
+        s64 taken[3], left[2]; u32 pair[2];
+        SEC("fentry/take") int on_take(u64 *ctx)
+        {
+            char c = 0;
+            bpf_probe_read_user(&c, 1, (void *)ctx[0]);
+            taken[0] = c; taken[1] = ctx[3]; taken[2] = (int)ctx[4];
+            __builtin_memcpy(pair, &ctx[1], 8);
+            return 0;
+        }
+        SEC("fexit/take") int off_take(u64 *ctx)
+        {
+            left[0] = (int)ctx[4]; left[1] = (int)ctx[5];
+            return 0;
+        }
+    """)
+    with UnicornMachine.load(str(built)) as m, Kprobes(m) as k, k.attach(program, engine=engine):
+        order = m.arch.order.value
+        if target.startswith(("arm", "riscv32")):
+            with pytest.raises(ProgramError, match="k is not in it: it or a parameter before it is no integer"):
+                k.attach(structures, engine=engine)
+        else:
+            k.attach(structures, engine=engine)
+        with pytest.raises(KprobeError):
+            m.run(max_insns=10000)  # it loops for ever
+    given = [1, -0x123456789AB, -3, 0xFEDCBA9876543210 - (1 << 64), -5, 0x1122334455667788]
+    variables = dict(program.variables)
+    assert variables["in"] == given
+    assert variables["out"] == [*given, given[1] + given[3] + given[5]]
+    numbers = [variables[name].to_bytes(4, "little") for name in ("first", "last")]
+    assert [int.from_bytes(raw, order) for raw in numbers] == [21, 22]
+    if target.startswith(("arm", "riscv32")):
+        return
+    found = dict(structures.variables)
+    assert (found["taken"], found["left"]) == ([ord("t"), 0x500000006, -7], [-7, -19])
+    pair = [int.from_bytes(each.to_bytes(4, "little"), order, signed=True) for each in found["pair"]]
+    assert pair == [11, -12]
+    for section, reads, why in (("fentry/take", 2, "big is not in it: struct big has 24 bytes, and 16 are the most"),
+                                ("fentry/take", 5, "reads the result, and the function's arguments have 5"),
+                                ("fexit/take", 6, "reads word 7 of its arguments, and the function's arguments have 5")):
+        program = Program.from_c(C + f"""u64 n; SEC("{section}") int p(u64 *ctx) {{ n = ctx[{reads}]; return 0; }}""")
+        with Kprobes(UnicornMachine.load(str(built))) as k, pytest.raises(ProgramError, match=why):
+            k.attach(program, engine=engine)
 
 
 def test_lists_with_results_need_debug_information() -> None:
