@@ -6,21 +6,18 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ..programs import isa
+from ..programs.assembler import Assembler
 from ..programs.context import PC
-from ..programs.isa import lddw
 from ..programs.maps import NOEXIST, Array, Map, MapType, Spec
 from ._counts import DROPPED, HITS, PAUSED
 from ._event import Event
 from ._hist import Column, Histogram
-from ._writer import Part, Writer
+from ._writer import BUFFER, CONTEXT, STACK, WORD, Part, Writer
 
 COLUMNS: Final = 56  #: keys and values that the stack has room for
 _TEMPORARY: Final = 16  # bytes at the stack's end that the writer uses
-_LOOKUP = 1
-_UPDATE = 2
-_TIME = 5
-_FUNC_IP = 173
+#: registers of the program: the histogram's entry; its state
+_ENTRY, _STATE = 7, BUFFER
 _NO_KEYS: Final = ("execname", "stacktrace")
 
 
@@ -78,7 +75,7 @@ class Counts:
             event: the event, whose arguments are counted.
             first: number of the first histogram's first map, among the program's maps.
         """
-        return [Counting(event, hist, n, first + 2 * n) for n, hist in enumerate(self._hists)]
+        return [Counting(event, hist, first + 2 * n) for n, hist in enumerate(self._hists)]
 
     def give_back(self) -> None:
         """Move what programs have counted back to Python, which counts the histograms again."""
@@ -91,52 +88,48 @@ class Counting:
     events._writer: called with the Writer, it appends them).
 
     Each method appends the instructions that do what its first line says; the program does it at a
-    hit. In the program r6 is the context, r7 the histogram's entry, r8 the histogram's state (the
-    words PAUSED, HITS and DROPPED). "Load into r3" fetches a number. The key is built on the stack:
-    a word of fault bits, then a word for each column.
+    hit. Registers have names as in the Writer: _ENTRY is the histogram's entry, _STATE its state
+    (the words PAUSED, HITS and DROPPED), WORD the number of a column. The key is built on the
+    stack: a word of fault bits, then a word for each column.
     """
 
     _w: Writer
+    _asm: Assembler
+    _over: str  #: label behind the instructions of the histogram
 
-    def __init__(self, event: Event, hist: Histogram, number: int, state: int) -> None:
+    def __init__(self, event: Event, hist: Histogram, state: int) -> None:
         """Prepare; instructions are appended when the object is called.
 
         Args:
             event: the event, whose arguments are counted.
             hist: the histogram.
-            number: index of the histogram among those of the program, which makes labels unique.
             state: number of the map with the histogram's state, among the program's maps; the next
                 map has its entries.
         """
         self._event = event
         self._hist = hist
-        self._number = number
         self._state = state
         self._key = -_TEMPORARY - 8 * (1 + len(hist.keys))
         self._new = self._key - 8 * (1 + len(hist.values))
 
     def __call__(self, w: Writer) -> None:
         """Append the instructions to a program."""
-        self._w, over = w, self._name("over")
-        w.code += lddw(8, self._state, isa.MAP_VALUE, 0)
-        w.op(isa.MEM | isa.DW | isa.LDX, 1, 8, 8 * PAUSED)
-        w.jump(isa.JNE | isa.JMP, over, 1)
-        w.passes(self._event, self._hist.filter, over)
-        w.op(isa.MEM | isa.DW | isa.ST, 10, 0, self._key)
+        self._w = w
+        self._asm = asm = w.asm
+        self._over = asm.label()
+        asm.value(_STATE, self._state, 0)
+        asm.load(1, _STATE, 8 * PAUSED, 8)
+        asm.jump_if_number("!=", 1, 0, self._over)
+        w.passes(self._event, self._hist.filter, self._over)
+        asm.store_number(STACK, self._key, 0, 8)
         for n, column in enumerate(self._hist.keys):
             self._part(n, column)
         self._find()
-        self._count(8, 8 * HITS)
-        self._count(7, 0)
+        self._count(_STATE, 8 * HITS)
+        self._count(_ENTRY, 0)
         for n, column in enumerate(self._hist.values):
             self._add(n, column)
-        w.label(over)
-
-    def _name(self, text: str) -> str:
-        """Return the name of a label, made of `text`, that no other histogram of the program
-        has.
-        """
-        return f"histogram {self._number} {text}"
+        asm.place(self._over)
 
     def _part(self, n: int, column: Column) -> None:
         """Compute a word of the key and store it on the stack.
@@ -147,28 +140,28 @@ class Counting:
             n: index of the column in the key, from 0.
             column: the column of the key, with its modifier.
         """
-        w = self._w
+        asm = self._asm
         at = self._key + 8 * (1 + n)
-        failed = self._name(f"no key {n}")
-        done = self._name(f"key {n}")
+        failed = asm.label()
         self._fetch(column, failed)
         if column.modifier == "log2":
-            self._log2(n, column)
+            self._log2(column)
         elif column.modifier == "buckets":
-            self._bucket(n, column)
-        w.op(isa.MEM | isa.DW | isa.STX, 10, 3, at)
-        if w.jumps_to(failed):
-            w.jump(isa.JA | isa.JMP, done)
-            w.label(failed)
-            w.op(isa.MEM | isa.DW | isa.ST, 10, 0, at)
-            w.op(isa.MEM | isa.DW | isa.LDX, 1, 10, self._key)
-            w.code += lddw(2, 1 << n)
-            w.op(isa.OR | isa.X | isa.ALU64, 1, 2)
-            w.op(isa.MEM | isa.DW | isa.STX, 10, 1, self._key)
-            w.label(done)
+            self._bucket(column)
+        asm.store(STACK, at, WORD, 8)
+        if asm.is_target(failed):
+            done = asm.label()
+            asm.jump(done)
+            asm.place(failed)
+            asm.store_number(STACK, at, 0, 8)
+            asm.load(1, STACK, self._key, 8)
+            asm.set(2, 1 << n)
+            asm.compute("|", 1, 2)
+            asm.store(STACK, self._key, 1, 8)
+            asm.place(done)
 
     def _fetch(self, column: Column, failed: str) -> None:
-        """Load into r3 the number that a column is made of, before its modifier is applied.
+        """Load into WORD the number that a column is made of, before its modifier is applied.
 
         Args:
             column: the column; it has a field.
@@ -181,100 +174,98 @@ class Counting:
         else:
             _COMMON[field.python](self._w)
 
-    def _log2(self, n: int, column: Column) -> None:
-        """Replace r3 by its logarithm to base 2, rounded up: the bits that the number (r3 - 1) has,
-        as ftrace's .log2; by 0 where r3 is not above 0.
+    def _log2(self, column: Column) -> None:
+        """Replace WORD by its logarithm to base 2, rounded up: the bits that the number (WORD - 1)
+        has, as ftrace's .log2; by 0 where WORD is not above 0.
 
         Args:
-            n: index of the column in the key, which makes labels unique.
-            column: the column, whose field says whether r3 is signed.
+            column: the column, whose field says whether WORD is signed.
         """
-        w = self._w
-        low = self._name(f"low {n}")
-        done = self._name(f"log2 {n}")
-        w.jump((isa.JSLE if column.signed else isa.JEQ) | isa.JMP, low, 3)
-        w.op(isa.ADD | isa.ALU64, 3, imm=-1)
-        w.op(isa.MOV | isa.ALU64, 1)
+        asm = self._asm
+        low = asm.label()
+        done = asm.label()
+        asm.jump_if_number("s<=" if column.signed else "==", WORD, 0, low)
+        asm.compute_with("+", WORD, -1)
+        asm.set(1, 0)
         for step in (32, 16, 8, 4, 2, 1):
-            less = self._name(f"below {step} {n}")
-            w.op(isa.MOV | isa.X | isa.ALU64, 2, 3)
-            w.op(isa.RSH | isa.ALU64, 2, imm=step)
-            w.jump(isa.JEQ | isa.JMP, less, 2)
-            w.op(isa.MOV | isa.X | isa.ALU64, 3, 2)
-            w.op(isa.ADD | isa.ALU64, 1, imm=step)
-            w.label(less)
-        w.op(isa.ADD | isa.X | isa.ALU64, 3, 1)
-        w.jump(isa.JA | isa.JMP, done)
-        w.label(low)
-        w.op(isa.MOV | isa.ALU64, 3)
-        w.label(done)
+            less = asm.label()
+            asm.move(2, WORD)
+            asm.compute_with(">>", 2, step)
+            asm.jump_if_number("==", 2, 0, less)
+            asm.move(WORD, 2)
+            asm.compute_with("+", 1, step)
+            asm.place(less)
+        asm.compute("+", WORD, 1)
+        asm.jump(done)
+        asm.place(low)
+        asm.set(WORD, 0)
+        asm.place(done)
 
-    def _bucket(self, n: int, column: Column) -> None:
-        """Round r3 down to a multiple of the column's bucket width.
+    def _bucket(self, column: Column) -> None:
+        """Round WORD down to a multiple of the column's bucket width.
 
         Args:
-            n: index of the column in the key, which makes labels unique.
             column: the column, with the width.
         """
-        w = self._w
-        down = self._name(f"negative {n}")
-        done = self._name(f"bucket {n}")
+        asm = self._asm
+        down = asm.label()
+        done = asm.label()
         if column.signed:
-            w.jump(isa.JSLT | isa.JMP, down, 3)
-        w.op(isa.MOV | isa.X | isa.ALU64, 1, 3)
-        w.op(isa.MOD | isa.ALU64, 1, imm=column.buckets)
-        w.op(isa.SUB | isa.X | isa.ALU64, 3, 1)
+            asm.jump_if_number("s<", WORD, 0, down)
+        asm.move(1, WORD)
+        asm.compute_with("%", 1, column.buckets)
+        asm.compute("-", WORD, 1)
         if column.signed:
-            w.jump(isa.JA | isa.JMP, done)
-            w.label(down)
-            w.op(isa.NEG | isa.ALU64, 3)
-            w.op(isa.ADD | isa.ALU64, 3, imm=column.buckets - 1)
-            w.op(isa.MOV | isa.X | isa.ALU64, 1, 3)
-            w.op(isa.MOD | isa.ALU64, 1, imm=column.buckets)
-            w.op(isa.SUB | isa.X | isa.ALU64, 3, 1)
-            w.op(isa.NEG | isa.ALU64, 3)
-            w.label(done)
+            asm.jump(done)
+            asm.place(down)
+            asm.negate(WORD)
+            asm.compute_with("+", WORD, column.buckets - 1)
+            asm.move(1, WORD)
+            asm.compute_with("%", 1, column.buckets)
+            asm.compute("-", WORD, 1)
+            asm.negate(WORD)
+            asm.place(done)
 
     def _find(self) -> None:
-        """Point r7 at the entry of the key on the stack; make an entry of zeros where there is
+        """Point _ENTRY at the entry of the key on the stack; make an entry of zeros where there is
         none.
 
         Where the map has no room for another entry, count the hit as dropped, and leave the
         histogram.
         """
-        w = self._w
-        there = self._name("there")
+        asm = self._asm
+        there = asm.label()
         self._lookup()
-        w.jump(isa.JNE | isa.JMP, there, 0)
+        asm.jump_if_number("!=", 0, 0, there)
         for at in range(self._new, self._key, 8):
-            w.op(isa.MEM | isa.DW | isa.ST, 10, 0, at)
+            asm.store_number(STACK, at, 0, 8)
         self._arguments()
-        w.op(isa.MOV | isa.X | isa.ALU64, 3, 10)
-        w.op(isa.ADD | isa.ALU64, 3, imm=self._new)
-        w.op(isa.MOV | isa.ALU64, 4, imm=NOEXIST)
-        w.op(isa.CALL | isa.JMP, imm=_UPDATE)
+        asm.move(3, STACK)
+        asm.compute_with("+", 3, self._new)
+        asm.set(4, NOEXIST)
+        asm.call("map_update_elem")
         self._lookup()
-        w.jump(isa.JNE | isa.JMP, there, 0)
-        self._count(8, 8 * DROPPED)
-        w.jump(isa.JA | isa.JMP, self._name("over"))
-        w.label(there)
-        w.op(isa.MOV | isa.X | isa.ALU64, 7, 0)
+        asm.jump_if_number("!=", 0, 0, there)
+        self._count(_STATE, 8 * DROPPED)
+        asm.jump(self._over)
+        asm.place(there)
+        asm.move(_ENTRY, 0)
 
     def _lookup(self) -> None:
         """Look up the key on the stack; r0 becomes the address of its entry, 0 where there is
         none.
         """
         self._arguments()
-        self._w.op(isa.CALL | isa.JMP, imm=_LOOKUP)
+        self._asm.call("map_lookup_elem")
 
     def _arguments(self) -> None:
         """Load the arguments of a map helper: the map of entries into r1, the key's address into
         r2.
         """
-        w = self._w
-        w.code += lddw(1, self._state + 1, isa.MAP, 0)
-        w.op(isa.MOV | isa.X | isa.ALU64, 2, 10)
-        w.op(isa.ADD | isa.ALU64, 2, imm=self._key)
+        asm = self._asm
+        asm.map(1, self._state + 1)
+        asm.move(2, STACK)
+        asm.compute_with("+", 2, self._key)
 
     def _count(self, base: int, at: int) -> None:
         """Add 1 to a 64-bit word in memory; r1 is overwritten.
@@ -283,61 +274,62 @@ class Counting:
             base: number of the register that has an address.
             at: bytes from that address to the word.
         """
-        w = self._w
-        w.op(isa.MEM | isa.DW | isa.LDX, 1, base, at)
-        w.op(isa.ADD | isa.ALU64, 1, imm=1)
-        w.op(isa.MEM | isa.DW | isa.STX, base, 1, at)
+        asm = self._asm
+        asm.load(1, base, at, 8)
+        asm.compute_with("+", 1, 1)
+        asm.store(base, at, 1, 8)
 
     def _add(self, n: int, column: Column) -> None:
-        """Add a value to its sum in the entry at r7; add nothing where guest memory cannot be read.
+        """Add a value to its sum in the entry; add nothing where guest memory cannot be read.
 
         Args:
             n: index of the sum in the entry, from 0.
             column: the column of the value; where it has no field, 1 is added.
         """
-        w = self._w
-        failed = self._name(f"no value {n}")
+        asm = self._asm
+        at = 8 * (1 + n)
+        failed = asm.label()
         if column.field is None:
-            return self._count(7, 8 * (1 + n))
+            return self._count(_ENTRY, at)
         self._fetch(column, failed)
-        w.op(isa.MEM | isa.DW | isa.LDX, 1, 7, 8 * (1 + n))
-        w.op(isa.ADD | isa.X | isa.ALU64, 1, 3)
-        w.op(isa.MEM | isa.DW | isa.STX, 7, 1, 8 * (1 + n))
-        w.label(failed)
+        asm.load(1, _ENTRY, at, 8)
+        asm.compute("+", 1, WORD)
+        asm.store(_ENTRY, at, 1, 8)
+        asm.place(failed)
 
 
 def _called(w: Writer) -> None:
-    """Append instructions that load into r3 the address of the function whose return is probed.
+    """Append instructions that load into WORD the address of the function whose return is probed.
 
     Args:
         w: takes the instructions.
     """
-    w.op(isa.MOV | isa.X | isa.ALU64, 1, 6)
-    w.op(isa.CALL | isa.JMP, imm=_FUNC_IP)
-    w.op(isa.MOV | isa.X | isa.ALU64, 3, 0)
+    w.asm.move(1, CONTEXT)
+    w.asm.call("get_func_ip")
+    w.asm.move(WORD, 0)
 
 
 def _time(w: Writer, unit: int) -> None:
-    """Append instructions that load the host's time into r3.
+    """Append instructions that load the host's time into WORD.
 
     Args:
         w: takes the instructions.
         unit: nanoseconds that one step of the time has.
     """
-    w.op(isa.CALL | isa.JMP, imm=_TIME)
-    w.op(isa.MOV | isa.X | isa.ALU64, 3, 0)
+    w.asm.call("ktime_get_ns")
+    w.asm.move(WORD, 0)
     if unit > 1:
-        w.op(isa.DIV | isa.ALU64, 3, imm=unit)
+        w.asm.compute_with("/", WORD, unit)
 
 
-#: fields that are no arguments, by their Python -> what puts them into r3; programs run where there
-#: is one CPU, and no tasks
+#: fields that are no arguments, by their Python -> what puts them into WORD; programs run where
+#: there is one CPU, and no tasks
 _COMMON: Final[Mapping[str, Callable[[Writer], None]]] = {
     "func": _called,
-    "back": lambda w: w.context(3, PC),
-    "regs.pc": lambda w: w.context(3, PC),
+    "back": lambda w: w.context(WORD, PC),
+    "regs.pc": lambda w: w.context(WORD, PC),
     "now()": lambda w: _time(w, 1),
     "now() // 1000": lambda w: _time(w, 1000),
-    "pid(regs)": lambda w: w.op(isa.MOV | isa.ALU64, 3),
-    "regs.cpu": lambda w: w.op(isa.MOV | isa.ALU64, 3),
+    "pid(regs)": lambda w: w.asm.set(WORD, 0),
+    "regs.cpu": lambda w: w.asm.set(WORD, 0),
 }

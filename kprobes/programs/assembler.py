@@ -191,6 +191,10 @@ class Assembler:
 
     # --- control
 
+    def is_target(self, label: str) -> bool:
+        """Return True where a jump that was appended so far leads to a label."""
+        return any(other == label for _, other in self._jumps)
+
     def label(self) -> str:
         """Return a new label; place() says later where it is."""
         self._count += 1
