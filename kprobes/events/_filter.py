@@ -20,7 +20,7 @@ from ..symbols import Symbols
 from ._event import Event
 from ._messages import make_error
 from ._plans import comm, pid
-from ._styles import Value
+from ._styles import STYLES, Value
 
 # (fetched values, registers, return address, probed address) -> keep it
 Predicate = Callable[[tuple[Value, ...], Regs, int, int], bool]
@@ -187,10 +187,12 @@ def fields(event: Event) -> dict[str, EventField]:
     out |= {name: EventField(name, -1, python, False) for name, python in ours.items()}
     for number, arg in enumerate(event.args):
         kind = arg.type
-        compared, is_text = kind.compared
-        if compared:
-            python = compared.format(f"v[{number}]")
-            out[arg.name] = EventField(arg.name, number, python, is_text, kind.bits, kind.is_signed)
+        style = STYLES[kind.style]
+        if style.compared and not kind.count:
+            python = style.compared.format(f"v[{number}]")
+            out[arg.name] = EventField(
+                arg.name, number, python, style.compared_as_text, kind.bits, style.signed
+            )
     return out
 
 

@@ -12,7 +12,7 @@ from ..errors import GuestFault, Unsupported
 from ..regs import Regs
 from ..symbols import Symbols
 from ._event import Plan, Read, Saved
-from ._styles import Scalar, Type, Value
+from ._styles import Scalar, Type, Value, converter
 
 
 @frozen
@@ -169,7 +169,7 @@ def plan(source: Fetch, type: Type, symbols: Symbols) -> Plan:
     """
     if source.value is not None:
         return _whole(source.value)
-    convert = type.converter(symbols)
+    convert = converter(type, symbols)
     size = type.size
     is_string = type.is_string
     word = source.word

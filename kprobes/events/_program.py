@@ -31,7 +31,7 @@ from ._event import Argument, Event
 from ._filter import Filter
 from ._layout import HEAD, STATE, RecordLayout, elements, width
 from ._plans import Word
-from ._styles import Scalar, Value
+from ._styles import Scalar, Value, converter
 from ._writer import KEPT, Part, Writer
 
 #: bytes of the largest record
@@ -224,7 +224,7 @@ class RecordReader:
         Args:
             arg: the argument; programs have shifted the number already.
         """
-        return evolve(arg.type, shift=0).converter(self._symbols)
+        return converter(evolve(arg.type, shift=0), self._symbols)
 
     def _number(self, arg: Argument) -> Callable[[bytes], Scalar]:
         """Return the function from the 8 bytes of an element in a record to its value."""

@@ -26,7 +26,6 @@ _WITHIN: Final = {
     "": CONTROLS,
     **{quote: CONTROLS | {ord(char): "\\" + char for char in ("\\", quote)} for quote in "\"'"},
 }
-_FLOATS: Final = {32: "float", 64: "double"}
 
 
 @frozen(kw_only=True)
@@ -83,49 +82,13 @@ class Type:
 
     @property
     def is_word(self) -> bool:
-        """Whether what is read is a number, of which converter() makes the value."""
+        """Whether what is read is a number, of which the value is made."""
         return STYLES[self.style].read == "word"
 
     @property
     def is_ambiguous(self) -> bool:
         """Whether values may be equal and yet be shown otherwise, as 0.0 and -0.0 are."""
         return STYLES[self.style].values in ("float", "whole")
-
-    @property
-    def compared(self) -> tuple[str, bool]:
-        """How filters compare values: (what they compare, as an expression of `{}`, the value;
-        True where it is text). ("", False): not at all.
-        """
-        style = STYLES[self.style]
-        return ("", False) if self.count else (style.compared, style.compared_as_text)
-
-    @property
-    def c_type(self) -> str:
-        """The type in C of an element of a binary record."""
-        style = STYLES[self.style]
-        if style.beside_record:
-            return "__data_loc char[]"
-        if style.values == "float":
-            return _FLOATS.get(self.bits, "long double")
-        return f"{'s' if style.signed else 'u'}{8 * self.size}"
-
-    @property
-    def is_beside_record(self) -> bool:
-        """Whether a binary record has the offset and the length of a text instead of the value."""
-        return STYLES[self.style].beside_record
-
-    @property
-    def printf(self) -> str:
-        """The conversion of printf() that shows a value, or an element of an array."""
-        return STYLES[self.style].printf.format(long="L" if self.size == 8 else "")
-
-    def converter(self, symbols: Symbols) -> Callable[[int], Scalar]:
-        """Return the function from a word of the guest to the value that this type makes of it.
-
-        Args:
-            symbols: name addresses, for types that show them by name.
-        """
-        return STYLES[self.style].converter(self, symbols)
 
     def show(self, value: Value) -> str:
         """Return a value as ftrace prints it; "(fault)" for None, which is unreadable memory."""
@@ -158,6 +121,16 @@ def shown_float(value: float, bits: int) -> str:
             if struct.pack("<f", float(text)) == struct.pack("<f", value):
                 return text
     return f"{value!r}".removesuffix(".0")
+
+
+def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
+    """Return the function from a word of the guest to the value that a type makes of it.
+
+    Args:
+        type: of the value.
+        symbols: name addresses, for types that show them by name.
+    """
+    return STYLES[type.style].converter(type, symbols)
 
 
 # --- from a word to a value: each returns the function that does it

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..symbols import CONTROLS, Symbols
 from ._event import Argument, Event, locate
 from ._place import EventPlace
-from ._styles import Type
+from ._styles import STYLES, Type
 
 if TYPE_CHECKING:
     from ._buffer import Buffer, Row
@@ -33,6 +33,7 @@ _COMMON: Final = (
     ("unsigned char", "common_preempt_count", 3, 1, 0),
     ("int", "common_pid", 4, 4, 1),
 )
+_FLOATS: Final = {32: "float", 64: "double"}
 
 
 def task_column(task: Any) -> str:
@@ -136,22 +137,26 @@ def _field(kind: str, name: str, offset: int, size: int, signed: int) -> str:
 
 def _stored(type: Type) -> tuple[str, int, int]:
     """Return (type in C, bytes, 1 where it is signed) of one element in a record."""
-    if type.is_beside_record:
-        return type.c_type, 4, 1  # offset and length, 16 bits each
-    return type.c_type, type.size, int(type.is_signed or type.is_float)
+    style = STYLES[type.style]
+    if style.beside_record:
+        return "__data_loc char[]", 4, 1  # offset and length, 16 bits each
+    if style.values == "float":
+        return _FLOATS.get(type.bits, "long double"), type.size, 1
+    return f"{'s' if style.signed else 'u'}{8 * type.size}", type.size, int(style.signed)
 
 
 def _form(type: Type) -> str:
     """Return printf's conversion for values of a type, such as "%u"; of an array one for each
     element.
     """
-    return f"{{{','.join([type.printf] * type.count)}}}" if type.count else type.printf
+    form = STYLES[type.style].printf.format(long="L" if type.size == 8 else "")
+    return f"{{{','.join([form] * type.count)}}}" if type.count else form
 
 
 def _values(argument: Argument) -> list[str]:
     """Return the C expressions that `print fmt` passes to printf for an argument of the event."""
     name, type = argument.name, argument.type
-    if type.is_beside_record:
+    if STYLES[type.style].beside_record:
         get = f"__get_str({name}"
         return [f"{get}[{n}])" for n in range(type.count)] if type.count else [f"{get})"]
     return [f"REC->{name}[{n}]" for n in range(type.count)] if type.count else [f"REC->{name}"]
