@@ -18,13 +18,12 @@ from ._counting import Counts, why_not
 from ._event import Event
 from ._filter import Filter, parse_filter
 from ._handler import Handler, handler
-from ._hist import Histogram
+from ._hist import Histogram, syscall_names
 from ._layout import RecordLayout
 from ._place import EventOwner, EventPlace, probe_of
 from ._program import EventProgram, RecordReader, compiled, needs_python, shape
 from ._record import Record
-from ._recording import recorder
-from ._syscalls import syscall_names
+from ._recording import machine_handler
 from ._triggers import Triggers
 
 
@@ -570,7 +569,7 @@ class TraceEvent:
         if self._triggers or self._stack:
             return plain
         place.reader = RecordReader(event, RecordLayout(event), machine.symbols)
-        return recorder(
+        return machine_handler(
             event,
             machine,
             self.buffer,

@@ -80,7 +80,8 @@ class Buffer:
         self.words = self.state.block.view[:16].cast("Q")
         self.words[ON] = 1
         self.members: list[BufferMember] = []
-        self.limit, self.rows = records, deque[Row]()
+        self.limit = records
+        self.rows = deque[Row]()
         self.shot: list[Row] = []
         self.dropped = 0
 

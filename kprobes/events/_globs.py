@@ -20,7 +20,7 @@ _HEAD = re.compile(r"([prf])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
 
 
 @frozen
-class Many:
+class ExpandedPattern:
     """A definition for each place that a pattern names.
 
     Attributes:
@@ -58,7 +58,7 @@ class Many:
         return raised
 
 
-def many(text: str, machine: Machine) -> Many | None:
+def expand_pattern(text: str, machine: Machine) -> ExpandedPattern | None:
     """Return the definitions that a definition with a pattern stands for.
 
     Args:
@@ -75,7 +75,7 @@ def many(text: str, machine: Machine) -> Many | None:
     if len(words) > 1 and words[1][0] == "%":
         from ._markers import marked
 
-        return Many(" ".join(words), words[1], marked(words, machine))
+        return ExpandedPattern(" ".join(words), words[1], marked(words, machine))
     if len(words) < 2:
         return None
     quoted = words[1][0] in QUOTES
@@ -100,7 +100,9 @@ def many(text: str, machine: Machine) -> Many | None:
             f"no function is called {pattern}; {where_names_are(machine.symbols)}",
         )
     rest = _rest(words)
-    return Many(joined, words[1], tuple((place, f"{head} {place}{rest}") for place in places))
+    return ExpandedPattern(
+        joined, words[1], tuple((place, f"{head} {place}{rest}") for place in places)
+    )
 
 
 def _words(text: str) -> list[str]:
@@ -111,7 +113,9 @@ def _words(text: str) -> list[str]:
     return [found[1], found[2] + (found[3] or ""), *(found[4] or "").split()]
 
 
-def _definitions(words: list[str], places: list[tuple[str, int]], machine: Machine) -> Many:
+def _definitions(
+    words: list[str], places: list[tuple[str, int]], machine: Machine
+) -> ExpandedPattern:
     """Make a definition for each of some addresses, all with one event's name.
 
     Args:
@@ -128,10 +132,10 @@ def _definitions(words: list[str], places: list[tuple[str, int]], machine: Machi
         texts.append(
             (name, f"{head} {address | (covering.mode if covering is not None else 0):#x}{rest}")
         )
-    return Many(" ".join(words), words[1], tuple(texts))
+    return ExpandedPattern(" ".join(words), words[1], tuple(texts))
 
 
-def _in_source(words: list[str], machine: Machine) -> Many | None:
+def _in_source(words: list[str], machine: Machine) -> ExpandedPattern | None:
     """Make a definition for each place that a place in the source stands for.
 
     Args:
@@ -159,7 +163,7 @@ def _in_source(words: list[str], machine: Machine) -> Many | None:
     )
 
 
-def _quoted(words: list[str], machine: Machine) -> Many:
+def _quoted(words: list[str], machine: Machine) -> ExpandedPattern:
     """Make a definition for each function that a quoted name stands for; where there is none, for
     each place of the source that it stands for.
 

@@ -258,7 +258,9 @@ class AtOnce:
             if cell is not None and arg.type.bits in _LETTERS and not arg.type.shift:
                 self._words, index = cell
                 found.append((*_part(self._words.itemsize, index, arg.type), n))
-        self._format, self._taken, end = "=", list[int](), 0
+        self._format = "="
+        self._taken = list[int]()
+        end = 0
         found.sort()
         for at, letter, n in found:
             if not self._taken:

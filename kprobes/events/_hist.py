@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from array import array
@@ -11,6 +12,8 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from ..arguments import SORTS, look
+from ..errors import GuestFault
+from ..machine._base import Machine
 from ..regs import Regs
 from ..stacks import MARK, addresses_of, is_incomplete
 from ..symbols import CONTROLS, Symbols
@@ -33,6 +36,8 @@ KEY_MODIFIERS: Final = (
     "usecs",
 )
 VALUE_MODIFIERS: Final = ("hex", "percent", "graph", "usecs")
+_SYSCALL_TABLE: Final = "sys_call_table"
+_UNKNOWN_SYSCALL: Final = "unknown_syscall"  # as ftrace prints it
 CLOCK: Final = "mono"  #: of common_timestamp, by ftrace's name
 #: common_timestamp, by its modifier; both are in _counting, too
 TIMES: Final = {
@@ -526,3 +531,40 @@ def power_of_two(text: str) -> int:
     """
     number = int(text) if re.fullmatch("[0-9]{1,6}", text) else 0
     return 1 << max(number - 1, 0).bit_length() if 0 < number <= 131072 else 0
+
+
+def syscall_names(machine: Machine) -> Callable[[int], str] | None:
+    """Return a function from a system call's number to its name ("sys_read").
+
+    Args:
+        machine: the guest, a kernel: the function reads the table of system calls in its memory.
+
+    Returns:
+        None: the guest's symbols have no table of system calls.
+    """
+    table = machine.symbols.find(_SYSCALL_TABLE)
+    if table is None:
+        return None
+    word = machine.arch.bits // 8
+    end = machine.symbols.extent(table) or math.inf
+
+    def name(number: int) -> str:
+        """Return a system call's name, read from the guest's table; "unknown_syscall": it has
+        none.
+        """
+        at = table.address + number * word
+        if at + word > end:
+            return _UNKNOWN_SYSCALL
+        try:
+            address = int.from_bytes(machine.read(at, word), machine.arch.order.value)
+        except GuestFault:
+            return _UNKNOWN_SYSCALL
+        function = machine.symbols.covering(address)
+        found = (
+            re.search("sys_(?!ni_syscall)[a-z0-9_]+$", function.name)
+            if function is not None
+            else None
+        )
+        return found[0] if found else _UNKNOWN_SYSCALL
+
+    return name

@@ -26,12 +26,12 @@ _ERRNO = {
 MESSAGES = {
     "BAD_PROBE_TYPE": "an event starts with p (probe), r (return probe), f (function) or w "
     "(watchpoint), not {!r}; write {}",
-    "NO_EPROBES": "events on other events (e:) are not here; fetch the same in the event itself, "
-    "or add a trigger to it",
-    "NO_TRACEPOINTS": "tracepoints of the kernel's (t:) are not here; write p %PROVIDER:NAME for "
-    "a marker of the program's, or p FUNCTION",
-    "NO_SYNTHETIC": "synthetic events (s:) are not here; make what they join of the records, by "
-    "their time and task",
+    "NO_EPROBES": "events on other events (e:) are not supported; fetch the same in the event "
+    "itself, or add a trigger to it",
+    "NO_TRACEPOINTS": "tracepoints of the kernel's (t:) are not supported; write p %PROVIDER:NAME "
+    "for a marker of the program's, or p FUNCTION",
+    "NO_SYNTHETIC": "synthetic events (s:) are not supported; join the records yourself, by "
+    "time and task",
     "BAD_FPROBE": "{!r} is no function's entry, and f events sit on entries and returns only; "
     "write FUNCTION or FUNCTION%return, or p instead of f",
     "BAD_MAXACT_TYPE": "only return probes take a count of instances; drop {!r}, or write r, or "
@@ -135,7 +135,7 @@ MESSAGES = {
     "NO_SUCH_EVENT": "there is no event {!r}; define it first",
     "NO_SUCH_TRIGGER": "there is no trigger {!r} to remove; see what there is in .triggers",
     "TRIGGER_EXISTS": "there is {!r} already; remove it first",
-    "BAD_HIST_PARAMETER": "{!r} is nothing for hist; write keys=, vals=, sort=, size=, name=, "
+    "BAD_HIST_PARAMETER": "unknown hist parameter {!r}; write keys=, vals=, sort=, size=, name=, "
     "clock=, pause, continue, clear or nohitcount",
     "NO_HIST_KEYS": "a histogram needs keys; write hist:keys=FIELD",
     "BAD_HIST_SIZE": "{!r} is no number of entries; write 1 to 131072",

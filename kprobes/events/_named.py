@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol
 
 from attrs import evolve, frozen
 
-from ..arch._base import Arch, Order
+from ..arch._base import Order
 from ..debug.info import DebugInfo
 from ..debug.numbers import float_format
 from ..debug.passing import Arrival
@@ -28,7 +28,7 @@ from ..regs import Regs
 from ._event import KeptAtEntry, Plan, Read, Saved
 from ._plans import Fetch, Word, memory
 from ._styles import Type, Value
-from ._types import MAX_ARRAY, type_of
+from ._types import MAX_ARRAY, TypeContext, type_of
 
 _NUMBER = re.compile(r"([usx])(?:8|16|32|64)")  #: types of events that are numbers
 #: one step of the way to a member or element
@@ -45,41 +45,18 @@ _KINDS = {
 }
 
 
-class NameContext(Protocol):
+class NameContext(TypeContext, Protocol):
     """The definition that is parsed, as names need it.
 
     Attributes:
         machine: the guest.
-        arch: its architecture.
         kind: "p" or "r".
         entry: the place is a function's entry.
     """
 
     machine: Machine
-    arch: Arch
     kind: str
     entry: bool
-
-    def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
-        """Raise the EventError of a kind at a column; facts fill its message."""
-
-    def need(self, condition: object, kind: str, at: int, *facts: object) -> None:
-        """Raise the EventError of a kind, at a column, unless a condition is true."""
-
-    def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int:
-        """Return `value` if it is a number from 1 to `most`.
-
-        Args:
-            text: the number as written, for errors.
-            at: its column.
-            most: the greatest.
-            bad: kind of the error for 0, and for what is no number.
-            big: kind of the error beyond `most`.
-            value: the number that the text is; None: it is none.
-
-        Raises:
-            EventError: the value is None, 0, or greater than `most`.
-        """
 
     def numbered(self, n: int, text: str, at: int) -> Fetch:
         """Return the fetch of the n-th argument of the call.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..attacher import Attacher
 from ..clocknames import HOST_CLOCK
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import GuestFault, MachineClosed
@@ -19,28 +20,12 @@ from ._recording import saver
 from ._watchpoint import WatchHandler, Watchpoint
 
 if TYPE_CHECKING:
-    from ..programs.program import Program
+    from ..programs.attach import Attachment
     from ._buffer import Buffer, Row
     from ._program import EventProgram, RecordReader
 
 
-class Attached(Protocol):
-    """A program that is attached (core's Attachment).
-
-    Attributes:
-        probes: its probes, by what names them.
-        why_python: by the same names, why a probe calls its program through Python; "": it does
-            not.
-    """
-
-    probes: dict[str, Probe]
-    why_python: dict[str, str]
-
-    def detach(self) -> None:
-        """Unregister the probes."""
-
-
-class EventOwner(Protocol):
+class EventOwner(Attacher, Protocol):
     """The Kprobes, as events need them.
 
     Attributes:
@@ -83,37 +68,9 @@ class EventOwner(Protocol):
     def original(self, addr: int, size: int) -> bytes:
         """Return `size` bytes of guest code at the address `addr`, as they are without probes."""
 
-    def attach(
-        self,
-        program: Program,
-        where: str | int | None = None,
-        offset: int = 0,
-        retprobe: bool = False,
-        *,
-        cookie: int = 0,
-        clock: Callable[[], int] | str = "host",
-        engine: str | None = None,
-        maxactive: int = 0,
-        printed: Callable[[str], None] | None = None,
-    ) -> Attached:
-        """Run a program at a probe of its own, as Kprobes.attach() does.
-
-        Args:
-            program: the program.
-            where: a symbol or an address; None: as the program's section says.
-            offset: bytes behind `where`.
-            retprobe: True: the program runs when the function returns.
-            cookie: number that the program gets from get_attach_cookie.
-            clock: what ktime_get_ns goes by: "host", "instructions", or a function that returns ns.
-            engine: "interpreter" or "host"; None: the best that can run the program.
-            maxactive: of the return probe: calls that it follows at once; 0: Kprobes.instances.
-            printed: is called with each line that the program prints; None: the attachment keeps
-                the lines.
-        """
-
 
 class EventPlace:
-    """A place of an event: its probe, and what its hits leave (a buffer's Member).
+    """A place of an event: its probe, and what its hits leave (a BufferMember).
 
     Attributes:
         definition: the event, at this place.
@@ -132,11 +89,14 @@ class EventPlace:
         """Add the place to the buffer's members, which gives it its `cookie`; nothing is
         registered.
         """
-        self.definition, self.cookie = definition, buffer.admit(self)
+        self.definition = definition
+        self.cookie = buffer.admit(self)
         self.probe: Probe | Watchpoint | None = None
         self.reader: RecordReader | None = None
-        self.compiled = self.raised = False
-        self.hits = self.missed = 0
+        self.compiled = False
+        self.raised = False
+        self.hits = 0
+        self.missed = 0
         self.why = ""
 
     def attach(self, owner: EventOwner, program: EventProgram) -> bool:
@@ -156,10 +116,11 @@ class EventPlace:
         Raises:
             KprobeError: the probe cannot be registered.
         """
-        self.reader, made = program, attached(owner, program, self.definition, self.cookie)
-        self.why = (
-            next(iter(made.why_python.values())) if owner.machine.guest_view is not None else ""
-        )
+        self.reader = program
+        made = attached(owner, program, self.definition, self.cookie)
+        self.why = ""
+        if owner.machine.guest_view is not None:
+            self.why = next(iter(made.why_python.values()))
         self.compiled = not self.why
         if self.why:
             made.detach()
@@ -169,7 +130,7 @@ class EventPlace:
 
     def set_semaphore(self, owner: EventOwner, on: bool) -> None:
         """Add 1 to the semaphore of the place's marker, or take this 1 off: so the guest sees that
-        the marker is traced. `looks` says which was done last.
+        the marker is traced. `raised` says which was done last.
 
         Nothing is done where this place has done so already, or the marker has no semaphore.
 
@@ -302,7 +263,7 @@ def probe_of(event: Event, machine: Machine, hit: Handler, disabled: bool = Fals
 
 def attached(
     owner: EventOwner, made: EventProgram, event: Event, cookie: int, clock: str = HOST_CLOCK
-) -> Attached:
+) -> Attachment:
     """Attach an event's program to a probe at the event's place, and return the attachment.
 
     Args:
@@ -327,7 +288,7 @@ def attached(
     )
 
 
-def probe_at(attachment: Attached) -> Probe:
+def probe_at(attachment: Attachment) -> Probe:
     """Return the one probe of an attachment."""
     return next(iter(attachment.probes.values()))
 

@@ -1,6 +1,7 @@
 """Events whose hits the machine records by itself, without a program: descriptions for the machine.
 
-The records are those that a program would write; see _program.py.
+The records are those that a program would write; see _program.py. (tracing.Recording is something
+else: the records of a `with k.trace(...)`, whoever writes them.)
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _Refused(Exception):
     """The machine cannot record this by itself."""
 
 
-def recorder(
+def machine_handler(
     event: Event,
     machine: Machine,
     buffer: Buffer,

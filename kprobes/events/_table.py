@@ -12,7 +12,7 @@ from ._buffer import Buffer
 from ._event import Event
 from ._files import EventFiles
 from ._filter import parse_filter
-from ._globs import many
+from ._globs import expand_pattern
 from ._hist import Histogram
 from ._messages import make_error
 from ._parser import Parser
@@ -132,7 +132,7 @@ class Events(Mapping[str, TraceEvent]):
             EventError: the first error, where no definition is right.
         """
         machine = self._owner.machine
-        found = many(text, machine)
+        found = expand_pattern(text, machine)
         if found is None:
             return [Parser(text, machine, self._owner.original).event()], False
         definitions = list[Event]()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import evolve
 
+from ..attacher import Attacher
 from ..errors import ProgramError, UnknownSymbol
 from . import tree
 from .compiler import Front
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from .guest import GuestWorld
 
 
-class Probed(Protocol):
+class Probed(Attacher, Protocol):
     """A Kprobes, as far as scripts need it.
 
     Attributes:
@@ -33,33 +34,6 @@ class Probed(Protocol):
     """
 
     machine: Any
-
-    def attach(
-        self,
-        program: Program,
-        where: str | int | None = None,
-        offset: int = 0,
-        retprobe: bool = False,
-        *,
-        cookie: int = 0,
-        clock: Callable[[], int] | str = "host",
-        engine: str | None = None,
-        maxactive: int = 0,
-        printed: Callable[[str], None] | None = None,
-    ) -> Attachment:
-        """Attach a program to a probe in the guest, and return the attachment.
-
-        Args:
-            program: the program.
-            where: a symbol's name or an address.
-            offset: bytes behind it.
-            retprobe: True to run the program when the function returns.
-            cookie: returned by get_attach_cookie.
-            clock: what ktime_get_ns returns: a name, or a function that gives ns.
-            engine: name of the engine that runs the program; None: the best.
-            maxactive: calls that are followed at once at most, of a return probe.
-            printed: called with each line of trace_printk.
-        """
 
     def watchpoint(
         self, where: str | int, size: int, access: str = "w", handler: Any = None

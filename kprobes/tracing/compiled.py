@@ -16,9 +16,9 @@ from ..events._event import Event
 from ..events._filter import Filter
 from ..events._handler import Handler
 from ..events._layout import RecordLayout
-from ..events._place import Attached, EventOwner, attached, probe_at
+from ..events._place import EventOwner, attached, probe_at
 from ..events._program import EventProgram, RecordReader, compiled, needs_python, shape
-from ..events._recording import described, recorder
+from ..events._recording import described, machine_handler
 from .ring import HEAD, Put, RecordRing
 
 #: bytes for records of programs: those of a trace that takes more go through Python
@@ -66,7 +66,7 @@ class RecordingPrograms:
         self._ring = ring
         self._clock = clock
         timed = ring.clock is not None
-        self._attached: list[Attached] = []
+        self._detach: list[Callable[[], None]] = []
         able = [
             n
             for n, event in enumerate(events)
@@ -137,7 +137,7 @@ class RecordingPrograms:
                 event.
         """
         reader = self.others[number]
-        return recorder(
+        return machine_handler(
             reader.event,
             self._k.machine,
             self.buffer,
@@ -190,7 +190,7 @@ class RecordingPrograms:
         if self._k.machine.guest_view is not None and any(attachment.why_python.values()):
             attachment.detach()
             return None
-        self._attached.append(attachment)
+        self._detach.append(attachment.detach)
         return probe_at(attachment)
 
     @property
@@ -200,9 +200,9 @@ class RecordingPrograms:
 
     def detach(self) -> None:
         """Detach all programs. Records that they have written stay in the buffer."""
-        for each in self._attached:
-            each.detach()
-        self._attached = []
+        for detach in self._detach:
+            detach()
+        self._detach = []
 
     def _whose(self, data: bytes) -> bool:
         """Return True where bytes in the buffer have the size and event number of a record of these

@@ -253,7 +253,8 @@ class _Names:
             unit: pyelftools' compile unit.
             program: pyelftools' line program of that unit.
         """
-        self._program, self._known = program, dict[int, str]()
+        self._program = program
+        self._known = dict[int, str]()
         folder = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
         self._folder = folder.value.decode(errors="replace") if folder is not None else ""
 

@@ -1,4 +1,8 @@
-"""Records the hits of events: a probe for each, and the ring that its hits go to."""
+"""Records the hits of events: a probe for each, and the ring that its hits go to.
+
+A Recording is what a `with k.trace(...)` makes. (events/_recording.py is about single hits: those
+that a machine records by itself, without a program.)
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from ..errors import BadArgument, EventError, GuestFault, KprobeError, MachineBu
 from ..events import parse_event
 from ..events._event import Event, locate
 from ..events._filter import parse_filter
-from ..events._globs import many
+from ..events._globs import expand_pattern
 from ..events._handler import Handler, handler
 from ..events._place import EventOwner, add_to_semaphore, counts_of, lower_semaphore, probe_of
 from ..events._siblings import check_sibling
@@ -166,7 +170,8 @@ class Recording:
         if isinstance(records, bool) or not isinstance(records, int) or not 0 < records <= 1 << 32:
             raise BadArgument(f"records={records!r} is no number of records", hint="give 1 or more")
         machine = k.machine
-        self.now, self._clock = clock_of(machine, clock), clock if isinstance(clock, str) else OWN
+        self.now = clock_of(machine, clock)
+        self._clock = clock if isinstance(clock, str) else OWN
         self._stop_counting: Callable[[], None] | None = None
         self._looks: list[Event] = []
         self._k = k
@@ -205,7 +210,7 @@ class Recording:
         found = list[Event]()
         self._many: list[Event] = []
         for text in definitions:
-            pattern = many(text, machine)
+            pattern = expand_pattern(text, machine)
             if pattern is None:
                 found.append(parse_event(text, machine, self._k.original))
                 continue

@@ -21,7 +21,7 @@ from kprobes.events._filter import parse_filter
 from kprobes.events._handler import handler
 from kprobes.events._layout import RecordLayout
 from kprobes.events._program import RecordReader
-from kprobes.events._recording import recorder
+from kprobes.events._recording import machine_handler
 from kprobes.events._table import Events
 from kprobes.programs import native
 
@@ -107,7 +107,7 @@ def test_the_machine_records_what_python_does(arch: str) -> None:
             mine, theirs, layout = Buffer(size=4096), Buffer(), RecordLayout(event)
             asked.clear()
             plain = handler(event, m, theirs, 7, filter, (), Plain(), False)
-            take = recorder(event, m, mine, layout, 7, filter, None, lambda p, regs: asked.append(regs))
+            take = machine_handler(event, m, mine, layout, 7, filter, None, lambda p, regs: asked.append(regs))
             reader = RecordReader(event, layout, m.symbols)
             for _ in range(4):
                 m.write(data, b"".join(chance.choice((data + 8 * chance.randrange(400), chance.getrandbits(64),

@@ -21,7 +21,7 @@ from host import host_code
 
 from kprobes import BadArgument, EventError, ImageError, Kprobes, Trace, UnicornMachine, Unsupported
 from kprobes.core.hit.returns import ReturnMissed
-from kprobes.tracing.record import Record
+from kprobes.events._record import Record
 from kprobes.tracing.timeline import _Rows
 
 pytestmark = pytest.mark.quick
