@@ -45,6 +45,20 @@ def engines(arch: Arch) -> tuple[str, ...]:
     return tuple(found)
 
 
+def summary() -> str:
+    """Return how many architectures run in which engine, as one sentence."""
+    from . import arch
+
+    found = [engines(arch.get(name)) for name in arch.names()]
+    unicorn = sum("Unicorn" in each for each in found)
+    qemu = sum("QEMU" in each and "Unicorn" not in each for each in found)
+    model = sum(each == ("model",) for each in found)
+    return (
+        f"{unicorn} architectures run in Unicorn, {qemu} more in QEMU, and {model} in a model that "
+        "is part of this library."
+    )
+
+
 def functions(machine: UnicornMachine, pattern: str = "*") -> list[Symbol]:
     """Return the named functions of a machine, by address.
 

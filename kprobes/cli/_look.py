@@ -386,7 +386,7 @@ def archs(as_json: bool) -> None:
     jumps.
     """
     from .. import arch
-    from ..inventory import engines
+    from ..inventory import engines, summary
 
     known = [arch.get(name) for name in arch.names()]
     if as_json:
@@ -416,3 +416,4 @@ def archs(as_json: bool) -> None:
             for a in known
         ],
     )
+    click.echo(f"\n{summary()}")

@@ -961,8 +961,33 @@ class GuestText(Protocol):
     page_size: int
     maps_runs: bool
 
-    def read(self, addr: int, size: int) -> bytes: ...
-    def write(self, addr: int, data: bytes) -> None: ...
+    def read(self, addr: int, size: int) -> bytes:
+        """Return guest memory as it is, breakpoints included; protection does not matter.
+
+        Args:
+            addr: guest address of the first byte, without mode bits.
+            size: how many bytes; 0 gives b"".
+
+        Returns:
+            `size` bytes, in the order of their addresses.
+
+        Raises:
+            GuestFault: a byte of them is not mapped; `address` is the first such one.
+            BadArgument: `addr` or `size` is no integer, or `size` is negative.
+        """
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Write guest memory, whatever its protection.
+
+        Args:
+            addr: guest address of the first byte, without mode bits.
+            data: bytes, bytearray or memoryview, for the addresses from there on.
+
+        Raises:
+            GuestFault: a byte of them is not mapped; nothing is written.
+            BadArgument: `addr` is no integer, or `data` no bytes.
+        """
+
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code, atomically for the guest; stale translations are dropped."""
 

@@ -417,10 +417,18 @@ class RemoteMachine(Described):
         return self._state.exit_status
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return `size` bytes of guest memory, breakpoints included.
+        """Return guest memory as it is, breakpoints included.
+
+        Args:
+            addr: guest address of the first byte, without mode bits.
+            size: how many bytes, 1 GiB at most; 0 gives b"".
+
+        Returns:
+            `size` bytes, in the order of their addresses.
 
         Raises:
-            GuestFault: there is no such memory.
+            GuestFault: there is no such memory, or the program has ended.
+            BadArgument: `addr` or `size` is no integer.
         """
         self._check(addr, size, "read")
         return self._memory.read(addr, size)
@@ -428,8 +436,14 @@ class RemoteMachine(Described):
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, read-only parts too.
 
+        Args:
+            addr: guest address of the first byte, without mode bits.
+            data: bytes for the addresses from there on, 1 GiB at most.
+
         Raises:
-            GuestFault: there is no such memory.
+            GuestFault: there is no such memory, or the program has ended. Bytes before it may be
+                written by then.
+            BadArgument: `addr` is no integer, or `data` no bytes.
         """
         self._check(addr, len(data), "write")
         self._memory.write(addr, bytes(data))

@@ -307,10 +307,19 @@ class UnicornMachine(Described):
     # --- memory
 
     def read(self, addr: int, size: int) -> bytes:
-        """Return `size` bytes of guest memory as they are, breakpoints included.
+        """Return guest memory as it is, breakpoints included; protection does not matter. Of a
+        device the device's function gives the bytes.
+
+        Args:
+            addr: guest address of the first byte, without mode bits.
+            size: how many bytes; 0 gives b"".
+
+        Returns:
+            `size` bytes, in the order of their addresses.
 
         Raises:
-            GuestFault: the memory is not mapped.
+            GuestFault: a byte of them is not mapped; `address` is the first such one.
+            BadArgument: `addr` or `size` is no integer, or `size` is negative.
         """
         return self.parts.memory.read(addr, size)
 
@@ -318,11 +327,13 @@ class UnicornMachine(Described):
         """Write guest memory, whatever its protection.
 
         Args:
-            addr: address of the first byte.
-            data: what to write. It may overwrite breakpoints and jumps of probes.
+            addr: guest address of the first byte, without mode bits.
+            data: bytes, bytearray or memoryview, for the addresses from there on. They may
+                overwrite breakpoints and jumps of probes.
 
         Raises:
-            GuestFault: the memory is not mapped.
+            GuestFault: a byte of them is not mapped; nothing is written.
+            BadArgument: `addr` is no integer, or `data` no bytes.
         """
         self.parts.memory.write(addr, data)
 
