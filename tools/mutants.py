@@ -5,10 +5,12 @@
     nice -n 19 tools/mutants.py /work/mutants --count 24
 
 A mutant is the project with one operator, number or condition changed (cosmic-ray makes it). It is
-tried on the quick tests; one that survives these is tried on all tests of the folders that try
-the core and the architectures. The tool works in a clone of this repository's last commit in the
-folder it is given, keeps a line of JSON for each mutant there, and goes on where it was killed.
-At the end it says how many survived, and shows each of them.
+tried on the quick tests of the core and of the architectures; one that survives these on the quick
+tests of all folders that use them, and one that survives these as well on all tests of those
+folders. --rings leaves the later ones out. The tool works in a clone of this repository's last
+commit in the folder it is given, keeps a line of JSON for each mutant there, and goes on where it
+was killed. At the end it says how many survived, and shows each of them. Limits are of processor
+time, so that other work on the computer changes nothing.
 
 Not drawn are changes that nothing can notice: in annotations, which are never evaluated, and in
 what only a type checker executes.
@@ -31,9 +33,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("core", "arch")
 TESTED = ("tests/arch", "tests/core", "tests/machine", "tests/differential", "tests/ebpf")
-RINGS = {"quick": ("-m", "quick", *TESTED), "default": TESTED}  #: tests that a mutant has to survive
-#: that a ring may take, some four times what it takes: one that takes longer has noticed
-SECONDS = {"quick": 600.0, "default": 2400.0}
+#: tests that a mutant has to survive
+RINGS = {"near": ("-m", "quick", "tests/arch", "tests/core", "tests/differential/test_instructions.py"),
+         "quick": ("-m", "quick", *TESTED), "default": TESTED}
+#: of a processor, that a ring may take, some four times what it takes: one that takes longer has noticed
+SECONDS = {"near": 60, "quick": 600, "default": 2400}
+WAITING = 10.0  #: as many times these seconds may pass: a test that waits for ever takes no processor
 
 Span = tuple[tuple[int, int], tuple[int, int]]  #: (line, column) of the begin, and of the end
 
@@ -95,22 +100,23 @@ def draw(tree: Path, package: str, count: int, seed: int) -> list[Any]:
 
 def command(ring: str) -> str:
     """The command that runs a ring of tests, in the clone."""
-    return " ".join([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *RINGS[ring]])
+    tests = " ".join([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *RINGS[ring]])
+    return f"bash -c 'ulimit -t {SECONDS[ring]}; exec {tests}'"
 
 
-def check_tests() -> None:
-    """Run all rings on what is not changed: a test that fails there would notice everything."""
+def check_tests(rings: list[str]) -> None:
+    """Run rings on what is not changed: a test that fails there would notice everything."""
     from cosmic_ray.testing import run_tests
     from cosmic_ray.work_item import TestOutcome
 
-    for ring in RINGS:
-        outcome, output = run_tests(command(ring), SECONDS[ring])
+    for ring in rings:
+        outcome, output = run_tests(command(ring), WAITING * SECONDS[ring])
         if outcome != TestOutcome.SURVIVED:
             sys.exit(f"the {ring} tests fail on what is not changed:\n{output[-2000:]}")
 
 
-def tried(mutation: Any) -> tuple[str, str]:
-    """The ring of tests that notices a mutation, and what was changed.
+def tried(mutation: Any, rings: list[str]) -> tuple[str, str]:
+    """The first of some rings of tests that notices a mutation, and what was changed.
 
     Returns:
         ("", difference) where none does; ("none", "") where the operator changes nothing.
@@ -118,8 +124,8 @@ def tried(mutation: Any) -> tuple[str, str]:
     from cosmic_ray.mutating import mutate_and_test
 
     difference = ""
-    for ring in RINGS:
-        result = mutate_and_test([mutation], command(ring), SECONDS[ring])
+    for ring in rings:
+        result = mutate_and_test([mutation], command(ring), WAITING * SECONDS[ring])
         if result.test_outcome is None:
             return "none", ""
         difference = result.diff or ""
@@ -143,6 +149,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the clone and the journal are, or come")
     parser.add_argument("--count", type=int, default=24, help="mutants, half of them of each package")
     parser.add_argument("--seed", type=int, default=0, help="another one draws others")
+    parser.add_argument("--rings", nargs="+", choices=[*RINGS], default=[*RINGS], help="tests to try")
     options = parser.parse_args()
     try:
         import cosmic_ray  # noqa: F401
@@ -155,14 +162,14 @@ def main() -> None:
     journal.touch()
     done = {entry["mutant"]: entry for entry in map(json.loads, journal.read_text().splitlines())}
     if not done:
-        check_tests()
+        check_tests(options.rings)
     shown: list[dict[str, str]] = []
     for package in PACKAGES:
         for mutation in draw(tree, package, options.count // 2, options.seed):
             where = f"{mutation.module_path.relative_to(tree)}:{mutation.start_pos[0]}"
             name = f"{where} {mutation.operator_name} {mutation.occurrence}"
             if name not in done:
-                ring, difference = tried(mutation)
+                ring, difference = tried(mutation, options.rings)
                 done[name] = {"mutant": name, "package": package, "noticed": ring, "difference": difference}
                 with journal.open("a") as out:
                     out.write(json.dumps(done[name]) + "\n")
@@ -170,8 +177,8 @@ def main() -> None:
             shown.append(done[name])
     for package in PACKAGES:
         count = Counter(each["noticed"] for each in shown if each["package"] == package and each["noticed"] != "none")
-        print(f"{package}: {sum(count.values())} mutants, noticed by the quick tests {count['quick']}, "
-              f"by the others {count['default']}, survived {count['']}")
+        noticed = ", ".join(f"noticed by {ring} tests {count[ring]}" for ring in options.rings)
+        print(f"{package}: {sum(count.values())} mutants, {noticed}, survived {count['']}")
     for each in shown:
         if not each["noticed"]:
             print(f"\n{each['mutant']}\n{each['difference']}")

@@ -2,10 +2,16 @@
 
 A parser is a function of bytes. It returns, or raises a KprobeError; anything else is a defect.
 `python tests/fuzzers/parsers.py SECONDS [NAME ...]` mutates for that long and prints what was wrong.
+
+Inputs to begin from are seeds, which are right, and those of the folder corpus/, most of which are
+wrong: each executes lines of the library that the others of its parser do not. With --grow the
+command adds to that folder what it finds of this kind.
 """
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import os
 import random
 import sys
@@ -15,18 +21,22 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from attrs import frozen
+from stub import damaged_replies, damaged_session, sound_replies
 
 from kprobes import KprobeError, Kprobes, Program, ScriptError, Symbols, Trace, UnicornMachine
 from kprobes.board import Board
 from kprobes.board.svd import read_svd
 from kprobes.events import parse_event
-from kprobes.machine.remote.packets import unescape
+from kprobes.machine.remote.packets import frame
 from kprobes.script.script import Script
 
 ROOT = Path(__file__).resolve().parents[2]
+CORPUS = Path(__file__).resolve().parent / "corpus"
+LARGEST = 4096  #: bytes of an input that is kept in the corpus
 DATA = ROOT / "tests" / "data"
 DEMO = ROOT / "examples" / "demo.x86_64"
 
@@ -152,6 +162,8 @@ def parsers() -> Mapping[str, Parser]:
     machine = UnicornMachine.load(DEMO)
     k = Kprobes(machine)
     debugged = _member("debug.tar.xz", "")
+    replies = sound_replies()
+    packets = b"".join(b"+" + frame(line) for line in replies.split(b"\n"))
     event = "p:g/name crc32 a=+8(%di):u32 b=$arg3:x64 c=@crc32:string d=-4(+8($stack1)):b3@2/8 e=%ax:u8"
     return {
         "events": Parser(lambda data: parse_event(data.decode(errors="surrogateescape"), machine),
@@ -171,7 +183,9 @@ def parsers() -> Mapping[str, Parser]:
         "svd": Parser(on_file(read_svd, ".svd"), ((DATA / "chip.svd").read_bytes(),),
                       (b"<", b">", b"</", b"<peripheral>", b"&x;")),
         "recordings": Parser(on_file(Trace.load, ".arrow"), (_recording(),)),
-        "packets": Parser(unescape, (b"ab*!c}\x03", b"T05thread:01;", b"x*\x7f")),
+        "packets": Parser(damaged_session, (packets,), (b"$", b"#", b"-", b"+", b"$E01#a6", b"$T05#b9", b"}", b"*~")),
+        "replies": Parser(damaged_replies, (replies,),
+                          (b"\n", b"E01", b"T05thread:p1.1;", b"W00", b"X0b", b"Fwrite,1,10,2", b"O41", b"l", b"m", b"x", b"*~", b"}")),
     }
 
 
@@ -208,6 +222,50 @@ def defects(parser: Parser, inputs: Iterator[bytes]) -> Iterator[tuple[bytes, st
             yield data, traceback.format_exc(limit=-6)
 
 
+def corpus(name: str) -> tuple[bytes, ...]:
+    """The inputs that are kept for a parser."""
+    return tuple(path.read_bytes() for path in sorted((CORPUS / name.replace(" ", "-")).glob("*")))
+
+
+def lines_of(parser: Parser, data: bytes) -> set[tuple[str, int]]:
+    """The lines of the library that a parser executes for an input: (file, number) each."""
+    found: set[tuple[str, int]] = set()
+    ours = str(ROOT / "kprobes")
+
+    def local(frame: FrameType, event: str, _: Any) -> Any:
+        found.add((frame.f_code.co_filename, frame.f_lineno))
+        return local
+
+    def entered(frame: FrameType, event: str, _: Any) -> Any:
+        return local if frame.f_code.co_filename.startswith(ours) else None
+
+    sys.settrace(entered)
+    try:
+        list(defects(parser, iter([data])))
+    finally:
+        sys.settrace(None)
+    return found
+
+
+def grow(name: str, parser: Parser, seconds: float) -> int:
+    """Add mutated inputs that execute further lines to a parser's corpus, and return how many."""
+    chance, end, added = random.Random(time.time_ns()), time.monotonic() + seconds, 0
+    inputs = [*parser.seeds, *corpus(name)]
+    seen = set[tuple[str, int]]().union(*(lines_of(parser, data) for data in inputs))
+    folder = CORPUS / name.replace(" ", "-")
+    folder.mkdir(parents=True, exist_ok=True)
+    while time.monotonic() < end:
+        data = mutated(tuple(inputs), parser.words, chance)
+        new = lines_of(parser, data) - seen
+        if new:
+            seen |= new
+            inputs.append(data)
+            if len(data) <= LARGEST:
+                (folder / hashlib.sha256(data).hexdigest()[:12]).write_bytes(data)
+                added += 1
+    return added
+
+
 def main(seconds: float, names: list[str]) -> int:
     """Mutate each parser's inputs for a share of the time; print and keep what was wrong."""
     wrong = 0
@@ -215,11 +273,11 @@ def main(seconds: float, names: list[str]) -> int:
     for name, parser in found.items():
         chance, end, tried = random.Random(time.time_ns()), time.monotonic() + seconds / len(found), [0]
 
-        def inputs(parser: Parser = parser, chance: random.Random = chance, end: float = end,
-                   tried: list[int] = tried) -> Iterator[bytes]:
+        def inputs(parser: Parser = parser, chance: random.Random = chance, end: float = end, tried: list[int] = tried,
+                   begin: tuple[bytes, ...] = (*parser.seeds, *corpus(name))) -> Iterator[bytes]:
             while time.monotonic() < end:
                 tried[0] += 1
-                yield mutated(parser.seeds, parser.words, chance)
+                yield mutated(begin, parser.words, chance)
 
         seen = set()
         for data, trace in defects(parser, inputs()):
@@ -236,4 +294,13 @@ def main(seconds: float, names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), sys.argv[2:]))
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("seconds", type=float, help="how long, for all parsers together")
+    arguments.add_argument("names", nargs="*", help="of parsers; none: all")
+    arguments.add_argument("--grow", action="store_true", help="add to the corpora")
+    given = arguments.parse_args()
+    if not given.grow:
+        sys.exit(main(given.seconds, given.names))
+    chosen = {name: parser for name, parser in parsers().items() if not given.names or name in given.names}
+    for name, parser in chosen.items():
+        print(f"{name}: {grow(name, parser, given.seconds / len(chosen))} inputs added", flush=True)

@@ -9,7 +9,7 @@ import pytest
 
 #: how many inputs: about a second of each
 MANY = {"events": 400, "scripts": 120, "symbols": 150, "elf": 25, "debug information": 5, "objects": 60, "boards": 150,
-        "svd": 200, "recordings": 80, "packets": 500}
+        "svd": 200, "recordings": 80, "packets": 300, "replies": 200}
 PARSERS = parsers.parsers()
 
 
@@ -26,7 +26,16 @@ def test_seeds_are_right(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MANY)
+def test_what_is_kept_is_an_error_of_ours_or_right(name: str) -> None:
+    kept = parsers.corpus(name)
+    assert kept, "python tests/fuzzers/parsers.py 60 --grow"
+    assert next(parsers.defects(PARSERS[name], iter(kept)), None) is None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MANY)
 def test_damaged_input_is_an_error_of_ours(name: str) -> None:
     parser, chance = PARSERS[name], random.Random(name)
-    inputs = (parsers.mutated(parser.seeds, parser.words, chance) for _ in range(MANY[name]))
+    begin = (*parser.seeds, *parsers.corpus(name))
+    inputs = (parsers.mutated(begin, parser.words, chance) for _ in range(MANY[name]))
     assert next(parsers.defects(parser, inputs), None) is None
