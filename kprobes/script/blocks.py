@@ -12,7 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from ..errors import ProgramError
 from ..programs.assembler import Assembler
@@ -181,6 +181,15 @@ class BlockWriter(ABC):
         Args:
             node: the comparison.
             label: the label.
+        """
+
+    @abstractmethod
+    def zero_behind_nul(self, area: Area, size: int) -> None:
+        """Write code that clears what is behind a string's NUL, so that it can be compared.
+
+        Args:
+            area: the string.
+            size: bytes of it, its NUL included.
         """
 
     @abstractmethod
@@ -1434,7 +1443,7 @@ class BlockWriter(ABC):
         if self.in_guest(node):
             self._guest_number(node, field.bit_offset, field.bit_size)
             return
-        area = self.place(node.of).at(field.offset)
+        area = self._raw(node.of).at(field.offset)
         of = self.type(node.of)
         if isinstance(of, types.StructType):
             size = layout.size_of(field.type, self.world.bits // 8)
@@ -1477,7 +1486,7 @@ class BlockWriter(ABC):
             return
         assert isinstance(of, (types.ArrayType, types.StringType))
         size = layout.size_of(self.type(node), self.world.bits // 8)
-        area = self.place(node.of)
+        area = self._raw(node.of)
         asm = self.asm
         outside = asm.label()
         done = asm.label()
@@ -1571,16 +1580,52 @@ class BlockWriter(ABC):
             isinstance(node, tree.Index) and isinstance(self.type(node.of), types.TupleType)
         ):
             return self.place(node.of).at(self._part(node)[0])
-        if (
-            isinstance(node, tree.FieldAccess)
-            and not self.in_guest(node)
-            and not self._is_argument(node)
-        ):
-            return self.place(node.of).at(self.member(node).offset)
-        if isinstance(node, tree.Index) and not self.in_guest(node):
-            return self._element(node)
+        if self._is_part(node):
+            raw = self._raw(node)
+            if not isinstance(self.type(node.of), (types.StructType, types.ArrayType)):
+                return raw
+            return self._copied(raw, kind)
         area = self.temporary(layout.room_of(kind))
         self.store(node, kind, area)
+        return area
+
+    def _is_part(self, node: Expression) -> TypeGuard[tree.FieldAccess | tree.Index]:
+        """Return True for a member or an element of a value in the program's own memory."""
+        if isinstance(node, tree.FieldAccess):
+            return not self.in_guest(node) and not self._is_argument(node)
+        return (
+            isinstance(node, tree.Index)
+            and not self.in_guest(node)
+            and not isinstance(self.type(node.of), types.TupleType)
+        )
+
+    def _raw(self, node: Expression) -> Area:
+        """Return the area where a value lies; a part of a structure or array as the guest has it.
+
+        Such a part is not padded: what follows it is the next one.
+
+        Raises:
+            ProgramError: the value is an element without a constant index, or cannot be compiled.
+        """
+        if not self._is_part(node):
+            return self.place(node)
+        if isinstance(node, tree.FieldAccess):
+            return self._raw(node.of).at(self.member(node).offset)
+        return self._element(node)
+
+    def _copied(self, raw: Area, kind: ValueType) -> Area:
+        """Write code that copies a part of a structure, and return the area of the copy.
+
+        Args:
+            raw: where the guest's bytes lie.
+            kind: the part's type, which is no number.
+        """
+        room = layout.room_of(kind)
+        area = self.temporary(room)
+        self.clear(area, room)
+        self.copy(raw, area, layout.size_in_guest(kind, self.world.bits // 8))
+        if isinstance(kind, types.StringType):
+            self.zero_behind_nul(area, kind.size)
         return area
 
     def _element(self, node: tree.Index) -> Area:
@@ -1596,7 +1641,7 @@ class BlockWriter(ABC):
                 "an element that is no number is found by a constant index only",
                 hint="write the index as a number, or index down to a number",
             )
-        return self.place(node.of).at(
+        return self._raw(node.of).at(
             node.index.value * layout.size_in_guest(of.element, self.world.bits // 8)
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import aggregates, functions, tree
+from . import aggregates, functions, texts, tree
 from .blocks import BlockWriter
 from .inference import MapFacts
 from .storage import Area
@@ -61,6 +61,16 @@ class Generator(BlockWriter):
             label: the label.
         """
         functions.compare(self, node, label)
+
+    def zero_behind_nul(self, area: Area, size: int) -> None:
+        """Write code that clears what is behind a string's NUL, so that it can be compared.
+
+        Args:
+            area: the string.
+            size: bytes of it, its NUL included.
+        """
+        texts.length(self, area, size)
+        texts.clear_from(self, area, size)
 
     def argument(self, node: tree.FieldAccess) -> None:
         """Write code that loads `args.name`, a number, into r0."""

@@ -770,3 +770,21 @@ def test_probe_is_whole_where_one_block_has_several_kinds_of_attach_points(demo:
     names = [b"begin", b"uprobe:*:crc32", b"kprobe:fib", b"end"]
     assert dict(s.maps[""]) == dict.fromkeys(names, 1)
     assert (dict(s.maps["ends"]), s.maps["crc"]) == ({False: 3, True: 1}, len(names[1]))
+
+
+@ENGINES
+def test_parts_of_a_copied_structure(demo: Kprobes, engine: str | None) -> None:
+    """They are not padded as the script's own values are: the next part follows."""
+    text = """struct in { uint16_t n; char t[5]; uint8_t u[2]; }; struct out { struct in a; char s[2][3]; struct in m[2]; };
+        kprobe:crc32 {
+            @o = *(struct out *)arg1; $o = *(struct out *)arg1; print(@o.a.t); @key[$o.m[1].t] = 1;
+            @in = $o.m[1]; @u = $o.m[1].u; @s = $o.s[1]; @same = $o.a.t == "ab"; @row = ($o.m[0].n, $o.m[0].t);
+            @at = $o.m[0].t[1]; @wide = @o.m; }"""
+    raw = (bytes([1, 2, *b"ab\0zz", 3, 4, 0]) + b"123456" + bytes([5, 6, *b"hello", 7, 8, 0, 9, 1, *b"x\0yyy", 2, 3, 0]))
+    with demo.script(text, engine=engine) as s:
+        demo.machine.call("crc32", 0, raw, len(raw))
+    maps = s.maps
+    assert s.output.split("\n")[0] == "ab"
+    assert (dict(maps["key"]), maps["u"], maps["s"], maps["same"]) == ({b"x": 1}, [2, 3], b"456", True)
+    assert (maps["in"], maps["row"], maps["at"]) == ({"n": 0x109, "t": b"x", "u": [2, 3]}, (0x605, b"hello"), ord("e"))
+    assert maps["wide"] == [{"n": 0x605, "t": b"hello", "u": [7, 8]}, {"n": 0x109, "t": b"x", "u": [2, 3]}]
