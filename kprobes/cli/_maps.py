@@ -79,14 +79,23 @@ def _ordered(m: Any) -> list[tuple[Any, Any]]:
     if m.type in (MapType.ARRAY, MapType.PERCPU_ARRAY):
         found = [(key, value) for key, value in found if m.max_entries == 1 or not _is_zero(value)]
     elif all(isinstance(value, int) for _, value in found):
-        found.sort(key=lambda entry: (entry[1], text(entry[0])))
+        found.sort(key=lambda entry: (entry[1], _rank(entry[0])))
     else:
-        found.sort(
-            key=lambda entry: (
-                (0, entry[0], "") if isinstance(entry[0], int) else (1, 0, text(entry[0]))
-            )
-        )
+        found.sort(key=lambda entry: _rank(entry[0]))
     return found[-MOST:]
+
+
+def _rank(key: Any) -> tuple[int, Any]:
+    """Return what keys are sorted by: numbers by size, structures and rows part by part, others as
+    text.
+    """
+    if isinstance(key, int):
+        return 0, key
+    if isinstance(key, (tuple, list, ctypes.Array)):
+        return 1, tuple(_rank(one) for one in key)
+    if isinstance(key, ctypes.Structure):
+        return 1, tuple(_rank(getattr(key, name)) for name in _shown(key))
+    return 2, text(key)
 
 
 def _is_zero(value: Any) -> bool:
@@ -152,7 +161,7 @@ def text(value: Any) -> str:
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         members = ", ".join(f".{name} = {text(getattr(value, name))}" for name in _shown(value))
         return f"{{ {members} }}"
-    if isinstance(value, (list, ctypes.Array)):
+    if isinstance(value, (list, tuple, ctypes.Array)):
         return f"[{', '.join(text(one) for one in value)}]"
     if isinstance(value, bytes):
         return _bytes(value)
@@ -180,7 +189,7 @@ def plain(value: Any) -> Any:
     """
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         return {name: plain(getattr(value, name)) for name in _shown(value)}
-    if isinstance(value, (list, ctypes.Array)):
+    if isinstance(value, (list, tuple, ctypes.Array)):
         return [plain(one) for one in value]
     return text(value) if isinstance(value, bytes) else value
 

@@ -52,6 +52,40 @@ def test_members_of_the_guest_s_types(name: str) -> None:
                      "missing": -1, "new_": -1}
 
 
+PATHS = C + """
+struct entry { struct entry *next; int value; char key[16]; } __attribute__((preserve_access_index));
+struct table { struct entry *first; long long wide; } __attribute__((preserve_access_index));
+s64 two, three, nested; s32 value; s16 narrow; char key[16], name[4], behind[16];
+SEC("kprobe/leaf") int p(struct pt_regs *ctx)
+{
+    struct table *t = (void *)PT_REGS_PARM1(ctx);
+    two = BPF_CORE_READ(t, first, value);
+    three = BPF_CORE_READ(t, first, next, value);
+    nested = BPF_CORE_READ(BPF_CORE_READ(t, first), next, value);
+    BPF_CORE_READ_INTO(&value, t, first, value);
+    BPF_CORE_READ_INTO(&narrow, t, wide);
+    BPF_CORE_READ_INTO(&key, t, first, key);
+    BPF_CORE_READ_STR_INTO(&name, t, first, key);
+    BPF_CORE_READ_STR_INTO(&behind, t, first, next, key);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["x86_64-eh", "mips-eh"])
+def test_paths_of_several_members(name: str) -> None:
+    with load(name) as m, Kprobes(m) as k:
+        program = Program.from_c(PATHS)
+        table = m.symbols["the_table"].address
+        m.call("table_insert", table, b"height", 480)
+        m.call("table_insert", table, b"width", 640)
+        with k.attach(program):
+            m.call("leaf", table, 3)
+    assert dict(program.variables) == {
+        "two": 640, "three": 480, "nested": 480, "value": 640, "narrow": -5, "key": b"width", "name": b"wid",
+        "behind": b"height"}
+
+
 @pytest.mark.parametrize(("text", "wanted"), [
     ("struct nowhere { int x; }", "the guest has no type struct nowhere"),
     ("struct entry { int other; }", "struct entry of the guest has no member other"),

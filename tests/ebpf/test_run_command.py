@@ -48,6 +48,46 @@ def test_json(tmp_path: Path) -> None:
     assert (record["type"], record["map"], record["data"]["text"]) == ("record", "events", "left")
 
 
+KEYS = """
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+typedef char name_t[8];
+struct pair { u32 a; bool odd; };
+#define TABLE(name, kind) struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 20); \\
+    __type(key, kind); __type(value, u64); } name SEC(".maps")
+TABLE(comms, char[16]); TABLE(names, name_t); TABLE(pairs, struct pair); TABLE(rows, u32[2]); TABLE(numbers, u32);
+static const u64 one = 1;
+SEC("kprobe/fib") int p(struct pt_regs *ctx)
+{
+    char comm[16] = {}, name[8] = "ab\\0cd";
+    u32 n = PT_REGS_PARM1(ctx), row[2] = {7, n};
+    struct pair pair = {};
+    pair.a = n; pair.odd = n & 1;
+    bpf_get_current_comm(comm, sizeof(comm));
+    bpf_map_update_elem(&comms, comm, &one, 0); bpf_map_update_elem(&names, name, &one, 0);
+    bpf_map_update_elem(&pairs, &pair, &one, 0); bpf_map_update_elem(&rows, row, &one, 0);
+    bpf_map_update_elem(&numbers, &n, &one, 0);
+    return 0;
+}
+"""
+
+
+def test_keys_of_maps(tmp_path: Path) -> None:
+    """Text, which has less bytes than its array; numbers, also in rows and structures, go by their size."""
+    path = tmp_path / "keys.bpf.c"
+    path.write_text(KEYS)
+    done = command(str(path), "--call", "fib(10)")
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["comms[guest]: 1", "names[61 62 00 63 64]: 1"]
+    numbers = range(1, 11)
+    assert lines[2:12] == [f"pairs[{{ .a = {n}, .odd = {'true' if n & 1 else 'false'} }}]: 1" for n in numbers]
+    assert lines[12:] == [*(f"rows[[7, {n}]]: 1" for n in numbers), *(f"numbers[{n}]: 1" for n in numbers)]
+    done = command(str(path), "--call", "fib(1)", "--json", "--map", "comms")
+    assert json.loads(done.stdout) == {"type": "map", "name": "comms", "data": {"guest": 1}}
+
+
 SOURCE = """
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

@@ -137,7 +137,7 @@ def _of_structure(map_name: str, number: int, btf: Btf, values: Values) -> Spec:
         elif name in ("key", "value"):
             of = btf.plain(kind).size
             _once(known, f"{name}_size", btf.size(of), map_name)
-            known[name] = values.codec(of)
+            known[name] = values.codec(of, key=name == "key")
         elif name == "values":
             known["inner"] = _inner(map_name, kind, btf, values)
         elif name not in _IGNORED:

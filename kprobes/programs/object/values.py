@@ -98,7 +98,8 @@ class TypedCodec:
 
         Args:
             value: an instance; bytes; the members or elements in their order; a dict member ->
-                value; or a text, which is padded with zeros.
+                value; or a text, as str or, for an array of characters, as bytes: it is padded
+                with zeros.
 
         Raises:
             ValueError: the bytes are too many or too few.
@@ -111,6 +112,8 @@ class TypedCodec:
         elif isinstance(value, str):
             value = value.encode().ljust(ctypes.sizeof(self.kind), b"\0")
         raw = bytes(value)
+        if getattr(self.kind, "_type_", None) is ctypes.c_char:
+            raw = raw.ljust(ctypes.sizeof(self.kind), b"\0")
         if len(raw) != ctypes.sizeof(self.kind):
             raise ValueError(f"{len(raw)} bytes where {ctypes.sizeof(self.kind)} are needed")
         return raw
@@ -165,12 +168,17 @@ class Values:
         self._btf = btf
         self._made: dict[int, Any] = {}
 
-    def codec(self, number: int) -> Codec:
+    def codec(self, number: int, key: bool = False) -> Codec:
         """Return a codec for values of a type, given by its number in the BTF.
 
         Python shows integers, enumerations, pointers and floats as numbers, a bool as one,
         structures, unions and arrays as instances of ctypes types, and what ctypes cannot have as
         integers or bytes (Plain).
+
+        Args:
+            number: the type's.
+            key: True for keys of a map, from which their bytes must come again: text has what is
+                behind a NUL, and other arrays are tuples.
 
         Raises:
             ValueError: types contain each other more than _DEEP deep, or a member does not fit its
@@ -185,7 +193,9 @@ class Values:
         kind = self._ctype(number, 0) if t.kind in (b.STRUCT, b.UNION, b.ARRAY) else None
         if kind is None or ctypes.sizeof(kind) != size:
             return Plain(size, self._btf.order)
-        return TypedCodec(kind, _elements if t.kind == b.ARRAY else _same)
+        if t.kind != b.ARRAY:
+            return TypedCodec(kind, _same)
+        return TypedCodec(kind, _key_elements if key else _elements)
 
     def structure(self, name: str) -> Any:
         """Return the ctypes structure (or union) of a name; None: the object has none of this name.
@@ -245,6 +255,9 @@ class Values:
             return self._made[number]
         if t.kind == b.ARRAY:
             return self._array(t, depth)
+        if t.kind == b.INT and t.size == 1 and t.items[0][0] >> 24 & 4:
+            # ctypes has no bool in structures of the other byte order
+            return ctypes.c_bool if self._btf.order == sys.byteorder else ctypes.c_uint8
         if t.kind in (b.INT, b.ENUM, b.ENUM64, b.PTR, b.FLOAT):
             return (
                 _scalar(self._form(t), self._btf.order)
@@ -342,6 +355,13 @@ def _same(value: Any) -> Any:
 def _elements(array: Any) -> Any:
     """Return the text of an array of characters, or a list of the elements of others."""
     return array.value if hasattr(array, "value") else list(array)
+
+
+def _key_elements(array: Any) -> Any:
+    """Return an array of characters as bytes without the zeros at its end, or a tuple of the
+    elements of others.
+    """
+    return array.raw.rstrip(b"\0") if hasattr(array, "raw") else tuple(array)
 
 
 def _scalar(form: str, order: str) -> Any:

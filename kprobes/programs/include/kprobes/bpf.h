@@ -316,6 +316,9 @@ static __always_inline __u64 guest_word(struct pt_regs *ctx, __u64 addr)
 #define ____list7(x, ...) ____list6(__VA_ARGS__), (void *)ctx[6]
 #define ____list8(x, ...) ____list7(__VA_ARGS__), (void *)ctx[7]
 #define ____list9(x, ...) ____list8(__VA_ARGS__), (void *)ctx[8]
+#define ____list10(x, ...) ____list9(__VA_ARGS__), (void *)ctx[9]
+#define ____list11(x, ...) ____list10(__VA_ARGS__), (void *)ctx[10]
+#define ____list12(x, ...) ____list11(__VA_ARGS__), (void *)ctx[11]
 #define ____list(...) ____bpf_concat(____list, ____bpf_narg(__VA_ARGS__))(__VA_ARGS__)
 #define BPF_PROG(name, args...)                                                            \
     name(unsigned long long *ctx);                                                         \
@@ -408,17 +411,19 @@ static __always_inline __u64 ____number(const void *at, __u32 size, __u32 sign)
     else { bpf_probe_read(&v, 8, at); v = ____guest_is_big() ? __builtin_bswap64(v) : v; }
     return sign ? (__u64)((__s64)(v << left) >> left) : v;
 }
-#define ____is_signed(src, member) __builtin_choose_expr(                                        \
-    __builtin_classify_type((src)->member) == 5, 0, (__typeof__((src)->member))-1 < (__typeof__((src)->member))1)
+#define ____is_signed(src, member) _Generic((src)->member, char: 1, signed char: 1, short: 1, int: 1,    \
+                                            long: 1, long long: 1, default: 0)
 #define ____is_record(x) (__builtin_classify_type(x) >= 12)
+/* What `src` is comes first into a variable: clang takes no access that is preserved in another one. */
 #define ____read(src, member) ({                                                                       \
-    __typeof__((src)->member) ____v;                                                                   \
-    if (____is_record((src)->member))                                                                  \
-        bpf_core_read(&____v, sizeof(____v), &(src)->member);                                          \
+    __typeof__(&(src)[0]) ____s = (src);                                                               \
+    __typeof__(____s->member) ____v;                                                                   \
+    if (____is_record(____s->member))                                                                  \
+        bpf_core_read(&____v, sizeof(____v), &____s->member);                                          \
     else {                                                                                             \
-        __u64 ____n = ____number((const void *)__builtin_preserve_access_index(&(src)->member),        \
-                                 __builtin_preserve_field_info((src)->member, 1),                      \
-                                 ____is_signed(src, member));                            \
+        __u64 ____n = ____number((const void *)__builtin_preserve_access_index(&____s->member),        \
+                                 __builtin_preserve_field_info(____s->member, 1),                      \
+                                 ____is_signed(____s, member));                                        \
         ____store(&____v, ____n, sizeof(____v));                                                       \
     }                                                                                                  \
     ____v; })
@@ -430,16 +435,57 @@ static __always_inline void ____store(void *to, __u64 n, __u32 size)
     else *(__u64 *)to = n;
 }
 #define ____core1(src, a) ____read(src, a)
-#define ____core2(src, a, b) ____read(____core1(src, a), b)
-#define ____core3(src, a, b, c) ____read(____core2(src, a, b), c)
-#define ____core4(src, a, b, c, d) ____read(____core3(src, a, b, c), d)
-#define ____core5(src, a, b, c, d, e) ____read(____core4(src, a, b, c, d), e)
-#define ____core6(src, a, b, c, d, e, f) ____read(____core5(src, a, b, c, d, e), f)
+#define ____core2(src, a, b) ({ __typeof__((src)->a) ____p2 = ____read(src, a); ____core1(____p2, b); })
+#define ____core3(src, a, b, c) ({ __typeof__((src)->a) ____p3 = ____read(src, a); ____core2(____p3, b, c); })
+#define ____core4(src, a, b, c, d) ({ __typeof__((src)->a) ____p4 = ____read(src, a); ____core3(____p4, b, c, d); })
+#define ____core5(src, a, b, c, d, e) ({ __typeof__((src)->a) ____p5 = ____read(src, a); ____core4(____p5, b, c, d, e); })
+#define ____core6(src, a, b, c, d, e, f) ({ __typeof__((src)->a) ____p6 = ____read(src, a); ____core5(____p6, b, c, d, e, f); })
+#define ____core7(src, a, b, c, d, e, f, g) ({ __typeof__((src)->a) ____p7 = ____read(src, a); ____core6(____p7, b, c, d, e, f, g); })
+#define ____core8(src, a, b, c, d, e, f, g, h) ({ __typeof__((src)->a) ____p8 = ____read(src, a); ____core7(____p8, b, c, d, e, f, g, h); })
+#define ____core9(src, a, b, c, d, e, f, g, h, i) ({ __typeof__((src)->a) ____p9 = ____read(src, a); ____core8(____p9, b, c, d, e, f, g, h, i); })
 #define BPF_CORE_READ(src, a, ...) ____bpf_concat(____core, ____bpf_narg(a, ##__VA_ARGS__))(src, a, ##__VA_ARGS__)
 #define BPF_CORE_READ_USER(src, a, ...) BPF_CORE_READ(src, a, ##__VA_ARGS__)
 #define BPF_PROBE_READ(src, a, ...) BPF_CORE_READ(src, a, ##__VA_ARGS__)
 #define BPF_PROBE_READ_USER(src, a, ...) BPF_CORE_READ(src, a, ##__VA_ARGS__)
-#define BPF_CORE_READ_INTO(dst, src, a, ...) ({ *(dst) = BPF_CORE_READ(src, a, ##__VA_ARGS__); 0; })
+/* Into *dst: arrays of characters as they are, numbers as many bytes as *dst has; and text up to its NUL. */
+#define ____is_text(at) _Generic((at), char (*)[sizeof(*(at))]: 1, signed char (*)[sizeof(*(at))]: 1,   \
+                                 unsigned char (*)[sizeof(*(at))]: 1, default: 0)
+#define ____into1(dst, src, a) ({                                                                      \
+    __typeof__(&(src)[0]) ____s = (src);                                                               \
+    if (____is_record(*(dst)) || ____is_text(dst))                                                     \
+        bpf_core_read(dst, sizeof(*(dst)), &____s->a);                                                 \
+    else                                                                                               \
+        ____store(dst, ____number((const void *)__builtin_preserve_access_index(&____s->a),            \
+                                  __builtin_preserve_field_info(____s->a, 1), ____is_signed(____s, a)), \
+                  sizeof(*(dst)));                                                                     \
+    0; })
+#define ____text1(dst, src, a) ({                                                                      \
+    __typeof__(&(src)[0]) ____s = (src);                                                               \
+    bpf_core_read_str(dst, sizeof(*(dst)), &____s->a); })
+#define ____into2(dst, src, a, b) ({ __typeof__((src)->a) ____p2 = ____read(src, a); ____into1(dst, ____p2, b); })
+#define ____into3(dst, src, a, b, c) ({ __typeof__((src)->a) ____p3 = ____read(src, a); ____into2(dst, ____p3, b, c); })
+#define ____into4(dst, src, a, b, c, d) ({ __typeof__((src)->a) ____p4 = ____read(src, a); ____into3(dst, ____p4, b, c, d); })
+#define ____into5(dst, src, a, b, c, d, e) ({ __typeof__((src)->a) ____p5 = ____read(src, a); ____into4(dst, ____p5, b, c, d, e); })
+#define ____into6(dst, src, a, b, c, d, e, f) ({ __typeof__((src)->a) ____p6 = ____read(src, a); ____into5(dst, ____p6, b, c, d, e, f); })
+#define ____into7(dst, src, a, b, c, d, e, f, g) ({ __typeof__((src)->a) ____p7 = ____read(src, a); ____into6(dst, ____p7, b, c, d, e, f, g); })
+#define ____into8(dst, src, a, b, c, d, e, f, g, h) ({ __typeof__((src)->a) ____p8 = ____read(src, a); ____into7(dst, ____p8, b, c, d, e, f, g, h); })
+#define ____into9(dst, src, a, b, c, d, e, f, g, h, i) ({ __typeof__((src)->a) ____p9 = ____read(src, a); ____into8(dst, ____p9, b, c, d, e, f, g, h, i); })
+#define ____text2(dst, src, a, b) ({ __typeof__((src)->a) ____p2 = ____read(src, a); ____text1(dst, ____p2, b); })
+#define ____text3(dst, src, a, b, c) ({ __typeof__((src)->a) ____p3 = ____read(src, a); ____text2(dst, ____p3, b, c); })
+#define ____text4(dst, src, a, b, c, d) ({ __typeof__((src)->a) ____p4 = ____read(src, a); ____text3(dst, ____p4, b, c, d); })
+#define ____text5(dst, src, a, b, c, d, e) ({ __typeof__((src)->a) ____p5 = ____read(src, a); ____text4(dst, ____p5, b, c, d, e); })
+#define ____text6(dst, src, a, b, c, d, e, f) ({ __typeof__((src)->a) ____p6 = ____read(src, a); ____text5(dst, ____p6, b, c, d, e, f); })
+#define ____text7(dst, src, a, b, c, d, e, f, g) ({ __typeof__((src)->a) ____p7 = ____read(src, a); ____text6(dst, ____p7, b, c, d, e, f, g); })
+#define ____text8(dst, src, a, b, c, d, e, f, g, h) ({ __typeof__((src)->a) ____p8 = ____read(src, a); ____text7(dst, ____p8, b, c, d, e, f, g, h); })
+#define ____text9(dst, src, a, b, c, d, e, f, g, h, i) ({ __typeof__((src)->a) ____p9 = ____read(src, a); ____text8(dst, ____p9, b, c, d, e, f, g, h, i); })
+#define BPF_CORE_READ_INTO(dst, src, a, ...) ____bpf_concat(____into, ____bpf_narg(a, ##__VA_ARGS__))(dst, src, a, ##__VA_ARGS__)
+#define BPF_CORE_READ_USER_INTO(dst, src, a, ...) BPF_CORE_READ_INTO(dst, src, a, ##__VA_ARGS__)
+#define BPF_PROBE_READ_INTO(dst, src, a, ...) BPF_CORE_READ_INTO(dst, src, a, ##__VA_ARGS__)
+#define BPF_PROBE_READ_USER_INTO(dst, src, a, ...) BPF_CORE_READ_INTO(dst, src, a, ##__VA_ARGS__)
+#define BPF_CORE_READ_STR_INTO(dst, src, a, ...) ____bpf_concat(____text, ____bpf_narg(a, ##__VA_ARGS__))(dst, src, a, ##__VA_ARGS__)
+#define BPF_CORE_READ_USER_STR_INTO(dst, src, a, ...) BPF_CORE_READ_STR_INTO(dst, src, a, ##__VA_ARGS__)
+#define BPF_PROBE_READ_STR_INTO(dst, src, a, ...) BPF_CORE_READ_STR_INTO(dst, src, a, ##__VA_ARGS__)
+#define BPF_PROBE_READ_USER_STR_INTO(dst, src, a, ...) BPF_CORE_READ_STR_INTO(dst, src, a, ##__VA_ARGS__)
 #define BPF_CORE_READ_BITFIELD_PROBED(s, field) ({                                                     \
     unsigned long long ____bits = 0;                                                                   \
     ____bits = ____number((const void *)(s) + __builtin_preserve_field_info((s)->field, 0),            \
