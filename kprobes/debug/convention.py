@@ -26,6 +26,7 @@ _RUSTC: Final = re.compile(r"\brustc version 1\.(\d+)\.")
 _TRIED_RUSTC: Final = (95, 97)  #: first and last version 1.N of rustc: see is_tried_rustc()
 _MOST_MEMBERS: Final = 64
 _MOST_DEEP: Final = 16
+_A_VECTOR: Final = "where this architecture passes vectors is not known"
 
 
 class NotKnown(Exception):
@@ -145,8 +146,8 @@ class _Taken:
 def alignment(type: CType) -> int:
     """Return the number of bytes of which a type's addresses are multiples.
 
-    That is a number's size, the half of a complex number's; of an array its element's alignment; of
-    a structure or union the greatest of its members', without bit fields. At least 1.
+    That is a number's or vector's size, the half of a complex number's; of an array its element's
+    alignment; of a structure or union the greatest of its members', without bit fields. At least 1.
 
     Args:
         type: the type.
@@ -154,6 +155,8 @@ def alignment(type: CType) -> int:
     Raises:
         NotKnown: it is a structure whose members are not all known.
     """
+    if type.is_vector:
+        return max(type.size, 1)
     if type.kind == "array":
         return alignment(type.element)
     if type.kind in ("struct", "union"):
@@ -164,6 +167,22 @@ def alignment(type: CType) -> int:
     if type.kind == "complex":
         return max(type.size // 2, 1)
     return max(type.size, 1)
+
+
+def _has_vector(type: CType, depth: int) -> bool:
+    """Whether a type is a vector, or has one among its members or elements.
+
+    Args:
+        type: the type.
+        depth: structures and arrays around it.
+    """
+    if type.is_vector or depth > _MOST_DEEP:
+        return True
+    if type.kind == "array":
+        return _has_vector(type.element, depth + 1)
+    if type.kind not in ("struct", "union"):
+        return False
+    return any(_has_vector(member.type, depth + 1) for member in type.members.values())
 
 
 def _is_packed(type: CType) -> bool:
@@ -182,7 +201,9 @@ def _is_packed(type: CType) -> bool:
 # --- x86-64
 
 _SYSV_WORDS: Final = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
-_MEMORY, _WORD, _REAL = "memory", "word", "real"
+#: classes of 8 bytes; _X87: of the 16 of a long double, which as a parameter are in memory
+_MEMORY, _X87, _WORD, _REAL = "memory", "x87", "word", "real"
+_ON_STACK: Final = {_MEMORY, _X87}
 
 
 def _sysv(
@@ -198,12 +219,24 @@ def _sysv(
     Raises:
         NotKnown: a type is not understood.
     """
-    taken = _Taken(stack=8)
-    if result.kind in ("struct", "union", "array") and (
-        by_reference(result) or _MEMORY in _classes(result)
-    ):
-        taken.words = 1
+    taken = _Taken(words=int(has_hidden_argument(result, by_reference)), stack=8)
     return [_sysv_parameter(type, taken, by_reference) for type in types]
+
+
+def has_hidden_argument(result: CType, by_reference: Callable[[CType], bool]) -> bool:
+    """Whether x86-64's System V ABI passes the address of a result before the first parameter.
+
+    Args:
+        result: type of the function's result.
+        by_reference: type -> whether C++ copies it by a function of its own.
+
+    Raises:
+        NotKnown: the type is not understood.
+    """
+    if result.kind not in ("struct", "union", "array"):
+        return False
+    aggregate = result.kind != "array"
+    return (aggregate and by_reference(result)) or _MEMORY in _classes(result)
 
 
 def _sysv_parameter(
@@ -211,8 +244,8 @@ def _sysv_parameter(
 ) -> tuple[ParameterPart, ...]:
     """Return the parts of the next parameter by the System V ABI; `taken` counts what it takes.
 
-    A value of class _MEMORY, or of which not all 8-byte words get a register, is on the stack as a
-    whole. A structure or union that C++ copies by a function is passed by its address.
+    A value of a class in _ON_STACK, or of which not all 8-byte words get a register, is on the
+    stack as a whole. A structure or union that C++ copies by a function is passed by its address.
 
     Args:
         type: of the parameter.
@@ -231,7 +264,11 @@ def _sysv_parameter(
         return (ParameterPart("behind", size, offset=slot.offset),)
     classes = _classes(type)
     words, reals = classes.count(_WORD), classes.count(_REAL)
-    if _MEMORY in classes or taken.words + words > len(_SYSV_WORDS) or taken.reals + reals > 8:
+    if (
+        not _ON_STACK.isdisjoint(classes)
+        or taken.words + words > len(_SYSV_WORDS)
+        or taken.reals + reals > 8
+    ):
         return _sysv_stack(type, taken)
     if size == 16 and classes == [_REAL]:  # a vector, or a quad: one register
         taken.reals += 1
@@ -269,11 +306,12 @@ def _sysv_stack(type: CType, taken: _Taken) -> tuple[ParameterPart, ...]:
 
 
 def _classes(type: CType) -> list[str]:
-    """Return the class of each 8 bytes of a type: _WORD, _REAL or _MEMORY.
+    """Return the class of each 8 bytes of a type: _WORD, _REAL, _X87 or _MEMORY.
 
-    A number of 16 bytes in one floating-point register has a single _REAL. A type that is passed in
-    memory as a whole (more than 16 bytes, packed, or with a number of the x87) has a single
-    _MEMORY.
+    A number or vector of 16 bytes in one floating-point register has a single _REAL, as has a
+    structure of one such. A number of the x87, and a structure of one, has a single _X87. A type
+    that is in memory as a whole (more than 16 bytes, packed, or of a number of the x87 and others)
+    has a single _MEMORY.
 
     Raises:
         NotKnown: the type is not understood.
@@ -285,7 +323,10 @@ def _classes(type: CType) -> list[str]:
     if type.kind == "float" and type.size == 16 and "128" in type.base_name:
         return [_REAL]
     if type.kind == "float":
-        return [_MEMORY]  # x87: on the stack
+        return [_X87]
+    if type.is_vector:
+        _look_at_vector(type)
+        return [_REAL]
     if type.kind == "complex" and type.size <= 16:
         return [_REAL] * (type.size // 8)
     if type.kind == "complex":
@@ -294,8 +335,16 @@ def _classes(type: CType) -> list[str]:
         raise NotKnown("it or a parameter before it is of a kind that is not understood")
     if type.size > 16 or _is_packed(type):
         return [_MEMORY]
+    scalars = _scalars(type, 0)
+    kinds = {kind for _, _, kind in scalars}
+    if _X87 in kinds:
+        return [_X87] if kinds == {_X87} else [_MEMORY]
+    if any(size == 16 and kind == _REAL for _, size, kind in scalars):
+        if len(scalars) > 1:
+            raise NotKnown("it or a parameter before it has a number of 16 bytes among others")
+        return [_REAL]
     found = ["" for _ in range((type.size + 7) // 8)]
-    for offset, size, kind in _scalars(type, 0):
+    for offset, size, kind in scalars:
         if kind == _MEMORY:
             return [_MEMORY]
         for n in range(offset // 8, (offset + max(size, 1) - 1) // 8 + 1):
@@ -318,7 +367,7 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
     Raises:
         NotKnown: a member's location or kind is not understood.
     """
-    if type.kind == "array":
+    if type.kind == "array" and not type.is_vector:
         if type.bounded and None not in type.dims and type.element.size:
             size = type.element.size
             return [
@@ -338,10 +387,20 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
             else:
                 found += _scalars(member.type, base + member.offset)
         return found
-    kind = _classes(type)[0]
-    if type.kind == "float" and type.size == 16 and kind == _REAL:
-        raise NotKnown("it or a parameter before it has a number of 16 bytes in a structure")
-    return [(base, type.size, kind)]
+    if type.kind == "complex" and type.size > 16:
+        return [(base, type.size, _MEMORY)]
+    return [(base, type.size, _classes(type)[0])]
+
+
+def _look_at_vector(type: CType) -> None:
+    """Raise NotKnown for a vector that is not in one register of SSE in all code: of other bytes
+    than 8 and 16, which options decide, or of one element, which compilers pass differently.
+
+    Args:
+        type: the vector.
+    """
+    if type.size not in (8, 16) or type.count < 2:
+        raise NotKnown("it, a parameter before it, or the result has a vector of an unusual size")
 
 
 def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[ParameterPart, ...]:
@@ -355,13 +414,13 @@ def _sysv_result(type: CType, by_reference: Callable[[CType], bool]) -> tuple[Pa
     Raises:
         NotKnown: the result is in a place that is not understood.
     """
-    if type.kind == "float" and _MEMORY in _classes(type):
-        return (ParameterPart("register", 10, name="st0"),)
     if type.kind == "complex" and type.size > 16:
         raise NotKnown("it is in two registers of the x87")
     if type.kind in ("struct", "union") and by_reference(type):
         return (ParameterPart("behind", type.size, name="rax"),)
     classes = _classes(type)
+    if _X87 in classes:
+        return (ParameterPart("register", 10, name="st0"),)
     if _MEMORY in classes:
         return (ParameterPart("behind", type.size, name="rax"),)
     if type.size == 16 and classes == [_REAL]:
@@ -776,6 +835,8 @@ def _aapcs64_parameter(
         NotKnown: the type is not understood.
     """
     size = type.size
+    if _has_vector(type, 0):
+        raise NotKnown(_A_VECTOR)
     if type.kind in ("struct", "union", "array"):
         if not size or type.hidden:
             raise NotKnown("it or a parameter before it is of a kind that is not understood")
@@ -1022,6 +1083,8 @@ def _integers(
     abi = arch.abi
     assert abi is not None
     taken = 0
+    if any(_has_vector(type, 0) for type in (*types, result)):
+        raise NotKnown(_A_VECTOR)
     if result.kind in ("struct", "union") and rules.structures == "address":
         taken = int(_is_in_memory(results, result, by_reference))
     elif result.kind != "void" and not (result.kind in (*_WORDS, "float") and result.size <= 8):
@@ -1132,7 +1195,7 @@ def _structure_result(
         NotKnown: it is no structure, or the file does not say where it is.
     """
     abi = arch.abi
-    if abi is None or type.kind not in ("struct", "union"):
+    if abi is None or type.kind not in ("struct", "union") or _has_vector(type, 0):
         raise NotKnown(f"how {arch.name} returns it is not known")
     if _is_in_memory(results, type, by_reference):
         return (ParameterPart("given", type.size, name=abi.args[0]),)

@@ -20,6 +20,7 @@ from .convention import (
     NotKnown,
     ParameterPart,
     convention,
+    has_hidden_argument,
     is_tried_rustc,
     result_parts,
     rust_parts,
@@ -623,6 +624,13 @@ class FunctionEntry:
             return None
         if results.apart:
             return 0
+        if facts(self._arch).convention == "sysv" and self._language() in _LIKE_C:
+            try:
+                return int(has_hidden_argument(result, self._copied))
+            except NotKnown:
+                return None
+        if result.is_vector:
+            return None
         if result.kind not in ("struct", "union", "array"):
             return 0 if results.wide and result.size <= 16 else None
         passing = constant(result.definition, "DW_AT_calling_convention")

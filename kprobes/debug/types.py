@@ -206,6 +206,15 @@ class CType:
         )
 
     @cached_property
+    def is_vector(self) -> bool:
+        """Whether it is a vector of a CPU's registers, as `vector_size(16)` makes: an array of its
+        elements that calls pass as a number.
+        """
+        if self.kind != "array" or self._die is None:
+            return False
+        return "DW_AT_GNU_vector" in self._die.attributes
+
+    @cached_property
     def base_name(self) -> str:
         """The name that the type's own entry has, without "struct "; "" where it has none."""
         return text(self._die, "DW_AT_name") if self._die is not None else ""
