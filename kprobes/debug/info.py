@@ -1000,7 +1000,8 @@ class DebugInfo:
 
         Args:
             address: in the function.
-            number: of the line; 0: the line in which the function is declared.
+            number: of the line; 0: the line in which the function is declared, or the function's
+                entry where that has no code.
 
         Raises:
             UnknownSymbol: the line has no code, or the function's source is not known.
@@ -1015,11 +1016,14 @@ class DebugInfo:
         file, function = found
         start, end = function.start + file.bias, function.end + file.bias
         try:
-            return [
+            found = [
                 place for place in self.at_line(path, line + number) if start <= place.address < end
-            ] or self._none(function, number)
+            ]
         except UnknownSymbol:
-            return self._none(function, number)
+            found = []
+        if not found and not number:
+            return [SourcePlace(start, function.name)]
+        return found or self._none(function, number)
 
     @staticmethod
     def _none(function: Function, number: int) -> list[SourcePlace]:

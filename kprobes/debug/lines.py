@@ -24,7 +24,7 @@ class Line:
 
     Attributes:
         start: link address of the first byte.
-        end: link address behind the last.
+        end: link address behind the last; `start` for a statement that has no code of its own.
         path: of the source file.
         line: number of the line; 0: of none.
         is_stmt: a debugger should stop here: a statement begins.
@@ -273,31 +273,44 @@ def _base(program: Any) -> int:
 
 
 def _lines(program: Any) -> Iterator[Line]:
-    """Execute a line program, and yield a Line for each range of code. Ranges of no line (0) or of
-    no known file are left out.
+    """Execute a line program, and yield a Line for each of its rows() whose file is known.
 
     Args:
         program: the unit's line program, as pyelftools reads it.
     """
-    files, before = program["file_entry"], None
+    files = program["file_entry"]
     base = 0 if program["version"] >= 5 else 1
+    for start, end, file, line, is_stmt in rows(program):
+        if 0 <= file - base < len(files):
+            yield Line(start, end, path_in(program, files[file - base], base), line, is_stmt)
+
+
+def rows(program: Any) -> Iterator[tuple[int, int, int, int, bool]]:
+    """Execute a line program, and yield its rows of code, and the statements without code of their
+    own that begin where the next row does: GCC writes several rows for one address.
+
+    Rows of no line (0) are left out.
+
+    Args:
+        program: the unit's line program, as pyelftools reads it.
+
+    Yields:
+        (first link address, link address behind the last, number of the file, line, is_stmt).
+    """
+    before = None
+    is_stmt = False
     for entry in program.get_entries():
         state = entry.state
         if state is None:
             continue
-        if (
-            before is not None
-            and before.line
-            and before.address < state.address
-            and 0 <= before.file - base < len(files)
-        ):
-            yield Line(
-                before.address,
-                state.address,
-                path_in(program, files[before.file - base], base),
-                before.line,
-                bool(before.is_stmt),
-            )
+        here = False
+        again = False
+        if before is not None and before.line:
+            here = before.address == state.address and not state.end_sequence
+            again = here and (before.file, before.line) == (state.file, state.line)
+            if before.address < state.address or (here and is_stmt and not again):
+                yield before.address, state.address, before.file, before.line, is_stmt
+        is_stmt = bool(state.is_stmt) or (again and is_stmt)
         before = None if state.end_sequence else state
 
 

@@ -106,7 +106,8 @@ def _first_of_each(units: Units, lines: Collection[SourceCode]) -> list[SourcePl
         lines: the lines.
 
     Returns:
-        By address. Code of no function is left out if there is some of a function.
+        By address. Code of no function is left out if there is some of a function; and code that
+        begins no statement if the same function has some that does.
     """
     known = units.places_of(line.start for line in lines)
     found: dict[tuple[int, int], tuple[tuple[bool, bool, int], SourcePlace]] = {}
@@ -119,7 +120,15 @@ def _first_of_each(units: Units, lines: Collection[SourceCode]) -> list[SourcePl
         if key not in found or rank < found[key][0]:
             function, inlined = ("", "") if at is None else (at.function, at.inlined)
             found[key] = rank, SourcePlace(line.start, function, inlined)
-    places = sorted((place for _, place in found.values()), key=lambda place: place.address)
+    begun = {start for (start, _), ((_, no_stmt, _), _) in found.items() if not no_stmt}
+    places = sorted(
+        (
+            place
+            for (start, _), ((_, no_stmt, _), place) in found.items()
+            if start not in begun or not no_stmt
+        ),
+        key=lambda place: place.address,
+    )
     # what is in no function is padding behind one, if there are functions
     return [place for place in places if place.function] or places
 

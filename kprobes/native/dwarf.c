@@ -1192,8 +1192,8 @@ EXPORT long long dwarf_places(struct unit *u)
 
 /* What dwarf_lines() is told: where a program of lines is, and its header's facts; `files`: a set
  * of MOST_FILES bits, of the numbers of files that are wanted, 0: all are; `line`: the line that is
- * wanted, 0: all are. And what it has found: struct line for each row that has code, how many fit,
- * how many there are. */
+ * wanted, 0: all are. And what it has found: struct line for each row that has code, or begins a
+ * statement where the next one does, too; how many fit, how many there are. */
 #define PROGRAM_WORDS(X) \
     X(data) X(start) X(end) X(big) X(address) X(least) X(is_stmt) X(line_base) X(line_range) \
     X(opcode_base) X(rows) X(rows_room) X(rows_count) X(files) X(line)
@@ -1214,7 +1214,7 @@ EXPORT long long dwarf_lines(struct program *p)
 {
     struct cursor c = { (const u8 *)p->data, p->start, p->end, (int)p->big, 0 };
     struct line *rows = (struct line *)p->rows;
-    u64 address = 0, file = 1, line = 1, is_stmt = p->is_stmt;
+    u64 address = 0, file = 1, line = 1, is_stmt = p->is_stmt, is_stmt_here;
     struct line before = { 0, 0, 0, 0, 0 }; /* of line 0: there is none */
     p->rows_count = 0;
     if (!p->line_range || p->opcode_base > 255 || !p->address || p->address > 8)
@@ -1259,13 +1259,18 @@ EXPORT long long dwarf_lines(struct program *p)
         if (c.bad || line >> 32)
             return NOT_HERE;
         if (row) {
-            if (before.line && before.start < address && is_wanted(p, &before)) {
+            u64 here = before.line && before.start == address && !ends;
+            u64 again = here && before.file == file && before.line == line;
+            /* GCC has rows of an address in a row: statements of which no code is left */
+            u64 kept = before.start < address || (here && before.is_stmt && !again);
+            if (before.line && kept && is_wanted(p, &before)) {
                 if (p->rows_count == p->rows_room)
                     return NOT_HERE;
                 rows[p->rows_count] = before;
                 rows[p->rows_count++].end = address;
             }
-            before = (struct line){ address, 0, file, line, is_stmt };
+            is_stmt_here = is_stmt || (again && before.is_stmt);
+            before = (struct line){ address, 0, file, line, is_stmt_here };
         }
         if (ends) {
             before.line = 0;

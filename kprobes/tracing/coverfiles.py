@@ -8,13 +8,14 @@ import struct
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
 
 from ..debug.file import DAMAGE, dwarf
+from ..debug.lines import rows
 from ..debug.units import units_of
 from ..image import LoadedFile
 from ..symbols import CONTROLS
@@ -222,23 +223,17 @@ def _functions_of(file: LoadedFile) -> Iterator[tuple[str, int]]:
 
 
 def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
-    """Yield (source file, line, link address) of each row of a file's line tables that has code.
+    """Yield (source file, line, link address) of each of the rows() of a file's line tables.
 
-    Rows of line 0 are left out. Where a table is damaged, nothing more is yielded.
+    Where a table is damaged, nothing more is yielded.
     """
     try:
         info = dwarf(file)
         for unit in info.iter_CUs() if info is not None and info.has_debug_info else ():
             program = info.line_program_for_CU(unit)
-            states = (
-                [entry.state for entry in program.get_entries() if entry.state is not None]
-                if program is not None
-                else []
-            )
             names = _Names(unit, program)
-            for state, following in pairwise(states):
-                if not state.end_sequence and state.line and following.address > state.address:
-                    yield names.of(state.file), state.line, state.address
+            for start, _, number, line, _ in rows(program) if program is not None else ():
+                yield names.of(number), line, start
     except DAMAGE:
         return
 
