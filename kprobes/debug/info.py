@@ -437,6 +437,18 @@ class DebugInfo:
         entry = self._entry(address)
         return None if entry is None else entry.result()
 
+    def result_changed(self, address: int) -> str:
+        """Return why the function at an address may not return its result as others do.
+
+        Args:
+            address: of the function's entry.
+
+        Returns:
+            A clause; "": it does, or nothing is known of the function.
+        """
+        entry = self._entry(address)
+        return "" if entry is None else entry.result_changed()
+
     def arrived(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
         """Read a parameter's value at its function's entry.
 
@@ -1016,14 +1028,14 @@ class DebugInfo:
         file, function = found
         start, end = function.start + file.bias, function.end + file.bias
         try:
-            found = [
+            places = [
                 place for place in self.at_line(path, line + number) if start <= place.address < end
             ]
         except UnknownSymbol:
-            found = []
-        if not found and not number:
+            places = []
+        if not places and not number:
             return [SourcePlace(start, function.name)]
-        return found or self._none(function, number)
+        return places or self._none(function, number)
 
     @staticmethod
     def _none(function: Function, number: int) -> list[SourcePlace]:

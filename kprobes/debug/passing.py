@@ -73,6 +73,7 @@ _OF_A_FRAME: Final = re.compile(r"DW_OP_fbreg")
 _ALWAYS: Final = re.compile(
     r"DW_OP_(lit\d+|const\w+|addr|addrx|stack_value|implicit_value|piece|plus\w*|minus|GNU_parameter_ref)"
 )
+_OWN_CONVENTION: Final = "the function has a calling convention of its own"
 NOT_KEPT: Final = "the compiler has not kept it at the entry"
 
 
@@ -202,8 +203,26 @@ class FunctionEntry:
         except DAMAGE:
             return refused("its debug information is damaged")
 
+    def result_changed(self) -> str:
+        """Return why the function may return nothing, or its result elsewhere than others of its
+        type do.
+
+        LLVM gives a function of which it removed results or parameters a calling convention of its
+        own (DW_CC_nocall); GCC calls a copy without result NAME.isra.N.
+
+        Returns:
+            A clause; "": it returns as the convention says.
+        """
+        if self._has_own_convention():
+            return _OWN_CONVENTION
+        if ".isra." in self._symbol:
+            return "the compiler may have removed this copy's result"
+        return ""
+
     def result(self) -> Arrival:
         """Return where the function's result is when it returns, of kind "parts" or "refused"."""
+        if why := self.result_changed():
+            return refused(why)
         language = self._language()
         rust = language == _RUST and _knows_rust(self._arch, self._function)
         if language not in _LIKE_C and not rust:
@@ -544,12 +563,8 @@ class FunctionEntry:
             A clause; "": they are where it says.
         """
         die, origin = self._function.die, named(self._function.die)
-        if any(
-            "DW_AT_calling_convention" in each.attributes
-            and constant(each, "DW_AT_calling_convention") != 1
-            for each in (die, origin)
-        ):
-            return "the function has a calling convention of its own"
+        if self._has_own_convention():
+            return _OWN_CONVENTION
         language = self._language()
         words = all(takes_a_word(v.type, self._arch) for v in self._variables)
         if language == _RUST:
@@ -564,6 +579,14 @@ class FunctionEntry:
         if self._has_homes() and not self._optimized():
             return ""
         return "" if external else "the compiler may have changed how this function is called"
+
+    def _has_own_convention(self) -> bool:
+        """Return True for a function whose calling convention is not that of others."""
+        return any(
+            "DW_AT_calling_convention" in each.attributes
+            and constant(each, "DW_AT_calling_convention") != 1
+            for each in (self._function.die, named(self._function.die))
+        )
 
     def _may_be_an_item(self, variable: Variable) -> bool:
         """Return True for a parameter of a generic Rust function that is a pointer to a function.

@@ -189,9 +189,10 @@ class KnownNames:
             (fetch, type or None); the type is None where there is a suffix, unless the suffix asks
             for a number and the member is a bit field. None instead of both: the text is a plain
             `$retval`, and the caller shall read the word in the return register. That is so where
-            debug information does not know the function's result, where the result is a number or
-            pointer that fits a register, and where there is a suffix, unless it asks for the
-            floating-point number or the number of two words that the function returns.
+            debug information does not know the function's result, where no event's type shows a
+            result that fits a register, and where there is a suffix, unless it asks for the
+            floating-point number or the number of two words that the function returns, or for the
+            text at a pointer.
 
         Raises:
             EventError: the function returns nothing; a member or element is asked for and the type
@@ -199,6 +200,9 @@ class KnownNames:
         """
         plain = text == RESULT
         type = self._info.result(self._address) if self.known else None
+        is_text = (suffix or "").startswith(("string", "ustring"))
+        if type is not None and type.kind == "pointer" and is_text:
+            return self.fetch(text, at, suffix)
         if plain and (type is None or suffix is not None):
             if type is None or suffix is None or self._fits_register(type):
                 return None
@@ -211,7 +215,7 @@ class KnownNames:
             self._around.fail("NOSUP_BTFARG", at, text)
         if type.kind == "void":
             self._around.fail("NO_RETVAL", at, self._bits)
-        if plain and self._fits_register(type):
+        if plain and self._fits_register(type) and self._word(type) is None:
             return None
         return self.fetch(text, at, suffix)
 
@@ -384,6 +388,9 @@ class KnownNames:
         type = self._info.result(self._address)
         assert type is not None
         if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= self._bits:
+            why = info.result_changed(self._address)
+            if why:
+                self._refuse(RESULT, at, f"{why}; write $retval:x{self._bits} for the register")
             return _Found(
                 type, Fetch(word=lambda regs, saved: regs.return_value, tree=Word("result"))
             )

@@ -258,7 +258,8 @@ def test_places_of_lines_are_found_without_reading_entries(copied: Path, monkeyp
     with UnicornMachine.load(copied) as m:
         line = 1 + next(n for n, text in enumerate(COPIES.splitlines()) if "int twice" in text and "static" in text)
         places = m.debug.at_line("first.cc", line)
-        assert {(place.function, place.inlined) for place in places} == {("first", "twice")}
+        # the last statement has no code of its own, and begins where the next function's first one does: gdb stops there, too
+        assert {("first", "twice")} <= {(place.function, place.inlined) for place in places} <= {("first", "twice"), ("first", "sum")}
         # with -flto names are in another unit
         assert len(read) <= 2 * len(Units(m.symbols.files[0]).headers) + 3
 

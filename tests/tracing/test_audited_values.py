@@ -149,3 +149,60 @@ def test_lines_are_where_gdb_has_them(level: str, tmp_path: Path) -> None:
         entry = m.symbols["weigh"].address
         assert [place.address for place in m.debug.at_function_line(entry, 0)] == [entry]
         assert m.debug.at_function_line(entry, 2)[0].address >= entry
+
+
+NARROW = r"""
+#define NI __attribute__((noinline))
+volatile int sink;
+enum color { RED = -1, GREEN = 3 };
+extern "C" {
+NI char letter(int x) { sink = x; return x; }
+NI short low(int x) { sink = x; return x; }
+NI unsigned char byte(unsigned x) { sink = x; return x; }
+NI bool odd(int x) { sink = x; return x & 1; }
+NI int negative(int x) { sink = x; return -x; }
+NI color tint(int x) { sink = x; return x ? RED : GREEN; }
+NI const char *text(int x) { sink = x; return "text"; }
+}
+int main()
+{
+  letter(0x12345641); low(0x1234fffe); byte(0xffffff80); odd(0x1235); negative(3); tint(1); text(1);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_results_have_their_types(level: str, tmp_path: Path) -> None:
+    """As gdb's finish shows them; the bits above a narrow result are whatever the callee has left there."""
+    program = built(NARROW, tmp_path, level, name="guest.cc")
+    names = "letter", "low", "byte", "odd", "negative", "tint"
+    got = args_of(program, *(f"r {name} got=$retval" for name in names), "r text got=$retval:string")
+    assert [each["got"] for each in got] == [0x41, -2, 0x80, 1, -3, -1, "text"]
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        event = k.event("r negative got=$retval:x64")  # Linux's word
+        m.serve_system_calls()
+        m.process([bytes(program)])
+        m.run()
+        assert next(iter(event)).args["got"] & 0xFFFF_FFFF == 0xFFFF_FFFD
+
+
+@pytest.mark.skipif(shutil.which("rustc") is None, reason="there is no rustc")
+def test_a_result_that_llvm_has_removed(tmp_path: Path) -> None:
+    """DW_AT_calling_convention of a function whose parameters or result LLVM has removed: nothing is known of it."""
+    (tmp_path / "guest.rs").write_text("""
+        #[inline(never)] fn noted(key: u32, spare: u32) -> u32 { std::hint::black_box(key); key + 1 }
+        fn main() { noted(std::hint::black_box(4), 5); }
+    """)
+    program = tmp_path / "guest"
+    subprocess.run(["rustc", "-g", "-C", "opt-level=2", "-C", "target-feature=+crt-static", "-C", "relocation-model=static",
+                    "-A", "warnings", "-o", program, tmp_path / "guest.rs"], check=True)
+    told = subprocess.run(["readelf", "--debug-dump=info", program], capture_output=True, text=True, check=True).stdout
+    entry = re.search(r"DW_AT_name[^\n]*: noted\n(.*?)\n <", told, re.S)
+    if entry is None or "nocall" not in entry[1]:
+        pytest.skip("this rustc keeps the result")
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        name = next(symbol.name for symbol in m.symbols if "5noted" in symbol.name)
+        with pytest.raises(EventError, match="convention of its own"):
+            k.event(f"r {name} $retval")
+        k.event(f"r {name} $retval:x64")
