@@ -9,7 +9,14 @@ from attrs import field, frozen
 
 from ..regs import Regs
 
-__all__ = ["KernelCode", "KernelRegisters", "Linux", "MemoryCalls", "ThreadStorage"]
+__all__ = [
+    "CallRules",
+    "KernelCode",
+    "KernelRegisters",
+    "Linux",
+    "MemoryCalls",
+    "ThreadStorage",
+]
 
 
 @frozen(kw_only=True)
@@ -39,6 +46,30 @@ class MemoryCalls:
     on_stack: int = 0
     block: bool = False
     delay: bytes = b""
+
+
+@frozen(kw_only=True)
+class CallRules:
+    """What serving a process's system calls needs beside the registers that `MemoryCalls` has
+    (syscall(2), "Architecture calling conventions").
+
+    Attributes:
+        table: what the list of numbers (the package system_calls) calls the architecture.
+        number: register of the call's number where the instruction does not hold it; "":
+            `MemoryCalls.number`.
+        failed: what tells of an error: "" (a negative result), "a3", "so" (of CR0), "carry".
+        block: True where mmap() gets the address of a block of its arguments, and mmap2() does not.
+        descriptor: True where set_thread_area() gets the address of a descriptor: its number, then
+            the base.
+        private: calls that are in no list: number -> name.
+    """
+
+    table: str
+    number: str = ""
+    failed: str = ""
+    block: bool = False
+    descriptor: bool = False
+    private: Mapping[int, str] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -134,6 +165,7 @@ class Linux:
 
     Attributes:
         memory: how a process asks for memory; None: not known.
+        calls: how its other system calls are served; None: not known.
         exits: numbers of exit() and exit_group(); (): not known.
         clone: number of clone(); None: not known.
         clone_flags: which argument of clone() has its flags, from 0 on.
@@ -151,6 +183,7 @@ class Linux:
     MODULE: ClassVar[str] = "linux"
 
     memory: MemoryCalls | None = None
+    calls: CallRules | None = None
     exits: tuple[int, ...] = ()
     clone: int | None = None
     clone_flags: int = 0

@@ -12,10 +12,11 @@ from arches import RUNNABLE
 from click.testing import CliRunner
 
 from kprobes import BadArgument, GuestFault, Kprobes, UnicornMachine, Unsupported
+from kprobes import arch as architectures
 from kprobes.cli import main
-from kprobes.machine.unicorn.guests.conventions import CONVENTIONS
+from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.machine.unicorn.stackandexit import STACK_SIZE
-from kprobes.machine.unicorn.syscalls import MOST_MEMORY, MOST_OUTPUT, ServedSystemCalls
+from kprobes.machine.unicorn.syscalls import MOST_MEMORY, MOST_OUTPUT, Convention, ServedSystemCalls, convention_of
 
 pytest.importorskip("system_calls")
 #: the instruction
@@ -39,6 +40,12 @@ def static_programs() -> dict[str, bytes]:
 STATIC = static_programs()
 
 
+def convention(arch: str) -> Convention:
+    found = convention_of(architectures.get(arch), GUESTS[arch])
+    assert found is not None
+    return found
+
+
 class Caller:
     """Makes single system calls in a guest."""
 
@@ -46,7 +53,7 @@ class Caller:
         code = bytes.fromhex(CODES[arch] + NOPS.get(arch, ""))
         self.m = UnicornMachine.from_code(code + bytes(0x100), arch=arch, base=BASE)
         self.calls = self.m.serve_system_calls(seed=5)
-        self.convention = CONVENTIONS[arch]
+        self.convention = convention(arch)
         self.end = BASE + len(code)
         self.numbers = {self.calls._names(n): n for n in (*range(500), *range(4000, 4500), *range(5000, 5500))}
         self.m.map(0x30000, 0x1000)
@@ -55,17 +62,17 @@ class Caller:
     def __call__(self, name: str, *args: int) -> int:
         regs, convention = self.m.regs, self.convention
         regs[convention.number] = self.numbers[name]
-        registers = convention.args.split()
+        registers = convention.registers.args
         for register, value in zip(registers, args, strict=False):
             regs[register] = value & self.m.arch.mask
         for n, value in enumerate(args[len(registers):]):
-            regs.set_word(regs.sp + convention.stack + 4 * n, value & self.m.arch.mask)
+            regs.set_word(regs.sp + convention.registers.on_stack + 4 * n, value & self.m.arch.mask)
         self.m.run(BASE, until=self.end)
-        result = int(regs[convention.result])
+        result = int(regs[convention.registers.result])
         bits = self.m.arch.bits
         result -= (result >> bits - 1) << bits
         failed = {"a3": lambda: regs["a3"], "so": lambda: regs["cr"] >> 28 & 1,
-                  "carry": lambda: regs[self.m.arch.regs.flags] & 1}.get(convention.failed, lambda: 0)()
+                  "carry": lambda: regs[self.m.arch.regs.flags] & 1}.get(convention.rules.failed, lambda: 0)()
         return -result if failed else result
 
 
@@ -77,7 +84,8 @@ def caller(request: pytest.FixtureRequest) -> Iterator[Caller]:
 
 
 def test_every_linux_architecture_is_served() -> None:
-    assert set(CODES) == set(CONVENTIONS) == set(RUNNABLE) - {"cortexm", "tricore"}
+    served = {name for name in RUNNABLE if convention_of(architectures.get(name), GUESTS[name]) is not None}
+    assert set(CODES) == served == set(RUNNABLE) - {"cortexm", "tricore"}
 
 
 def test_calls_do_what_they_are_for(caller: Caller) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._linux import KernelRegisters, Linux, MemoryCalls, ThreadStorage
+from .._linux import CallRules, KernelRegisters, Linux, MemoryCalls, ThreadStorage
 
 SIGTRAP = 5
 ARM64 = Linux(
@@ -10,6 +10,7 @@ ARM64 = Linux(
     # guarded
     memory=MemoryCalls(code=bytes.fromhex("df2403d5 010000d4"), number="x8", args=("x0", "x1", "x2", "x3", "x4", "x5"),
                        result="x0", map=222, unmap=215),
+    calls=CallRules(table="arm64"),
     exits=(93, 94), clone=220, trap=(SIGTRAP, 0), storage=ThreadStorage(register="tpidr_el0", first=16),
     kernel_registers=KernelRegisters(marks=("pstate",), array="regs", prefix="x"),
     event_names=(*(f"x{n}" for n in range(31)), "lr", "sp", "pc", "pstate"))

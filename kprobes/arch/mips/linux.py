@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._base import Order
-from .._linux import Linux, MemoryCalls, ThreadStorage
+from .._linux import CallRules, Linux, MemoryCalls, ThreadStorage
 
 SYSCALL = 0xC
 STORAGE = ThreadStorage(register="userlocal", first=-0x7000, bias=0x8000)
@@ -23,6 +23,7 @@ def _o32(order: Order) -> Linux:
             anonymous=0x800,
             on_stack=16,
         ),
+        calls=CallRules(table="mipso32", failed="a3"),
         exits=(4001, 4246),
         clone=4120,
         storage=STORAGE,
@@ -42,6 +43,7 @@ def _n64(order: Order) -> Linux:
             unmap=5011,
             anonymous=0x800,
         ),
+        calls=CallRules(table="mips64", failed="a3"),
         exits=(5058, 5205),
         clone=5055,
         storage=STORAGE,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from .._base import Order
-from .._linux import KernelRegisters, Linux, MemoryCalls, ThreadStorage
+from .._linux import CallRules, KernelRegisters, Linux, MemoryCalls, ThreadStorage
 
 SIGTRAP = 5
 SC = 0x44000002
 
 
-def _row(order: Order, pointer: str) -> Linux:
+def _row(order: Order, pointer: str, table: str) -> Linux:
     """Make the row of one architecture.
 
     Args:
         order: byte order of code.
         pointer: the ABI's thread pointer register.
+        table: what the list of system calls' numbers calls it.
     """
     return Linux(
         memory=MemoryCalls(
@@ -25,6 +26,7 @@ def _row(order: Order, pointer: str) -> Linux:
             map=90,
             unmap=91,
         ),
+        calls=CallRules(table=table, failed="so"),
         exits=(1, 234),
         clone=120,
         trap=(SIGTRAP, 0),
@@ -41,4 +43,5 @@ def _row(order: Order, pointer: str) -> Linux:
     )
 
 
-ROWS = {"ppc": _row(Order.BIG, "r2"), "ppc64": _row(Order.BIG, "r13"), "ppc64le": _row(Order.LITTLE, "r13")}
+ROWS = {"ppc": _row(Order.BIG, "r2", "powerpc"), "ppc64": _row(Order.BIG, "r13", "powerpc64"),
+        "ppc64le": _row(Order.LITTLE, "r13", "powerpc64")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from .._linux import KernelRegisters, Linux, MemoryCalls, ThreadStorage
+from .._linux import CallRules, KernelRegisters, Linux, MemoryCalls, ThreadStorage
 
 SIGTRAP = 5
 RISCV = Linux(
@@ -14,4 +14,5 @@ RISCV = Linux(
     kernel_registers=KernelRegisters(marks=("a7",)),
     event_names=("epc", "ra", "sp", "gp", "tp", *(f"t{n}" for n in range(7)), *(f"s{n}" for n in range(12)),
                  *(f"a{n}" for n in range(8))))
-ROWS = {"riscv32": evolve(RISCV, wide_times=True), "riscv64": RISCV}
+ROWS = {"riscv32": evolve(RISCV, calls=CallRules(table="riscv32"), wide_times=True),
+        "riscv64": evolve(RISCV, calls=CallRules(table="riscv64"))}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from .._linux import Linux, MemoryCalls, ThreadStorage
+from .._linux import CallRules, Linux, MemoryCalls, ThreadStorage
 
 NOP = bytes.fromhex("01000000")
 
 
-def _row(trap: str) -> Linux:
-    """Make the row of one architecture; `trap`: the system call instruction, in hexadecimal
-    digits.
+def _row(table: str, trap: str) -> Linux:
+    """Make the row of one architecture.
+
+    Args:
+        table: what the list of system calls' numbers calls it.
+        trap: the system call instruction, in hexadecimal digits.
     """
     return Linux(
         memory=MemoryCalls(
@@ -21,9 +24,10 @@ def _row(trap: str) -> Linux:
             unmap=73,
             delay=NOP,
         ),
+        calls=CallRules(table=table, failed="carry"),
         storage=ThreadStorage(register="g7", below=True, itself=True, frame=16),
         event_names=(*(f"g{n}" for n in range(8)), *(f"i{n}" for n in range(8)), "pc"),
     )
 
 
-ROWS = {"sparc": _row("91d02010"), "sparc64": _row("91d0206d")}
+ROWS = {"sparc": _row("sparc", "91d02010"), "sparc64": _row("sparc64", "91d0206d")}

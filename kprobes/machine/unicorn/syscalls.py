@@ -13,10 +13,15 @@ from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
 from typing import Any
 
+from attrs import frozen
+
+from ...arch._base import Arch
+from ...arch._linux import CallRules, Linux, MemoryCalls
+from ...arch._rows import row
 from ...errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ...regs import Regs
 from .cpu import UnicornCpu
-from .guests.conventions import Convention, convention_of
+from .guests.guest import Guest
 from .process import LinuxProcess
 from .runstate import RunState
 from .stackandexit import STACK_SIZE
@@ -56,6 +61,44 @@ _ZERO = (
     "getgid32",
     "getegid32",
 )
+
+
+@frozen(kw_only=True)
+class Convention:
+    """How processes of a guest call Linux, and how the engine reports that.
+
+    Attributes:
+        interrupt: number of the engine's interrupt.
+        registers: the calls' registers.
+        rules: the rest of what serving them needs.
+    """
+
+    interrupt: int
+    registers: MemoryCalls
+    rules: CallRules
+
+    @property
+    def number(self) -> str:
+        """Register of the call's number, where the instruction does not hold it."""
+        return self.rules.number or self.registers.number
+
+    @property
+    def inline(self) -> bool:
+        """True where the number may stand in the instruction's last byte."""
+        return not self.registers.number
+
+
+def convention_of(arch: Arch, guest: Guest) -> Convention | None:
+    """Return how processes of a guest call Linux; None: it is not known, or there are none.
+
+    Args:
+        arch: the guest's architecture.
+        guest: the engine's row of it.
+    """
+    linux = row(arch, Linux)
+    if linux is None or linux.calls is None or linux.memory is None or guest.calls.linux is None:
+        return None
+    return Convention(interrupt=guest.calls.linux, registers=linux.memory, rules=linux.calls)
 
 
 class ServedSystemCalls(MutableMapping[str, Handler]):
@@ -170,13 +213,13 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         Raises:
             Unsupported: Linux has no such processes, or there is no list of numbers.
         """
-        convention = convention_of(self._cpu.arch.name)
+        convention = convention_of(self._cpu.arch, self._cpu.guest)
         if convention is None:
             raise Unsupported(
                 f"Linux's system calls are not served on {self._cpu.arch.name}",
                 hint="set m.interrupt_handler",
             )
-        self._names = _names(convention.table, convention.private)
+        self._names = _names(convention.rules.table, convention.rules.private)
         self._process.bring_kernel_code()
         self._convention = convention
         self._stdin = stdin
@@ -266,10 +309,11 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             regs: the registers at the call.
             convention: says which registers hold them, and where on the stack the rest lies.
         """
-        found = [int(regs[name]) for name in convention.args.split()]
-        if convention.stack:
+        found = [int(regs[name]) for name in convention.registers.args]
+        if convention.registers.on_stack:
             try:
-                found += [regs.word(regs.sp + convention.stack + n * 4) for n in range(2)]
+                stack = regs.sp + convention.registers.on_stack
+                found += [regs.word(stack + n * 4) for n in range(2)]
             except GuestFault:  # calls of four arguments may be made with any stack
                 found += [0, 0]
         return found
@@ -287,16 +331,18 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             convention: says which register gets the result, and what tells of an error.
             result: 0 or more; a negative number from -1 to -4095 is an error.
         """
-        mask, failed = self._cpu.arch.mask, -LAST_ERROR <= result < 0
-        if convention.failed == "a3":
+        mask = self._cpu.arch.mask
+        failed = -LAST_ERROR <= result < 0
+        flag = convention.rules.failed
+        if flag == "a3":
             regs["a3"] = int(failed)
-        elif convention.failed == "so":
+        elif flag == "so":
             regs["cr"] = regs["cr"] & ~(1 << 28) | failed << 28
-        elif convention.failed == "carry":
+        elif flag == "carry":
             flags = self._cpu.arch.regs.flags or ""
             carry = 0x11 if self._cpu.arch.bits == 64 else 1
             regs[flags] = regs[flags] & ~carry | carry * failed
-        regs[convention.result] = (-result if failed and convention.failed else result) & mask
+        regs[convention.registers.result] = (-result if failed and flag else result) & mask
 
     # --- state
 
@@ -719,10 +765,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         descriptor: int,
         *rest: int,
     ) -> int:
-        """Serve mmap(): map zeroed memory, and return its address or a negative error number:
-        -EINVAL where `size` is 0, -ENOMEM beyond 256 MiB in all, or where nothing can be mapped.
-
-        The offset in a file is ignored, as no files are mapped.
+        """Serve mmap(): map zeroed memory, and return its address or a negative error number, as
+        mmap2() does.
 
         Args:
             regs: the registers at the call.
@@ -734,10 +778,10 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             descriptor: of a file: gives -EBADF without MAP_ANONYMOUS.
             rest: is ignored.
         """
-        if self._convention is not None and self._convention.block:
+        if self._convention is not None and self._convention.rules.block:
             word = self._cpu.arch.bits // 8
             address, size, _, flags, descriptor = (regs.word(address + n * word) for n in range(5))
-        return self._map(address, size, flags, descriptor)
+        return self._do_mmap2(regs, address, size, protection, flags, descriptor)
 
     def _do_mmap2(
         self,
@@ -756,27 +800,12 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
 
         Args:
             regs: the registers at the call.
-            address: with MAP_FIXED, where to map.
+            address: with MAP_FIXED, where to map. Within memory of an earlier call, that memory is
+                zeroed instead. Without MAP_FIXED the address is ignored.
             size: bytes, rounded up to whole pages.
             protection: is ignored: the memory can be read and written, and not executed.
             flags: MAP_FIXED and MAP_ANONYMOUS are looked at.
             descriptor: of a file: gives -EBADF without MAP_ANONYMOUS.
-        """
-        return self._map(address, size, flags, descriptor)
-
-    def _map(self, address: int, size: int, flags: int, descriptor: int) -> int:
-        """Map zeroed memory that can be read and written.
-
-        Args:
-            address: with MAP_FIXED, where to map. Within memory of an earlier call, that memory is
-                zeroed instead. Without MAP_FIXED the address is ignored.
-            size: bytes, rounded up to whole pages.
-            flags: of mmap(); MAP_FIXED and MAP_ANONYMOUS are looked at.
-            descriptor: of a file; without MAP_ANONYMOUS it has to be negative.
-
-        Returns:
-            The address, or a negative error number: -EBADF for a file, -EINVAL where `size` is 0,
-            -ENOMEM beyond 256 MiB in all, or where nothing can be mapped.
         """
         memory = self._cpu.memory
         size = -(-size // memory.page_size) * memory.page_size
@@ -885,7 +914,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
         pointer is the descriptor's base, and 6 is written as its number. Its limit and flags are
         ignored. Elsewhere `value` is the thread pointer.
         """
-        if self._convention is not None and self._convention.descriptor:
+        if self._convention is not None and self._convention.rules.descriptor:
             self._process.set_pointer(int.from_bytes(self._cpu.memory.read(value + 4, 4), "little"))
             self._cpu.memory.write(value, (6).to_bytes(4, "little"))
         else:

@@ -172,7 +172,7 @@ def _arm(mode: int) -> Guest:
             fetches=frozenset({3, 8}),
             late_stores=True,  # of IT blocks
         ),
-        calls=SystemCalls(skip={2: 0, 13: 0}),
+        calls=SystemCalls(linux=None if profile_m else 2, skip={2: 0, 13: 0}),
         blocks=Blocks(compares=Compares.COMPARISONS),
         memory=Mapped(
             mended=Mended(_leave_block, _block(profile_m)),
@@ -199,7 +199,7 @@ def _arm64(mode: int) -> Guest:
             breakpoints=frozenset({7}),
             late_stores=True,  # DC ZVA
         ),
-        calls=SystemCalls(skip={2: 0, 13: 0}),
+        calls=SystemCalls(linux=2, skip={2: 0, 13: 0}),
         memory=Mapped(devices_swapped=bool(mode)),
     )
 

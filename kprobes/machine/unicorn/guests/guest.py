@@ -294,8 +294,10 @@ class PassedOverCall:
 
 @frozen(kw_only=True)
 class SystemCalls:
-    """How the guest goes on behind a system call."""
+    """How the guest's system calls arrive, and how it goes on behind one."""
 
+    #: interrupt number of the one by which processes call Linux; None: there are no such processes
+    linux: int | None = None
     #: interrupt number -> what to add to the engine's pc; others go on at the instruction
     skip: Mapping[int, int] = field(factory=dict)
     #: Unicorn's number of an instruction -> what it passes over unless hooked

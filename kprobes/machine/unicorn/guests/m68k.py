@@ -69,7 +69,7 @@ def _m68k() -> Guest:
         breakpoint=Breakpoint(channel=INTR, number=4),
         pc=Pc(plain=True),
         faults=Faults(arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11})),
-        calls=SystemCalls(skip=dict.fromkeys(range(32, 48), 2)),
+        calls=SystemCalls(linux=32, skip=dict.fromkeys(range(32, 48), 2)),
         checks=SelfTestCode(flags=M68K_FLAGS, words=M68K_WORDS),
     )
 

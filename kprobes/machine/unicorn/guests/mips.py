@@ -28,6 +28,7 @@ from .guest import (
     Pc,
     RegisterFile,
     Runs,
+    SystemCalls,
 )
 
 #: KSEG0 and KSEG1; the same for 64 bits, and XKPHYS with its eight ways of caching
@@ -214,6 +215,7 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
             unaligned={12: "read", 13: "write"},
             fetches=frozenset({12 + FETCHED}),
         ),
+        calls=SystemCalls(linux=17),
         memory=Mapped(
             segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64,
             reach=1 << 31,

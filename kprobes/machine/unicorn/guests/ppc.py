@@ -88,7 +88,7 @@ def _ppc(wide: bool, msr: int) -> Guest:
             breakpoints=frozenset({6}),
             late_stores=True,  # STMW
         ),
-        calls=SystemCalls(skip={8: 0}),
+        calls=SystemCalls(linux=8, skip={8: 0}),
         memory=Mapped(virtual_tlb=wide, devices_swapped=bool(msr & 1)),
     )
 

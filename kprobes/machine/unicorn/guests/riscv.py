@@ -55,7 +55,7 @@ def _riscv(mode: int) -> Guest:
         blocks=Blocks(undefined_unrecorded=True),
         interrupts=Interrupts(bias=dict.fromkeys(range(24), 4)),
         faults=Faults(undefined=frozenset({2}), unaligned={4: "read", 6: "write"}),
-        calls=SystemCalls(skip={8: 0}),
+        calls=SystemCalls(linux=8, skip={8: 0}),
         contexts=Contexts(beside=("fflags",)),
     )
 

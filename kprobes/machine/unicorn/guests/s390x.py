@@ -68,7 +68,7 @@ def _s390x() -> Guest:
         ),
         faults=Faults(undefined=frozenset({3}), ambiguous=frozenset({3})),
         interrupts=Interrupts(lingers=3),
-        calls=SystemCalls(skip={2: 2}),
+        calls=SystemCalls(linux=2, skip={2: 2}),
         memory=Mapped(text_writable=True),
         checks=SelfTestCode(words=S390X_WORDS),
     )

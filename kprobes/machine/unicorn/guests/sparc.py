@@ -128,7 +128,10 @@ def _sparc(bits: int) -> Guest:
         faults=Faults(
             arithmetic=frozenset({division}), unaligned={unaligned: "read"}, writes=_stores
         ),
-        calls=SystemCalls(skip=dict.fromkeys(range(calls, calls + 0x80), 0)),
+        calls=SystemCalls(
+            linux=calls + (0x10 if bits == 32 else 0x6D),
+            skip=dict.fromkeys(range(calls, calls + 0x80), 0),
+        ),
         memory=Mapped(page_size=0x2000 if bits == 64 else 0x1000),
         contexts=Contexts(state=sparc_context(g1) if bits == 64 else None),
         checks=SelfTestCode(flags=SPARC_FLAGS[bits], words=(SPARC_Y, SPARC_FSR), moves=moves),

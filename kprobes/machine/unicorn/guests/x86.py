@@ -202,7 +202,9 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
             breakpoints=frozenset({1, 3}),
             hooked_flags=hooked,
         ),
-        calls=SystemCalls(skip=dict.fromkeys(interrupts, 0), unreported=calls),
+        calls=SystemCalls(
+            linux=SYSCALL if wide else 0x80, skip=dict.fromkeys(interrupts, 0), unreported=calls
+        ),
         memory=Mapped(address_bits=52 if wide else 0, silenced=Silenced(0x568, itself)),
         contexts=Contexts(furnish=None if wide else flat_segments),
     )
