@@ -488,12 +488,46 @@ class _Reader:
             declared = self._declarators(base)
             if not declared and defined:
                 declared = [("", base, None)]
+            for name, member, width in declared:
+                self._check_member(name, member, width)
             parts.extend(declared)
             self._attributes()
             if self._peek() != "}":
                 self._expect(";")
         behind, aligned = self._attributes()
         return placed(kind, label, parts, self._bits, packed or behind, aligned)
+
+    def _check_member(self, name: str, type: ValueType, width: int | None) -> None:
+        """Raise a _DefinitionError for a member whose size is not known or whose bits are too many.
+
+        Args:
+            name: the member's; "": it has none.
+            type: its type.
+            width: bits of a bit field; None: it is none.
+        """
+        whole = type
+        while isinstance(whole, types.ArrayType):
+            whole = whole.element
+        unknown = isinstance(whole, types.VoidType) or (
+            isinstance(whole, types.StructType)
+            and not whole.size
+            and not whole.fields
+            and not whole.name.endswith("(anonymous)")
+            and self._out.type(whole.name) is None
+        )
+        if unknown:
+            what = "field" if whole is type else "array"
+            element = "" if whole is type else "element "
+            shown = whole.name if isinstance(whole, types.StructType) else "void"
+            raise _DefinitionError(
+                f"{what} '{name}' has incomplete {element}type '{shown}'", "define it before"
+            )
+        bits = 8 * layout.size_in_guest(type, self._bits // 8)
+        if width is not None and width > bits:
+            raise _DefinitionError(
+                f"width of bit-field '{name}' ({width} bits) exceeds the width of its type "
+                f"({bits} bits)"
+            )
 
     def _declarators(self, base: ValueType) -> list[tuple[str, ValueType, int | None]]:
         """Read declarators such as `*a, b[4], c : 3`, up to the semicolon, which is not read.

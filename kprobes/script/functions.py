@@ -961,6 +961,8 @@ def _string(g: BlockWriter, node: tree.FunctionCall, area: Area) -> None:
     if isinstance(of, (types.ArrayType, types.StringType)):
         if not g.in_guest(first):
             g.transfer(g.place(first), of, area, kind)
+            if kind.size <= g.settings.max_strlen + 1:
+                texts.cut(g, area, kind.size, layout.room_of(kind))
             _cut(g, most, area, kind)
             return
         g.at_address(

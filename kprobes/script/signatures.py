@@ -575,6 +575,9 @@ def _string(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
                 )
             else:
                 size = length.value + 1
+    text = node.arguments[0]
+    if isinstance(text, tree.StringLiteral) and len(text.value) == most == size - 1:
+        size += 1  # it is whole: one that fills its room counts as cut
     if kind is None:
         return types.StringType(size)
     if not isinstance(kind, (IntegerType, types.PointerType, types.StringType, types.ArrayType)):

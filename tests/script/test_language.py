@@ -495,3 +495,26 @@ def test_long_texts_take_no_long_programs(room: int, engine: str) -> None:
 def test_a_type_is_no_value(body: str) -> None:
     with pytest.raises(ScriptError, match=r"stdin:1:\d+-\d+: typeof\(\) is a type, and no value"):
         run(f"begin {{ $x = 1; print($x); {body} }}")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_own_text_is_cut_to_max_strlen(engine: str) -> None:
+    text = """config = { max_strlen = 5 } begin {
+        print(str("0123")); print(str("01234")); print(str("0123456789abc")); print(str("0123456789abc", 4)); }"""
+    assert run(text, engine).output.split()[:4] == ["0123", "01234", "01234..", "012"]
+
+
+@pytest.mark.parametrize(("members", "reason"), [
+    ("int x; struct B b; int y;", "field 'b' has incomplete type 'struct B'"),
+    ("struct B b[2];", "array 'b' has incomplete element type 'struct B'"),
+    ("struct A a;", "field 'a' has incomplete type 'struct A'"),
+    ("int x : 40;", r"width of bit-field 'x' \(40 bits\) exceeds the width of its type \(32 bits\)"),
+])
+def test_members_that_have_no_room(members: str, reason: str) -> None:
+    with pytest.raises(ScriptError, match=reason):
+        run(f"struct A {{ {members} }} begin {{ print(sizeof(struct A)); }}")
+
+
+def test_members_of_empty_structures_and_pointers_to_unknown_ones() -> None:
+    known = "struct E {}; struct A { struct E e; struct B *b; struct {} f; int x : 32; struct E g[2]; };"
+    assert printed("sizeof(struct A)", known) == "16"
