@@ -36,7 +36,7 @@ from kprobes.script.script import Script
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(__file__).resolve().parent / "corpus"
-LARGEST = 4096  #: bytes of an input that is kept in the corpus
+LARGEST = 16384  #: bytes of an input that is kept in the corpus
 DATA = ROOT / "tests" / "data"
 DEMO = ROOT / "examples" / "demo.x86_64"
 
