@@ -1,14 +1,20 @@
 """Former names of public things: they go on to work for two minor versions, with a
 DeprecationWarning.
 
-`FORMER` has those of the package; a class gives a `FormerName` for each former name of its members.
-docs/public.md is the promise; tests/test_public.py holds both against it.
+`FORMER` has those of the package; a class gives a `FormerName` for each former name of its members;
+a function has the decorator `former_parameter()`, a command of the command line the class of
+cli/_former.py for its options. docs/public.md is the promise; tests/test_public.py and
+tests/test_deprecation.py hold all against it.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, NamedTuple, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Renamed(NamedTuple):
@@ -38,6 +44,60 @@ def warn(former: str, renamed: Renamed, level: int) -> None:
     """
     said = f"{former} is called {renamed.now}; the former name goes in kprobes {renamed.goes}"
     warnings.warn(said, DeprecationWarning, stacklevel=level + 1)
+
+
+def warn_of_parameter(kind: str, former: str, renamed: Renamed, level: int) -> None:
+    """Issue a DeprecationWarning for the use of a former parameter or option.
+
+    Args:
+        kind: what it is, and of what: "parameter of f()".
+        former: its name.
+        renamed: the present name, "" where there is none any more; and when the former one goes.
+        level: as of warn().
+    """
+    instead = f"is called {renamed.now}" if renamed.now else "has no effect any more"
+    said = f"{former}, a {kind}, {instead}; it goes in kprobes {renamed.goes}"
+    warnings.warn(said, DeprecationWarning, stacklevel=level + 1)
+
+
+def former_parameter(former: str, now: str, goes: str) -> Callable[[F], F]:
+    """Return a decorator for a function one of whose parameters has another name now, or is gone.
+
+    `@former_parameter("timeout", "seconds", goes="1.3")`: calls with `timeout=` warn, and give the
+    value to `seconds`. Only calls by name are looked at: a parameter that others may pass by its
+    position keeps its place.
+
+    Args:
+        former: the parameter's former name.
+        now: its present name; "": there is none, and the value is ignored.
+        goes: version in which the former name goes.
+    """
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, **named: Any) -> Any:
+            """Call the function with the value under its present name.
+
+            Raises:
+                TypeError: both names are given.
+            """
+            if former in named:
+                value = named.pop(former)
+                what = f"parameter of {function.__qualname__}()"
+                warn_of_parameter(what, former, Renamed(now, goes), level=2)
+                if now in named:
+                    raise TypeError(f"{function.__qualname__}() got both {former!r} and {now!r}")
+                if now:
+                    named[now] = value
+            return function(*args, **named)
+
+        call.former = {  # type: ignore[attr-defined]  # which tests/test_deprecation.py looks for
+            **getattr(function, "former", {}),
+            former: Renamed(now, goes),
+        }
+        return call  # type: ignore[return-value]
+
+    return decorate
 
 
 class FormerName:
