@@ -79,7 +79,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "board.": ("errors", "regs", "symbols", "arch.arm.nvic", "machine.unicorn.machine", "board."),
     "campaign": ("arguments", "calltext", "errors", "events", "inventory", "kprobes", "machine.unicorn.machine", "tracing",
                  "campaign"),
-    "cli": ("__init__", "board", "calltext", "campaign", "clocknames", "controls", "core.", "errors", "events", "heap",
+    "cli": ("__init__", "board", "calltext", "campaign", "clocknames", "controls", "core.", "deprecation", "errors", "events", "heap",
             "inventory",
             "kprobes", "machine.remote", "machine.unicorn.machine", "names", "newfile", "programs", "script", "stacks",
             "symbols", "tracing",
