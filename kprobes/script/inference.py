@@ -396,11 +396,11 @@ class Inference(ABC):
         assigned later; one without a size (`string`) counts as none.
         """
         variable = statement.variable
-        if self._find(variable.name) is not None and variable not in self.typing.slots:
+        if self._is_shadowing(variable):
             self.error(
-                f"Variable {variable.name} was already declared. Variable shadowing is not "
-                "allowed.",
-                variable,
+                f"Variable {variable.name.partition('#')[0]} was already declared. Variable "
+                "shadowing is not allowed.",
+                statement.span.to(variable.span),
             )
         slot = self.typing.slots.get(variable) or BlockVariable(variable.name, variable.span)
         self._scopes[-1][variable.name] = slot
@@ -746,7 +746,7 @@ class Inference(ABC):
             value: the type that the variable has.
             body: the loop's statements.
         """
-        if self._find(variable.name) is not None and variable not in self.typing.slots:
+        if self._is_shadowing(variable):
             self.error(f"Loop declaration shadows existing variable: {variable.name}", variable)
         slot = self.typing.slots.get(variable) or BlockVariable(variable.name, variable.span)
         self.typing.slots[variable] = slot
@@ -799,6 +799,11 @@ class Inference(ABC):
             )
 
     # --- names
+
+    def _is_shadowing(self, declared: tree.ScratchVariable) -> bool:
+        """Return True where a declared variable's name means another variable until then."""
+        known = self._find(declared.name)
+        return known is not None and known is not self.typing.slots.get(declared)
 
     def _find(self, name: str) -> BlockVariable | None:
         """Return the variable that a name means here; None: there is none."""

@@ -267,9 +267,8 @@ class Performer:
     def _system(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]
     ) -> None:
-        """Run a command of the shell on this computer, wait for it, and write its standard output.
-
-        Its standard error and its status are dropped.
+        """Run a command of the shell on this computer, wait for it, and write what it printed, also
+        on standard error. A status that is not 0 is told.
 
         Args:
             number: number of the action.
@@ -279,9 +278,17 @@ class Performer:
         import subprocess
 
         done = subprocess.run(
-            self._text(number, action, values), shell=True, capture_output=True, check=False
+            self._text(number, action, values),
+            shell=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
         )
         self._output.syscall(done.stdout.decode("utf-8", "surrogateescape"))
+        if done.returncode < 0:
+            self._output.failure("child process did not exit normally")
+        elif done.returncode:
+            self._output.failure(f"command exited with code {done.returncode}")
 
     def _runtime_error(
         self, number: int, action: Action, values: Sequence[tuple[types.ValueType, Any]]

@@ -483,13 +483,14 @@ def _watch(
     Raises:
         ProgramError: the program does not fit the machine: byte order, registers or per-CPU maps.
     """
-    from ..programs.atprobe import AtProbe, ContextReader
+    from ..programs.atprobe import ContextReader
     from ..programs.attach import clock_of
     from ..programs.fitting import fits, words
+    from .access import AtAccess
 
     machine = kprobes.machine
     fits(program.code, machine)
-    place = AtProbe(kprobes, False, number, clock_of(machine, clock).now)
+    place = AtAccess(kprobes, False, number, clock_of(machine, clock).now)
     contexts = ContextReader(machine.arch, words(program, machine))
     runs = program.engine(engine)
 

@@ -518,3 +518,28 @@ def test_members_that_have_no_room(members: str, reason: str) -> None:
 def test_members_of_empty_structures_and_pointers_to_unknown_ones() -> None:
     known = "struct E {}; struct A { struct E e; struct B *b; struct {} f; int x : 32; struct E g[2]; };"
     assert printed("sizeof(struct A)", known) == "16"
+
+
+@pytest.mark.parametrize(("body", "reason"), [
+    ("let $x = 1; { let $x = 2; }", r"Variable \$x was already declared\. Variable shadowing is not allowed"),
+    ("$x = 1; if (1) { let $x = 2; }", r"Variable \$x was already declared"),
+    ("let $x = 1; let $x = 2;", r"Variable \$x was already declared"),
+    ("for $x : 1..10 { let $x = 1; }", r"Variable \$x was already declared"),
+    ("let $i = 5; for $i : 1..10 { print($i); }", r"Loop declaration shadows existing variable: \$i"),
+    ("@[1] = 1; $i = 5; for $i : @ { print($i); }", r"Loop declaration shadows existing variable: \$i"),
+])
+def test_no_variable_shadows_another_one(body: str, reason: str) -> None:
+    with pytest.raises(ScriptError, match=reason):
+        run(f"begin {{ {body} }}")
+
+
+def test_a_name_can_be_declared_in_blocks_beside_each_other() -> None:
+    made = run("begin { if (1) { let $x = 1; print($x); } else { let $x = 2; print($x); } let $x = 3; print($x); "
+               "for $i : 0..2 { let $y = $i; print($y); } for $i : 5..6 { print($i); } } end { let $x = 4; print($x); }")
+    assert made.output.split() == ["1", "3", "0", "1", "5", "4"]
+
+
+def test_commands_say_their_errors_and_status() -> None:
+    made = run('begin { system("echo out; echo err >&2; exit 3"); system("echo fine"); }', unsafe=True)
+    assert made.output.split() == ["out", "err", "fine"]
+    assert made.errors == "ERROR: command exited with code 3\n"

@@ -788,3 +788,14 @@ def test_parts_of_a_copied_structure(demo: Kprobes, engine: str | None) -> None:
     assert (dict(maps["key"]), maps["u"], maps["s"], maps["same"]) == ({b"x": 1}, [2, 3], b"456", True)
     assert (maps["in"], maps["row"], maps["at"]) == ({"n": 0x109, "t": b"x", "u": [2, 3]}, (0x605, b"hello"), ord("e"))
     assert maps["wide"] == [{"n": 0x605, "t": b"hello", "u": [7, 8]}, {"n": 0x109, "t": b"x", "u": [2, 3]}]
+
+
+@ENGINES
+def test_func_at_an_access_is_the_function(engine: str | None) -> None:
+    """One key, wherever in the function memory is accessed."""
+    with UnicornMachine.load(DEBUGGED["x86_64"]) as m, Kprobes(m) as k:
+        table = k.machine.symbols["the_table"].address
+        with k.script("watchpoint:the_table:4:rw { @[func] = count(); @at[reg(\"pc\")] = count(); }", engine=engine) as s:
+            k.machine.call("table_insert", table, b"width", 640)
+            k.machine.call("leaf", table, 3)
+        assert set(s.maps[""]) == {"table_insert", "leaf"} and len(s.maps["at"]) > 2
