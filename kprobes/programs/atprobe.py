@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from ..arch._base import Arch
 from ..errors import ProgramError, Unsupported
 from ..regs import Regs, override_function_with_return
-from .context import RESULT, WORDS, reader
+from .context import WORDS, reader
 
 _PACK = struct.Struct(f"={WORDS}Q").pack
+_NONE: Mapping[int, int] = {}
 
 
 class MarkerOperand(Protocol):
@@ -201,16 +202,16 @@ class ContextReader:
             (word, reader(arch, word)) for word in words
         ]
 
-    def of(self, regs: Regs, result: int | None = None) -> bytes:
+    def of(self, regs: Regs, kept: Mapping[int, int] = _NONE) -> bytes:
         """Return the context of a hit, in the host's byte order.
 
         Args:
             regs: registers of the hit.
-            result: the word for the function's result; None: that of the result register.
+            kept: number of a word -> its value, for words that are not read from `regs`.
         """
         out: list[Any] = [0] * WORDS
         for word, read in self._readers:
             out[word] = read(regs)
-        if result is not None:
-            out[RESULT] = result
+        for word, value in kept.items():
+            out[word] = value
         return _PACK(*out)

@@ -29,6 +29,7 @@ from ..regs import Regs
 from .adapting import adapted
 from .atprobe import AtProbe, ContextReader
 from .code import Code, CodeLine, NotCompiled
+from .context import RESULT, reader
 from .engines import check
 from .fitting import fits, words
 from .host import HostCall
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 LINES: Final = 10_000
 _ALONE: Final = "entry and return are one run of two, which Python puts together"
 _RESULT_AT: Final = "the address of the result is kept in Python from the entry to the return"
+_ENTRY_WORDS: Final = "the arguments of the entry are kept in Python until the return"
 _LISTED: Final = (
     "the arguments are put together in Python where a program is at a return, or where one is in "
     "several registers or in memory"
@@ -555,6 +557,10 @@ class _Site:
         else:
             self._contexts = ContextReader(machine.arch, {*words(program, machine), *followers})
         self._result_at = program.result_at if where.retprobe else ""
+        self._entry_words = [
+            (word, reader(machine.arch, word))
+            for word in (program.entry_words if where.retprobe else ())
+        ]
         self._session = next((m for m in program.code.maps if m.name == SESSION), None)
         self._print = attachment.print
         self._maps = program.code.maps
@@ -566,6 +572,8 @@ class _Site:
             self.why_python = self.why_python or _LISTED
         elif self._result_at:
             self.why_python = self.why_python or _RESULT_AT
+        elif self._entry_words:
+            self.why_python = self.why_python or _ENTRY_WORDS
         self._host = self._guest = None
         if not self.why_python and machine.guest_view is not None:
             self._guest = self._in_guest(program, machine.guest_view, ticks.name)
@@ -672,7 +680,8 @@ class _Site:
                 entry_handler=self._keep,
                 maxactive=where.maxactive,
             )
-        if where.session or (where.retprobe and where.listed) or self._result_at:
+        keeps = where.listed or self._result_at or self._entry_words
+        if where.session or (where.retprobe and keeps):
             return Kretprobe(
                 **place, handler=self._left, entry_handler=self._entered, maxactive=where.maxactive
             )
@@ -890,8 +899,8 @@ class _Site:
     def _entered(self, instance: KretprobeInstance, regs: Regs) -> int:
         """Serve a function's entry as a return probe's entry handler.
 
-        Where the context lists the arguments, they are stored in `instance.data`, for the return. A
-        session's program runs now, too.
+        The arguments, where the context lists them, and the words that the context at the return
+        has of the entry are stored in `instance.data`. A session's program runs now, too.
 
         Args:
             instance: the call that is to be followed; its data last until its return.
@@ -906,8 +915,10 @@ class _Site:
         place.returns = False
         if self._listed is not None:
             instance.data["arguments"] = self._listed.arguments(regs)
+        kept = {word: read(regs) for word, read in self._entry_words}
         if self._result_at:
-            instance.data["result"] = regs[self._result_at]
+            kept[RESULT] = regs[self._result_at]
+        instance.data["kept"] = kept
         if not self._where.session:
             return 0
         place.function = self.probe.address or 0
@@ -941,7 +952,7 @@ class _Site:
         """
         session = self._session
         if self._listed is None:
-            context = self._contexts.of(regs, instance.data.get("result"))
+            context = self._contexts.of(regs, instance.data["kept"])
         else:
             context = self._listed.of_call(
                 instance.data["arguments"], regs if self._place.returns else None

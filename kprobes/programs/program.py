@@ -68,6 +68,8 @@ class Program:
             something for it; None: there is none.
         result_at: for a program at a return, the register that has the address of the result at the
             function's entry: the context's result is this address; "": it is the result register.
+        entry_words: for a program at a return, numbers of the context's words whose values are
+            those of the function's entry.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Program:
         *,
         at_entry: AtEntry | None = None,
         result_at: str = "",
+        entry_words: Sequence[int] = (),
     ) -> None:
         """Make programs of code that a loader or a linker gives; the classmethods do that.
 
@@ -91,6 +94,7 @@ class Program:
             types: structures by name; None: there are none.
             at_entry: as the attribute.
             result_at: as the attribute.
+            entry_words: as the attribute.
         """
         self.name = name
         self.codes = dict(codes)
@@ -102,6 +106,7 @@ class Program:
         self.why_interpreter = ""
         self.at_entry = at_entry
         self.result_at = result_at
+        self.entry_words = entry_words
         self._engines: dict[tuple[str | None, bool | None, int], tuple[ProgramEngine, str]] = {}
         self._facts: Facts | None = None
         # machines may go
@@ -320,6 +325,7 @@ class Program:
             self.types,
             at_entry=self.at_entry,
             result_at=self.result_at,
+            entry_words=self.entry_words,
         )
 
     # ---- running

@@ -225,9 +225,13 @@ def _linked(
     for probe, (code, lines) in codes:
         name = probe.points[0].text if probe.points else "script"
         made = evolve(link(code, dict(enumerate(every)), name, sys.byteorder), lines=lines)
-        program = Program(name, {name: made}, {m.name: m for m in every})
-        if probe.result_source is not None:
-            program.result_at = probe.result_source.given
+        program = Program(
+            name,
+            {name: made},
+            {m.name: m for m in every},
+            result_at=probe.result_source.given if probe.result_source is not None else "",
+            entry_words=sorted(probe.entry_words),
+        )
         programs.append((probe, program))
     return Compiled(typing, programs, keyed, ring, variables, globals_, storage)
 

@@ -293,14 +293,13 @@ def _source(g: BlockWriter, name: str) -> ArgumentSource:
         ProgramError: the argument is nowhere at this probe, or its place is not known.
     """
     source = g.probe.sources.get(name)
+    hint = "use arg0, arg1 ... or reg()"
+    if any(point.returns for point in g.probe.points):
+        hint = f"keep it in a map at the entry: @{name}[tid] = args.{name}"
     if source is None:
-        raise ProgramError(
-            f"args.{name} is nowhere at this place", hint="use arg0, arg1 ... or reg()"
-        )
+        raise ProgramError(f"args.{name} is nowhere at this place", hint=hint)
     if source.reason:
-        raise ProgramError(
-            f"args.{name} is not known: {source.reason}", hint="use arg0, arg1 ... or reg()"
-        )
+        raise ProgramError(f"args.{name} is not known: {source.reason}", hint=hint)
     return source
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+
 from ..arch._base import Order
 from ..debug.info import DebugInfo
 from ..debug.operands import Unfetchable, operand_of, resolved
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 _DEEPEST = 6
 #: types whose arrays are texts; a typedef of one is none, as in bpftrace
 _CHARACTERS = ("char", "signed char", "unsigned char")
+#: why an argument in memory is not known at the return
+_CHANGED = "it is in memory, which the function may have changed"
 #: numbers that an instruction of a program holds
 _I32 = range(-(1 << 31), 1 << 31)
 
@@ -317,11 +321,15 @@ class GuestWorld:
             or base.startswith(f"{ours}.so")
         )
 
-    def arguments(self, address: int) -> tuple[types.StructType, dict[str, ArgumentSource]] | None:
+    def arguments(
+        self, address: int, kept: bool = False
+    ) -> tuple[types.StructType, dict[str, ArgumentSource]] | None:
         """Return a function's arguments, from debug information; those without a name are left out.
 
         Args:
             address: address of the function.
+            kept: True: they are read at the function's return; those in memory, which the function
+                may have changed, then have a reason instead of a place.
 
         Returns:
             (a structure with their names and types, name -> where it is at the entry: one that
@@ -342,9 +350,36 @@ class GuestWorld:
             source = self._source(arrival, address)
             if source is None and arrival.reason:
                 source = ArgumentSource(0, reason=arrival.reason)
+            if kept and source is not None and not source.reason:
+                source = self._kept(source)
             if source is not None:
                 sources[variable.name] = source
         return types.StructType("args", size, tuple(fields)), sources
+
+    def _kept(self, source: ArgumentSource) -> ArgumentSource:
+        """Return where an argument is at the return: in words of the context that have the entry's
+        arguments. One that is elsewhere gets a reason.
+
+        Args:
+            source: where it is at the entry.
+        """
+        if source.in_memory:
+            return ArgumentSource(0, reason=_CHANGED)
+        parts = tuple(evolve(part, word=self._argument_word(part.word)) for part in source.parts)
+        kept = evolve(source, word=self._argument_word(source.word), parts=parts)
+        if min(kept.words) < ARGUMENT:
+            return ArgumentSource(0, reason="it is in no register of arguments")
+        return kept
+
+    def _argument_word(self, word: int) -> int:
+        """Return the word of the context that has the same argument as a register's word does; the
+        word itself where the register is no argument's.
+        """
+        abi = self.machine.arch.abi
+        names = self.machine.arch.regs.names
+        if abi is None or word >= len(names) or names[word] not in abi.args:
+            return word
+        return ARGUMENT + abi.args.index(names[word])
 
     def _source(self, arrival: Arrival, address: int) -> ArgumentSource | None:
         """Return where a parameter is at its function's entry; None: programs cannot read it.

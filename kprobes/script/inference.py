@@ -110,6 +110,18 @@ class ArgumentSource:
     reason: str = ""
     given: str = ""
 
+    @property
+    def words(self) -> set[int]:
+        """Numbers of the context's words that are needed to read it."""
+        if self.reason:
+            return set()
+        return {part.word for part in self.parts} or {self.word}
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether a part of it, or all of it, is in guest memory."""
+        return self.offset is not None or any(part.offset is not None for part in self.parts)
+
 
 @frozen(kw_only=True)
 class MarkerArgument:
@@ -152,6 +164,13 @@ class TypedProbe:
     sources: Mapping[str, ArgumentSource] = field(factory=dict)
     result_source: ArgumentSource | None = None
     operands: Mapping[int, MarkerArgument] = field(factory=dict)
+
+    @property
+    def entry_words(self) -> set[int]:
+        """Numbers of the context's words that are those of the entry: at fexit, the arguments'."""
+        if not any(point.returns for point in self.points):
+            return set()
+        return set().union(*(source.words for source in self.sources.values()))
 
 
 @define(eq=False)

@@ -94,8 +94,9 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
                 continue
             for real in _found(front, point, world, unsafe):
                 made = TypedProbe(probe, [real])
-                if real.address is not None and "args" in names and not real.returns:
-                    known = world.arguments(real.address)
+                typed = real.kind == "fexit" or not real.returns
+                if real.address is not None and "args" in names and typed:
+                    known = world.arguments(real.address, kept=real.returns)
                     if known is not None:
                         made = TypedProbe(probe, [real], known[0], sources=known[1])
                 if real.address is not None and real.kind == "fexit" and "retval" in names:

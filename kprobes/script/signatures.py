@@ -108,10 +108,12 @@ def _args(inference: Inference, node: tree.Name) -> ValueType | None:
     found = inference.probe.arguments
     if found is None:
         inference.error(
-            "Cannot read function parameters: args is for entries of functions that debug "
-            "information describes",
+            "Cannot read function parameters: args is for fentry, fexit, kprobe and uprobe of "
+            "functions that debug information describes",
             node,
-            "arg0, arg1 ... go by the calling convention alone",
+            "fexit:FUNCTION has args and retval"
+            if any(point.kind in ("kretprobe", "uretprobe") for point in inference.probe.points)
+            else "arg0, arg1 ... go by the calling convention alone",
         )
     return found
 

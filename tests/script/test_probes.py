@@ -586,6 +586,55 @@ def test_a_structure_that_is_returned(target: str, engine: str | None, tmp_path:
     assert s.output.split("\n\n\n")[0] == "{ .x = 5, .y = 6 }" and "@: 6" in s.output
 
 
+AT_RETURN = """
+struct pair { long x; int y; };
+struct big { long words[5]; };
+volatile long sink;
+void *memcpy(void *to, const void *from, unsigned long n) {
+    for (char *end = (char *)to + n, *at = to; at < end;) *at++ = *(const char *)from++;
+    return to;
+}
+struct big b = {{1, 2, 3, 4, 5}};
+__attribute__((noinline)) long work(long n, char *text, struct pair p) {
+    long got = n + p.x + p.y + text[0];
+    n = 77; text = 0; p.x = 88; sink = n + p.x;
+    if (got > 500) return got;
+    return work(got + 300, "deeper", p) + 1;
+}
+__attribute__((noinline)) struct pair twice(struct pair p, long n) { struct pair q = {p.x + n, p.y}; return q; }
+__attribute__((noinline)) long sum(long n, struct big b) { b.words[0] = 5; return b.words[0] + n; }
+void _start(void) {
+    struct pair p = {20, 3};
+    work(4, "text", p); twice(p, 6); sum(7, b);
+    for (;;);
+}
+"""
+
+
+@ENGINES
+@pytest.mark.parametrize("target", ["x86_64-linux-musl", "aarch64-linux-musl", "x86-linux-musl", "mips-linux-musleabihf"])
+def test_arguments_of_the_entry_at_fexit(target: str, engine: str | None, tmp_path: Path) -> None:
+    """They are the entry's, whatever the function makes of them, each call its own; reg() stays the return's."""
+    pytest.importorskip("ziglang")
+    source, built = tmp_path / "return.c", tmp_path / "return"
+    source.write_text(AT_RETURN)
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", "-O0", "-nostdlib", "-static",
+                    "-fno-sanitize=undefined", "-Wl,-e,_start", str(source), "-o", str(built)], check=True, timeout=300)
+    text = "fexit:work { print((args.n, str(args.text), retval)); } fexit:sum { print((args.n, retval)); }"
+    if not target.startswith("x86-"):  # where structures are on the stack
+        text += "fexit:twice { print(args.n); print(retval.x); }" if "mips" not in target else ""
+    with UnicornMachine.load(str(built)) as m, Kprobes(m) as k:
+        with k.script(text, engine=engine) as s, pytest.raises(KprobeError):
+            m.run(max_insns=4000)  # it loops for ever
+        with pytest.raises(ScriptError, match="which the function may have changed"):
+            k.script("fexit:sum { print(args.b); }")
+        with pytest.raises(ScriptError, match=r"fexit:FUNCTION has args"):
+            k.script("kretprobe:work { print(args.n); }")
+    said = s.output.strip().splitlines()
+    pairs = ["6", "26"] if "twice" in text else []
+    assert said == ["(443, deeper, 634)", "(4, text, 635)", *pairs, "(7, 12)"], s.output
+
+
 POWERPC = """
 #ifdef RETURNS  /* as gcc says it; clang does not */
 __asm__(".gnu_attribute 12, " RETURNS);
