@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..controls import CONTROLS
 from ._board import with_board
 from ._files import arch_option, find_functions, sysroot_option
 from ._guest import PROGRAM, GuestCommand, GuestOptions, to_file, with_libraries
@@ -165,12 +166,15 @@ def script(
     engine: str | None,
     **options: Any,
 ) -> None:
-    """Run a script in bpftrace's language at probes of GUEST; words behind `--` are the script's
-    parameters.
+    """Run a script in bpftrace's language at probes of GUEST.
+
+    Words behind `--` are the script's parameters: $1, $2 ..., and --NAME=VALUE for getopt(). The
+    guest's own arguments are given by --arg, each, or with the guest by -c.
 
     \b
     kprobes script demo -e 'kprobe:crc32 { @bytes = hist(arg2); }' --run
     kprobes script demo tool.bt --call 'fib(8)' -- 5 --name=x
+    kprobes script -c './program its arguments' --qemu tool.bt -- 5
     kprobes script -e 'begin { print(6 * 7); }'
     """
     from ..script import ScriptError
@@ -248,6 +252,8 @@ def script(
                 ctx.exit(1)
             for warning in () if no_warnings else made.warnings:
                 click.echo(warning, err=True)
+            if parameters.unused and not no_warnings:
+                _warn_of_unused(parameters.unused, guest is not None)
             if dump or dry_run:
                 _show(made, dump, write)
                 return
@@ -358,6 +364,21 @@ def _refuse_options(unknown: Sequence[str], parameters: Any) -> None:
     click.echo(f"ERROR: unexpected program command line options: {_dashed(unknown)}", err=True)
     if parameters.asked:
         click.echo(f"HINT: expected program options: {_dashed(parameters.asked)}", err=True)
+
+
+def _warn_of_unused(words: Sequence[str], has_guest: bool) -> None:
+    """Print that the script does not use some of its positional parameters.
+
+    Args:
+        words: these parameters.
+        has_guest: True: there is a guest, which may be meant.
+    """
+    said = shlex.join(words).translate(CONTROLS)
+    click.echo(f"WARNING: the script does not use its parameters: {said}", err=True)
+    if has_guest:
+        click.echo(
+            "HINT: --arg WORD gives an argument to the guest, -c 'GUEST WORD ...' all", err=True
+        )
 
 
 def _dashed(names: Iterable[str]) -> str:

@@ -31,14 +31,24 @@ class Parameters:
         positional: texts of `$1`, `$2` ...
         named: `--name=value`; True where no value was given.
         asked: names that the script asked for -> (default, description).
+        used: numbers of positional parameters that the script asked for; 0 is their count, `$#`.
     """
 
     positional: Sequence[str] = ()
     named: Mapping[str, str | bool] = field(factory=dict)
     asked: dict[str, tuple[object, str]] = field(factory=dict)
+    used: set[int] = field(factory=set)
+
+    @property
+    def unused(self) -> Sequence[str]:
+        """The positional parameters that the script did not ask for; none where it counts them."""
+        if 0 in self.used:
+            return ()
+        return [text for n, text in enumerate(self.positional, 1) if n not in self.used]
 
     def text(self, number: int) -> str | None:
         """Return a positional parameter's text; None: it was not given. number: from 1."""
+        self.used.add(number)
         return self.positional[number - 1] if number <= len(self.positional) else None
 
 
@@ -135,6 +145,7 @@ class _Folder:
         """
         if value.number == 0:
             count = len(self.parameters.positional)
+            self.parameters.used.add(0)
             return tree.NumberLiteral(span=value.span, value=count)
         text = self.parameters.text(value.number)
         if text is None:

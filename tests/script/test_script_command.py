@@ -45,6 +45,20 @@ def test_files_standard_input_and_parameters(tmp_path: Path) -> None:
     assert (help_.exit_code, "HINT: expected program options:" in help_.stderr) == (1, True)
 
 
+def test_parameters_that_the_script_does_not_use() -> None:
+    """They may have been meant for the guest."""
+    text = "begin { print($1); }"
+    assert "WARNING" not in command("-q", "-e", text, "--", "5").stderr
+    assert "WARNING" not in command("-q", "-e", "begin { print($#); }", "--", "5").stderr
+    done = command("-q", "-e", text, "--", "5", "a b", "c")
+    assert done.exit_code == 0 and done.stderr == "WARNING: the script does not use its parameters: 'a b' c\n"
+    done = command(DEMO, "-q", "-e", text, "--call", "fib(1)", "--", "5", "6")
+    assert "parameters: 6\nHINT: --arg WORD gives an argument to the guest" in done.stderr
+    assert "WARNING" not in command("-q", "--no-warnings", "-e", text, "--", "5", "6").stderr
+    help_ = " ".join(command("--help").stdout.split())
+    assert "Words behind `--` are the script's parameters" in help_ and "given by --arg" in help_
+
+
 def test_json_and_a_file_for_the_output(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     done = command("-f", "json", "-o", str(path), "-e", 'begin { @a[1] = 2; printf("x\\n"); }')
