@@ -111,12 +111,11 @@ def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
     """
     if by == "caller":
         stack = addresses_of(row[7])
-        caller = row[5] or (stack[1] if len(stack) > 1 else 0)
-        return (
-            trace.name(caller).partition("+")[0]
-            if caller
-            else "(unknown: record with --stack, or return events)"
-        )
+        if row[5]:
+            return trace.name(row[5]).partition("+")[0]
+        if len(stack) > 1:
+            return trace.caller(stack[1]).partition("+")[0]
+        return "(unknown: record with --stack, or return events)"
     if by == "stack":
         return _stack(trace, row[7]) or "(unknown: record with --stack)"
     return str({"event": info.name, "function": info.function, "task": task}[by])
@@ -131,8 +130,8 @@ def _stack(trace: Trace, stack: Sequence[int]) -> str:
         stack: code addresses, as a record keeps them.
     """
     frames = (
-        f"{trace.name(address).partition('+')[0]}{f' ({line})' if line else ''}"
-        for address, line in zip(stack, trace.lines(stack), strict=True)
+        f"{name.partition('+')[0]}{f' ({line})' if line else ''}"
+        for name, line in zip(trace.names(stack), trace.lines(stack), strict=True)
     )
     return " < ".join(frames)
 

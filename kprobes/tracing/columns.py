@@ -114,6 +114,7 @@ def batches_of_ring(
     clock: str,
     names: Callable[[int], str],
     lines: Callable[[int], str],
+    callers: Callable[[int], str],
 ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
     """Return the schema of a ring's records, and an iterator of them in batches of at most ROWS.
 
@@ -126,6 +127,7 @@ def batches_of_ring(
         clock: the name of the clock that their times are by.
         names: a code address -> its name.
         lines: a code address -> its source line, "" where none is known.
+        callers: a return address in a stack -> its name.
 
     Raises:
         Unsupported: pyarrow is not installed.
@@ -137,6 +139,7 @@ def batches_of_ring(
     seen = {addresses_of(stack) for stack in stacks}
     looked_up = {address - bool(n) for stack in seen for n, address in enumerate(stack)}
     addresses = {address for stack in seen for address in stack}
+    returns = {address for stack in seen for address in stack[1:]}
     for first in range(0, many, ROWS):
         addresses |= _Columns(infos, ring, first, min(ROWS, many - first)).callers()
     facts = {
@@ -146,6 +149,11 @@ def batches_of_ring(
         "clock": clock,
         "names": {str(address): names(address) for address in addresses},
         "lines": {str(address): line for address in looked_up if (line := lines(address))},
+        "callers": {
+            str(address): name
+            for address in returns
+            if (name := callers(address)) != names(address)
+        },
     }
     columns = _Columns(infos, ring, 0, 0).columns(
         {name: array[:0] for name, (_, array) in wholes.items()}
@@ -488,11 +496,14 @@ def save_parquet(
             writer.write_table(table.from_batches(group, schema))
 
 
-def load(path: str | os.PathLike[str]) -> tuple[TableSource, Mapping[int, str], Mapping[int, str]]:
+def load(
+    path: str | os.PathLike[str],
+) -> tuple[TableSource, Mapping[int, str], Mapping[int, str], Mapping[int, str]]:
     """Read a file that Trace.save() wrote.
 
     Returns:
-        Its table as a source of records; address -> name; address -> source line.
+        Its table as a source of records; address -> name; address -> source line; return address ->
+        name, for those that have another one as callers of a stack.
 
     Raises:
         ImageError: the file cannot be read, is damaged, or another program's.
@@ -696,14 +707,17 @@ class TableSource:
         return found[numpy.searchsorted(which, pairs)]
 
     @classmethod
-    def of(cls, table: pyarrow.Table) -> tuple[TableSource, Mapping[int, str], Mapping[int, str]]:
+    def of(
+        cls, table: pyarrow.Table
+    ) -> tuple[TableSource, Mapping[int, str], Mapping[int, str], Mapping[int, str]]:
         """Return the source of a trace that was saved as a table, and its names.
 
         Args:
             table: as Trace.save() wrote it, its facts in the schema's metadata.
 
         Returns:
-            The source; address -> name; address -> source line (empty for older files).
+            The source; address -> name; address -> source line (empty for older files); return
+            address -> name, for those that have another one as callers of a stack.
 
         Raises:
             KeyError: a column or a fact is missing.
@@ -726,12 +740,12 @@ class TableSource:
         if missing:
             raise KeyError(*missing)
         clock = str(facts.get("clock", HOST_CLOCK))  # older files do not say
-        names, lines = (
+        names, lines, callers = (
             {int(address): str(text).translate(CONTROLS) for address, text in found.items()}
-            # older files have no lines
-            for found in (facts["names"], facts.get("lines", {}))
+            # older files have no lines, and no names of their own for callers
+            for found in (facts["names"], facts.get("lines", {}), facts.get("callers", {}))
         )
-        return cls(table, infos, int(facts["lost"]), clock, version), names, lines
+        return cls(table, infos, int(facts["lost"]), clock, version), names, lines, callers
 
     @property
     def lost(self) -> int:
@@ -814,12 +828,16 @@ class TableSource:
         )
 
     def record_batches(
-        self, names: Callable[[int], str], lines: Callable[[int], str]
+        self,
+        names: Callable[[int], str],
+        lines: Callable[[int], str],
+        callers: Callable[[int], str],
     ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
         """Return the table's schema and its records in batches.
 
         Args:
             names: not used: the file has its own names of addresses.
             lines: not used, as `names`.
+            callers: not used, as `names`.
         """
         return self._table.schema, iter(self._table.to_batches(ROWS))

@@ -269,9 +269,11 @@ class _PacketWriter:
         """Return the text of an interned value.
 
         Args:
-            value: a text; or a code address, whose name is returned; or None, for memory that could
-                not be read: "(fault)".
+            value: a text; or a code address, whose name is returned; or (return address of a
+                stack,), the same; or None, for memory that could not be read: "(fault)".
         """
+        if isinstance(value, tuple):
+            return self._trace.caller(value[0])
         if isinstance(value, int):
             return self._trace.name(value)
         return FAULT if value is None else str(clean(value))
@@ -370,7 +372,8 @@ class _PacketWriter:
         if info.kind != "p":
             out.append([self._name("caller"), *self._text(_at(part.callers, which))])
         if part.stacks and part.stacks[which[0]]:
-            frames = zip(*[part.stacks[n] for n in which], strict=True)
+            place, *callers = zip(*[part.stacks[n] for n in which], strict=True)
+            frames = [place, *([(address,) for address in column] for column in callers)]
             elements = [self._wrapped(ARRAY, self._text(column)) for column in frames]
             out.append([self._name("stack"), *chain.from_iterable(elements)])
         return out

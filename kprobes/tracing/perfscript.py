@@ -40,12 +40,13 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
                 f"{info.group}:{info.name}: "
                 f"({info.place(trace.name(caller))}){info.arguments(values)}\n"
             )
-            frames = [address for address in stack if address != INCOMPLETE] or [info.address]
+            frames = [address for address in stack if address != INCOMPLETE]
             lines = [
-                f"\t{address:16x} {clean(trace.name(address)).partition('/')[0]} ({MODULE})\n"
-                if stack
-                else f"\t{address:16x} {clean(info.function)}+{info.offset:#x} ({MODULE})\n"
-                for address in frames
+                f"\t{address:16x} {clean(name).partition('/')[0]} ({MODULE})\n"
+                for address, name in zip(frames, trace.names(frames), strict=True)
             ]
+            if not frames:
+                place = f"{clean(info.function)}+{info.offset:#x}"
+                lines = [f"\t{info.address:16x} {place} ({MODULE})\n"]
             paragraphs.append(f"{head}{''.join(lines)}\n")
         file.write("".join(paragraphs))

@@ -55,7 +55,7 @@ def _frames(trace: Trace, function: str, event: str, stack: tuple[int, ...]) -> 
         event: its name.
         stack: addresses, innermost first; () where none was recorded.
     """
-    frames = [trace.name(address).partition("+")[0] for address in reversed(stack)] or [function]
+    frames = [name.partition("+")[0] for name in reversed(trace.names(stack))] or [function]
     return (*frames, event)
 
 

@@ -103,20 +103,24 @@ class Live:
         return self.ring.batches()
 
     def record_batches(
-        self, names: Callable[[int], str], lines: Callable[[int], str]
+        self,
+        names: Callable[[int], str],
+        lines: Callable[[int], str],
+        callers: Callable[[int], str],
     ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]:
         """Return the schema of the records, and an iterator of them as batches of Arrow.
 
         Args:
             names: a code address -> its name.
             lines: a code address -> its source line, "" where none is known.
+            callers: a return address in a stack -> its name.
 
         Raises:
             Unsupported: pyarrow is not installed.
         """
         from .columns import batches_of_ring
 
-        return batches_of_ring(self.infos, self.ring, self.clock, names, lines)
+        return batches_of_ring(self.infos, self.ring, self.clock, names, lines, callers)
 
 
 @checked()
@@ -195,6 +199,7 @@ class Recording:
             lambda address: locate(symbols, address),
             self._missed,
             partial(_source_line, k.machine),
+            lambda address: locate(symbols, address, returns=True),
         )
 
     def _parse(self, definitions: Sequence[str]) -> list[Event]:

@@ -71,7 +71,7 @@ class _SpanWriter:
                 if info.kind != "p":
                     found["caller"] = self._trace.name(caller)
                 if stack:
-                    found["stack"] = tuple(map(self._trace.name, stack))
+                    found["stack"] = tuple(self._trace.names(stack))
                 if phase == END:
                     span = calls[task].pop()
                     span["attributes"] += [

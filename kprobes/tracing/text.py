@@ -200,7 +200,7 @@ class _FtraceLines(_Lines):
         """Prepare. trace: the records."""
         super().__init__(trace, task_column)
         self._stacks = _Known(
-            lambda stack: "".join([f" => {trace.name(address)}\n" for address in stack])
+            lambda stack: "".join([f" => {name}\n" for name in trace.names(stack)])
         )
         self._places: dict[int, _Known] = {}
 
@@ -370,7 +370,7 @@ class _JsonLines(_Lines):
         if not stack:
             return ""
         lines = self._trace.lines(stack)
-        names = f', "stack": {json.dumps([self._trace.name(address) for address in stack])}'
+        names = f', "stack": {json.dumps(self._trace.names(stack))}'
         return (
             f'{names}, "lines": {json.dumps([line or None for line in lines])}'
             if any(lines)
@@ -410,9 +410,7 @@ class _CsvLines(_Lines):
 
         super().__init__(trace, lambda task: _cell("" if task is None else str(task)))
         self._callers = _Known(lambda caller: _cell(trace.name(caller)))
-        self._stacks = _Known(
-            lambda stack: _cell(" ".join([trace.name(address) for address in stack]))
-        )
+        self._stacks = _Known(lambda stack: _cell(" ".join(trace.names(stack))))
         self._arguments = names_of(trace.events)
         self._names = [*dict.fromkeys(name for names in self._arguments for name in names)]
 

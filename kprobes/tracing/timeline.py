@@ -319,9 +319,7 @@ class _Rows:
         if found is None:
             if len(self._stacks) > MOST_TEXTS:
                 self._stacks.clear()
-            found = self._stacks[stack] = json.dumps(
-                [self._trace.name(address) for address in stack]
-            )
+            found = self._stacks[stack] = json.dumps(self._trace.names(stack))
         return found
 
 

@@ -87,9 +87,9 @@ class RecordSource(Protocol):
     """The origin of a Trace's records: a ring, or a file's table.
 
     row(n) gives the n-th oldest record; rows() and batches() give all, the oldest first, one by one
-    or in columns. record_batches(names, lines) gives a schema of Arrow and the records by it, as
-    Trace.record_batches() does; its arguments are functions from a code address to its name and to
-    its source line.
+    or in columns. record_batches(names, lines, callers) gives a schema of Arrow and the records by
+    it, as Trace.record_batches() does; its arguments are functions from a code address to its name,
+    to its source line, and to its name where it is a return address in a stack.
 
     Attributes:
         infos: the events, by number.
@@ -110,7 +110,10 @@ class RecordSource(Protocol):
     def rows(self) -> Iterator[Row]: ...
     def batches(self) -> Iterator[Batch]: ...
     def record_batches(
-        self, names: Callable[[int], str], lines: Callable[[int], str]
+        self,
+        names: Callable[[int], str],
+        lines: Callable[[int], str],
+        callers: Callable[[int], str],
     ) -> tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]: ...
 
 
@@ -128,6 +131,7 @@ class Trace:
         names: Callable[[int], str],
         missed: Callable[[], int] = lambda: 0,
         lines: Callable[[int], str] = lambda address: "",
+        callers: Callable[[int], str] | None = None,
     ) -> None:
         """Make a trace of a source's records.
 
@@ -136,12 +140,16 @@ class Trace:
             names: a code address -> what to show for it.
             missed: gives the number of hits that could not be recorded.
             lines: a code address -> its source line, "" where none is known.
+            callers: a return address in a stack -> what to show for it: the function that has the
+                call before it, which may end there; None: as `names`.
         """
         self._source = source
         self._names = names
+        self._callers = names if callers is None else callers
         self._missed = missed
         self._lines = lines
         self._cache: dict[int, str] = {}
+        self._caller_cache: dict[int, str] = {}
 
     # --- looking
 
@@ -242,6 +250,27 @@ class Trace:
             found = self._cache[address] = self._names(address)
         return found
 
+    def caller(self, address: int) -> str:
+        """Return what name() does for a return address of a stack: the function that has the call
+        before it, which may end there.
+        """
+        if address == INCOMPLETE:
+            return MARK
+        found = self._caller_cache.get(address)
+        if found is None:
+            found = self._caller_cache[address] = self._callers(address)
+        return found
+
+    def names(self, stack: Sequence[int]) -> list[str]:
+        """Return the name of each address of a record's stack.
+
+        The first address is the place of the hit. The others are return addresses, and have the
+        name of the function that called.
+        """
+        return [
+            self.caller(address) if n else self.name(address) for n, address in enumerate(stack)
+        ]
+
     def lines(self, stack: Sequence[int]) -> list[str]:
         """Return the source line of each address of a record's stack, "" where none is known.
 
@@ -320,7 +349,7 @@ class Trace:
         Raises:
             Unsupported: pyarrow is not installed (extra `arrow`).
         """
-        return self._source.record_batches(self.name, self._lines)
+        return self._source.record_batches(self.name, self._lines, self.caller)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table of to_arrow() as a data frame; integers stay integers (UInt64 and such)
@@ -370,11 +399,17 @@ class Trace:
         """
         from .columns import load
 
-        source, names, lines = load(path)
+        source, names, lines, callers = load(path)
+
+        def name_of(address: int) -> str:
+            """Return the file's name of a code address, or the address."""
+            return names.get(address, f"{address:#x}")
+
         return cls(
             source,
-            lambda address: names.get(address, f"{address:#x}"),
+            name_of,
             lines=lambda address: lines.get(address, ""),
+            callers=lambda address: callers.get(address) or name_of(address),
         )
 
     def picture(self, *pictures: str, before: Trace | None = None) -> Picture:
