@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from .errors import EventError, GuestFault, KprobeError, NotText
+from .errors import BadArgument, EventError, GuestFault, KprobeError, NotText
 
 if TYPE_CHECKING:
     from .machine.unicorn.machine import UnicornMachine
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _HEAD = re.compile(r"\s*([^\s()'\",]+)\s*\(\s*")
 _LITERAL = re.compile(
     r"(?P<input>@input\b|len\b)|(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')"
-    r'|b?"(?P<text>(?:\\.|[^"\\])*)"',
+    r'|b?"(?P<text>(?:\\.|[^"\\])*)"'
+    r"|(?P<address>&?)\s*(?P<name>[A-Za-z_.$][\w.$@:]*)(?:\s*\+\s*(?P<offset>\w+))?",
     re.A | re.S,
 )
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-3]?[0-7]{1,2})|(.?))|[^\\]+", re.DOTALL)
@@ -33,6 +34,39 @@ class Input(enum.Enum):
 
 
 @frozen
+class NamedAddress:
+    """An argument that is the address of a symbol: `&buffer`, `&buffer+8`, or `function`.
+
+    Attributes:
+        name: of the symbol.
+        offset: bytes behind it.
+        explicit: True where it is written with &.
+    """
+
+    name: str
+    offset: int
+    explicit: bool
+
+    def resolved(self, machine: UnicornMachine) -> int:
+        """Return the address, with the mode bits of a function's.
+
+        Args:
+            machine: has the symbols.
+
+        Raises:
+            KprobeError: there is no such symbol.
+            BadArgument: without an & it is a variable, whose value might be meant.
+        """
+        symbol = machine.symbols[self.name]
+        if not self.explicit and symbol.kind == "object" and symbol.size <= machine.arch.bits // 8:
+            raise BadArgument(
+                f"{self.name} is a variable", hint=f"write &{self.name} for its address"
+            )
+        mode = 0 if self.offset else symbol.mode
+        return (symbol.address | mode) + self.offset
+
+
+@frozen
 class Call:
     """A parsed `--call`.
 
@@ -40,13 +74,13 @@ class Call:
         text: the call as written.
         function: symbol or address.
         args: integers; text and b"bytes" as bytes (the machine appends a NUL); what a campaign
-            fills in.
+            fills in; addresses of symbols, which are no arguments until resolved().
         columns: where the function, and each argument, begins in `text`.
     """
 
     text: str
     function: str | int
-    args: tuple[int | bytes | Input, ...]
+    args: tuple[int | bytes | Input | NamedAddress, ...]
     columns: tuple[int, ...]
 
     def with_input(self, content: bytes = b"") -> list[int | bytes]:
@@ -56,17 +90,22 @@ class Call:
             content: the input of a campaign.
         """
         given: dict[Input, int | bytes] = {Input.BYTES: content, Input.LENGTH: len(content)}
-        return [given[arg] if isinstance(arg, Input) else arg for arg in self.args]
+        out: list[int | bytes] = []
+        for arg in self.args:
+            assert not isinstance(arg, NamedAddress), "the call is not resolved"
+            out.append(given[arg] if isinstance(arg, Input) else arg)
+        return out
 
-    def check(self, machine: UnicornMachine) -> None:
-        """Check that a machine has the function, and that integers fit the machine's words.
+    def resolved(self, machine: UnicornMachine) -> Call:
+        """Return the call with the addresses of its symbols. Check that a machine has the function,
+        and that integers fit the machine's words.
 
         Args:
             machine: the one that is to run the call.
 
         Raises:
-            EventError: there is no such function (with near names), no code is at its address, or
-                an integer does not fit.
+            EventError: there is no such function or symbol (with near names), no code is at the
+                function's address, or an integer does not fit.
         """
         try:
             if isinstance(self.function, int):
@@ -76,7 +115,15 @@ class Call:
         except KprobeError as error:
             raise EventError("BAD_CALL", error.plain, self.text, self.columns[0]) from error
         bits = machine.arch.bits
+        args: list[int | bytes | Input | NamedAddress] = []
         for arg, at in zip(self.args, self.columns[1:], strict=True):
+            if isinstance(arg, NamedAddress):
+                try:
+                    args.append(arg.resolved(machine))
+                except KprobeError as error:
+                    raise EventError("BAD_CALL", error.plain, self.text, at) from error
+                continue
+            args.append(arg)
             if isinstance(arg, int) and not -(1 << bits - 1) <= arg < 1 << bits:
                 raise EventError(
                     "BAD_CALL",
@@ -84,6 +131,7 @@ class Call:
                     self.text,
                     at,
                 )
+        return evolve(self, args=tuple(args))
 
 
 def _check_code(pointer: int, machine: UnicornMachine) -> None:
@@ -126,18 +174,23 @@ def parse_call(text: str, inputs: bool = False) -> Call:
     head = _HEAD.match(text)
     if head is None:
         fail(len(text) - len(text.lstrip()), "this is no call; write NAME(ARG, ...)")
-    args: list[int | bytes | Input] = []
+    args: list[int | bytes | Input | NamedAddress] = []
     columns = [head.start(1)]
     at = head.end()
     while not text.startswith(")", at) or args:
         found = _LITERAL.match(text, at)
-        if found is None or (found["input"] and not inputs):
+        if found is None or (found["input"] == Input.BYTES.value and not inputs):
             fail(
                 at,
-                "no argument here; write an integer, a character or a closed string: 5 "
-                '0x1f \'a\' "text" b"bytes"',
+                "no argument here; write an integer, a character, a closed string or a symbol: 5 "
+                '0x1f \'a\' "text" b"bytes" &buffer',
             )
-        args.append(Input(found[0]) if found["input"] else _value(found, fail))
+        if found["name"]:
+            args.append(_named(found, fail))
+        elif found["input"] and not inputs:
+            args.append(NamedAddress(found[0], 0, explicit=False))
+        else:
+            args.append(Input(found[0]) if found["input"] else _value(found, fail))
         columns.append(found.start())
         separator = re.compile(r"\s*([,)]?)\s*").match(text, found.end())
         assert separator is not None
@@ -164,6 +217,22 @@ def _integer(text: str) -> int | None:
     ):
         return None
     return int(re.sub(r"^([+-]?)0(?=[0-7])", r"\g<1>0o", text), 0)
+
+
+def _named(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> NamedAddress:
+    """Return the argument that a symbol's name stands for.
+
+    Args:
+        found: a match of _LITERAL with a name.
+        fail: (offset in the whole text, message): raises the error of a wrong offset.
+    """
+    offset = 0
+    if found["offset"]:
+        number = _integer(found["offset"])
+        if number is None:
+            fail(found.start("offset"), f"{found['offset']!r} is no integer; write 8 or 0x10")
+        offset = number
+    return NamedAddress(found["name"], offset, explicit=bool(found["address"]))
 
 
 def _value(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> int | bytes:

@@ -406,11 +406,30 @@ def test_call_expression(text: str, function: str, args: tuple[Any, ...]) -> Non
     assert (call.function, call.args) == (function, args)
 
 
+def test_addresses_of_symbols_as_arguments() -> None:
+    """&NAME is an address; a function's name and that of an array are, too; a variable's might be its value."""
+    code = "mov rax, rdi; sub rax, rsi; ret; nop; ret"
+    symbols = {"f": (0x10000, 7), "len": (0x10008, 1)}
+    with UnicornMachine.from_code(code, arch="x86_64", symbols=symbols) as m:
+        m.symbols.add("buffer", 0x5000, 64, kind="object")
+        m.symbols.add("count", 0x6000, 4, kind="object")
+        for text, result in {"f(&buffer, 0)": 0x5000, "f(&buffer + 0x10, 1)": 0x500F, "f(buffer,0)": 0x5000, "f(&count,0)": 0x6000,
+                             "f(len, &f)": 8, "f(& f, f)": 0}.items():
+            call = parse_call(text).resolved(m)
+            assert m.call(call.function, *call.with_input()) == result, text
+        for text, said in {"f(bufer)": "did you mean buffer", "f(1, &bufer)": "did you mean buffer", "f(count)": "write &count for its address"}.items():
+            with pytest.raises(EventError, match=said) as caught:
+                parse_call(text).resolved(m)
+            assert caught.value.position == (5 if "1" in text else 2)
+    done = CliRunner().invoke(main, ["trace", str(EXAMPLES / "demo.x86_64"), "-i", "fib", "--call", "crc32(0, &no_such, 3)"])
+    assert done.exit_code == 2 and "no_such: no such symbol" in done.stderr
+
+
 @pytest.mark.parametrize(("text", "position"), [
     ("", 0), ("f", 0), ("f(", 2), ("f(1", 3), ("f(1,", 4), ("f(1,)", 4), ("f(,1)", 2), ("f(1 2)", 4), ("f(1))", 4),
     ("f() g()", 3), ('f("abc)', 2), (r'f("ab\q")', 5), ("f('ab')", 2), ("f('é')", 2), ("f('')", 2), ("f(09)", 2),
     ("f(1x)", 2),
-    ("f(__import__)", 2), ("f(1.5)", 3), ("f(\\)", 2), (f"f({'9' * 5000})", 2),
+    ("f(@input)", 2), ("f(&)", 2), ("f(&5)", 2), ("f(a-1)", 3), ("f(&a+z)", 5), ("f(1.5)", 3), ("f(\\)", 2), (f"f({'9' * 5000})", 2),
 ])
 def test_wrong_call_expression_points_at_it(text: str, position: int) -> None:
     with pytest.raises(EventError) as caught:

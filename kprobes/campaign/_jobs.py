@@ -109,14 +109,13 @@ class _Bench:
         from ..machine.unicorn.machine import UnicornMachine
 
         self._job = job
-        self._call = parse_call(job.call, inputs=True)
+        call = parse_call(job.call, inputs=True)
         self._machine = UnicornMachine.load(job.image, arch=job.arch)
         with suppress(Unsupported):  # where there are processes, their thread-local storage
             self._machine.process((os.fspath(job.image),))
-        self._call.check(self._machine)
+        self._call = call.resolved(self._machine)
         for text in job.before:
-            first = parse_call(text)
-            first.check(self._machine)
+            first = parse_call(text).resolved(self._machine)
             self._machine.call(
                 first.function, *first.with_input(), timeout=job.timeout, max_insns=job.max_insns
             )

@@ -120,7 +120,7 @@ class GuestOptions:
             if self.discover:
                 find_functions(machine, self.file)
             for call in self.wanted:
-                call.check(machine)
+                call.resolved(machine)  # what is wrong is said before anything runs
             if not self.wanted and not machine.executable(machine.regs.pc):
                 raise click.UsageError(
                     f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of "
@@ -209,7 +209,7 @@ class GuestOptions:
         if not self.wanted:
             with running():
                 machine.run(**bounds)
-        for call in self.wanted:
+        for call in [each.resolved(machine) for each in self.wanted]:
             with running():
                 result = machine.call(call.function, *call.with_input(), **bounds)
             click.echo(
@@ -326,9 +326,8 @@ OPTIONS = (
         "--call",
         multiple=True,
         metavar="'NAME(ARG, ...)'",
-        help="Call a function; arguments are integers, 'c' and \"text\". May be given again: "
-        "one after the "
-        "other, in one guest.",
+        help="Call a function; arguments are integers, 'c', \"text\" and &SYMBOL. May be given "
+        "again: one after the other, in one guest.",
     ),
     click.option(
         "--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: what bpftrace's own tests have it say when its probes are attached
 _NOTIFY = "__BPFTRACE_NOTIFY_PROBES_ATTACHED"
 _ELF = b"\x7fELF"
+#: beginnings of a pattern that names a type, which -l shows instead of probes
+_TYPES = ("struct ", "union ", "enum ")
 #: how long a benchmark runs, in nanoseconds
 _LONG = 200_000_000
 #: exit status where a probe cannot be attached
@@ -69,7 +71,10 @@ def _refuse_pid(ctx: click.Context, option: click.Parameter, value: str | None) 
 )
 @click.option("-q", "quiet", is_flag=True, help="Do not say how many probes there are.")
 @click.option(
-    "-l", "listed", is_flag=True, help="List the probes that a pattern names (-lv: with arguments)."
+    "-l",
+    "listed",
+    is_flag=True,
+    help="List the probes that a pattern names (-lv: with arguments); or a type: 'struct table'.",
 )
 @click.option("-v", "verbose", is_flag=True, help="Say how each program runs.")
 @click.option("-d", "dump", is_flag=True, help="Show the programs, and run nothing.")
@@ -450,12 +455,12 @@ def _looked_at(guest: GuestOptions) -> Iterator[tuple[Any, Any]]:
 
 
 def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool) -> None:
-    """Print the probes that a pattern names, or those that a script's file uses.
+    """Print the probes that a pattern names, those that a script's file uses, or a type.
 
     Args:
         guest: the guest whose functions can be named; None: there is none.
-        pattern: a probe with wildcards, or the path of a script (.bt).
-        verbose: True: with the arguments' types.
+        pattern: a probe with wildcards, the path of a script (.bt), or a type: "struct table".
+        verbose: True: with the arguments' types, and a type's members.
         as_json: True: one JSON object a line for each probe.
     """
     from ..errors import KprobeError
@@ -487,6 +492,10 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
             machine, _ = closing.enter_context(_looked_at(guest))
             program, *libraries = programs_of(machine, guest.file)
         listing = Listing(program, names, (OSError, KprobeError), libraries)
+        if guest is not None and pattern.startswith(_TYPES):
+            shown = machine.debug.type(" ".join(pattern.split()))
+            click.echo(str(shown) if verbose else shown.name)
+            return
         if pattern.endswith(".bt") and os.path.exists(pattern):
             front = read(ScriptSource(pattern, _text_of(pattern)), Parameters(), os.environ, 64)
             found = listing.of_points(point for points in front.points for point in points)

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import frozen
 
 from ..board import Board, Fitted
-from ..calltext import Input, parse_call
+from ..calltext import Input, NamedAddress, parse_call
 from ..errors import BadArgument, KprobeError, Unsupported
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
@@ -209,14 +209,13 @@ class CallTarget:
             machine.serve_system_calls()
         with suppress(Unsupported):  # where there are processes, their thread-local storage
             machine.process((os.fspath(self.image),))
-        call.check(machine)
+        call = call.resolved(machine)
         kprobes = None
         if self.heap:
             kprobes = Kprobes(machine)
             kprobes.heap(raising=True, leaks=False)
         for text in self.before:
-            first = parse_call(text)
-            first.check(machine)
+            first = parse_call(text).resolved(machine)
             machine.call(first.function, *first.with_input(), max_insns=self.max_insns)
         if Input.BYTES not in call.args:
             raise BadArgument(
@@ -226,6 +225,7 @@ class CallTarget:
 
         room, end = _room(machine)
         function, bound = call.function, self.max_insns
+        args = [arg for arg in call.args if not isinstance(arg, NamedAddress)]  # none is left
         board = machine.board
         devices_back = board.keep() if isinstance(board, Fitted) else None
 
@@ -242,7 +242,7 @@ class CallTarget:
             at = end - length - 1 & -_ALIGNED
             machine.write(at, data)  # the room was all zeros: a NUL follows
             given = {Input.BYTES: at, Input.LENGTH: length}
-            words = [given[arg] if isinstance(arg, Input) else arg for arg in call.args]
+            words = [given[arg] if isinstance(arg, Input) else arg for arg in args]
             machine.call(function, *words, max_insns=bound)
 
         return Target(machine, fuzz, kprobes)

@@ -1,6 +1,7 @@
 """`kprobes script`: what it takes, prints and says."""
 
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,19 @@ def test_parameters_that_the_script_does_not_use() -> None:
     assert "WARNING" not in command("-q", "--no-warnings", "-e", text, "--", "5", "6").stderr
     help_ = " ".join(command("--help").stdout.split())
     assert "Words behind `--` are the script's parameters" in help_ and "given by --arg" in help_
+
+
+def test_types_are_listed(tmp_path: Path) -> None:
+    """As bpftrace's -lv has them."""
+    with tarfile.open("tests/data/debug.tar.xz") as archive:
+        member = next(member for member in archive.getmembers() if "mips" in member.name)
+        (tmp_path / "guest").write_bytes(archive.extractfile(member).read())  # type: ignore[union-attr]
+    done = command(str(tmp_path / "guest"), "-lv", "struct table")
+    assert done.stdout.startswith("struct table {") and "    unsigned int count;  // +0\n" in done.stdout
+    assert command(str(tmp_path / "guest"), "-l", "struct  table").stdout == "struct table\n"
+    assert "enum kind {" in command(str(tmp_path / "guest"), "-lv", "enum kind").stdout
+    wrong = command(str(tmp_path / "guest"), "-lv", "struct tabel")
+    assert wrong.exit_code == 2 and "did you mean struct table" in wrong.stderr
 
 
 def test_json_and_a_file_for_the_output(tmp_path: Path) -> None:
