@@ -18,22 +18,19 @@ from ...regs import Regs
 from ..patch.arming import Arming
 from ..patch.probepoint import Probepoint
 from ..probe import Probe
-from .entries import Entries
 from .handlers import Handlers
 
 
 class BreakpointHandover:
     """Hands breakpoints over to the machine."""
 
-    def __init__(self, handlers: Handlers, entries: Entries) -> None:
+    def __init__(self, handlers: Handlers) -> None:
         """Prepare; no breakpoint is handed over yet.
 
         Args:
             handlers: runs handlers, and has the machine's power to serve usual hits.
-            entries: deals with the exceptions of handlers.
         """
         self._handlers = handlers
-        self._entries = entries
 
     def serve(self, point: Probepoint, diverted: bool) -> None:
         """Have the machine serve the next hits of a breakpoint, if it can. Called at a hit.
@@ -104,13 +101,11 @@ class BreakpointHandover:
                 GuestFault: the instruction is simulated and has faulted, and no fault_handler has
                     handled that.
             """
-            diverted = (
-                bool(result) if error is None else self._entries.failed(p, point, regs, error)
-            )
+            diverted = bool(result)
+            if error is not None:
+                diverted = self._handlers.diverts_after(error, p, point, regs)
             if diverted:
-                if point.state is Arming.OPTIMIZED:
-                    self._handlers.refuse(point)
-                self._handlers.check_diverted(point, regs)
+                self._handlers.divert(point, regs)
             else:
                 cb.begin(point)
                 cb.probes = (p,)

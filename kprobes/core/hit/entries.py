@@ -155,41 +155,7 @@ class Entries:
             p: the probe.
             handler: its pre-handler.
         """
-        cb = self._handlers.blocks[0]
-        detour = point.detour
-        assert detour is not None
-
-        def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
-            """Finish a hit whose handler has diverted or raised, or has had the jump taken out.
-
-            Where the handler has not diverted, the guest goes on in the detour; or, if the jump was
-            taken out and a probe now stands inside what it covered, the instruction is executed in
-            its slot or simulated, and the guest comes to that probe.
-
-            Args:
-                regs: the registers at the call site.
-                _instance: not used.
-                result: what the handler has returned; true: the guest goes to regs.pc, and the
-                    probepoint becomes a breakpoint for good.
-                error: what the handler has raised; the probe's fault_handler is asked about it, and
-                    has diverted where it handles it and changes pc. None: nothing.
-
-            Raises:
-                BaseException: `error`, if the probe's fault_handler has not handled it; the guest
-                    is at the probepoint.
-                BadLocation: the handler has diverted, but flush_optimizer() has made the jump, or
-                    pc is still the probepoint.
-            """
-            cb.probes = (p,)
-            diverted = bool(result) if error is None else self.failed(p, point, regs, error)
-            if diverted:
-                self._divert(point, regs)
-            else:
-                regs.target = None  # only DIVERTED moves the guest
-                if detour.left:
-                    self._go_on_as_breakpoint(cb, point, regs, detour)
-
-        return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
+        return self._describe(point, (p,), handler)
 
     def describe_hits_of_several(self, point: Probepoint) -> UsualHit:
         """Describe the hits of a probepoint with several probes to a machine that calls one handler
@@ -204,16 +170,35 @@ class Entries:
         """
         cb = self._handlers.blocks[0]
         probes = point.active
-        detour = point.detour
-        assert detour is not None
 
         def handler(_first: Any, regs: Regs) -> bool:
             """Run the pre-handlers of all probes; return True where one has diverted the guest."""
             return self._handlers.pre_counted(cb, probes, regs)
 
+        return self._describe(point, probes, handler, asks=True)
+
+    def _describe(
+        self,
+        point: Probepoint,
+        probes: tuple[Probe, ...],
+        handler: Callable[[Any, Regs], Any],
+        *,
+        asks: bool = False,
+    ) -> UsualHit:
+        """Return a description of hits for a machine that calls one handler by itself.
+
+        Args:
+            point: the probepoint; it has a detour.
+            probes: the probes whose pre-handlers `handler` runs.
+            handler: (first probe, registers) -> True where it has diverted the guest.
+            asks: True where it asks the fault_handlers about exceptions itself.
+        """
+        cb = self._handlers.blocks[0]
+        detour = point.detour
+        assert detour is not None
+
         def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
-            """Finish a hit of several probes, one of which has diverted, raised, or had the jump
-            taken out.
+            """Finish a hit whose handler has diverted or raised, or has had the jump taken out.
 
             Where no handler has diverted, the guest goes on in the detour; or, if the jump was
             taken out and a probe now stands inside what it covered, the instruction is executed in
@@ -222,20 +207,26 @@ class Entries:
             Args:
                 regs: the registers at the call site.
                 _instance: not used.
-                result: True: a handler has diverted, the guest goes to regs.pc, and the probepoint
-                    becomes a breakpoint for good.
-                error: what a handler has raised and no fault_handler has handled; None: nothing.
+                result: what the handler has returned; true: the guest goes to regs.pc, and the
+                    probepoint becomes a breakpoint for good.
+                error: what the handler has raised. Where it has asked no fault_handler itself, that
+                    of the probe is asked, and has diverted where it handles the exception and
+                    changes pc. None: nothing.
 
             Raises:
-                BaseException: `error`; the guest is at the probepoint.
+                BaseException: `error`, if no fault_handler has handled it; the guest is at the
+                    probepoint.
                 BadLocation: a handler has diverted, but flush_optimizer() has made the jump, or pc
                     is still the probepoint.
             """
             cb.probes = probes
-            if error is not None:  # no fault_handler has handled it
+            diverted = bool(result)
+            if error is not None and asks:
                 regs.go(point.address | point.insn.mode)
                 raise error
-            if result:
+            if error is not None:
+                diverted = self._handlers.diverts_after(error, probes[0], point, regs)
+            if diverted:
                 self._divert(point, regs)
             else:
                 regs.target = None  # only DIVERTED moves the guest
@@ -301,7 +292,7 @@ class Entries:
                 if error is None:
                     declined = bool(result)
                 elif not isinstance(error, _Declined):
-                    diverted = self.failed(rp, point, regs, error)
+                    diverted = self._handlers.diverts_after(error, rp, point, regs)
             except BaseException:
                 self._not_counted(others)
                 raise
@@ -366,33 +357,6 @@ class Entries:
         cb.begin(point)
         self._handlers.execute(cb, point, regs)
         return True
-
-    def failed(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
-        """Ask a probe's fault_handler about an exception that its handler has raised.
-
-        The fault_handler is not asked about what is no Exception, such as KeyboardInterrupt.
-
-        Args:
-            p: the probe.
-            point: where it is.
-            regs: the registers at the hit; pc is at the probepoint.
-            error: what its handler has raised.
-
-        Returns:
-            True where the fault_handler has handled it and sent the guest elsewhere; False where it
-            has handled it and the guest stays at the probepoint.
-
-        Raises:
-            BaseException: `error`, which was not handled. The guest is at the probepoint.
-        """
-        try:
-            if not isinstance(error, Exception):
-                raise error
-            self._handlers.ask_about_exception(p, regs, error)
-        except BaseException:
-            regs.go(point.address | point.insn.mode)
-            raise
-        return regs.pc != point.address
 
     def _divert(self, point: Probepoint, regs: Regs) -> None:
         """Let the guest go where a pre-handler has sent it; the probepoint becomes a breakpoint for

@@ -91,22 +91,14 @@ class Exits:
     def describe_returns(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
         """Return a description of a function's returns, for a machine that follows its calls.
 
-        The machine calls the return handler in it by itself.
+        The machine calls the return handler in it by itself. The description also has a function,
+        `rest`, by which the machine has an unusual return finished.
 
         Args:
             probes: the function's return probes, in the order in which they run at the entry.
         """
-        return self._usual(probes[0]) if len(probes) == 1 else self._usual_of_several(probes)
-
-    def _usual(self, rp: Kretprobe) -> UsualReturn:
-        """Return a description of the returns of a lone return probe's calls, for the machine.
-
-        The description has the probe's return handler, which the machine calls, and a function,
-        `rest`, by which it has an unusual return finished.
-
-        Args:
-            rp: the probe.
-        """
+        first = probes[0]
+        several = len(probes) > 1
 
         def rest(
             regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
@@ -120,41 +112,39 @@ class Exits:
                     address: the guest goes to regs.pc, and jumps that cover that place become
                     breakpoints.
                 _result: not used.
-                error: what the handler has raised; None: nothing.
+                error: what the handler has raised; None: nothing. The handler of several probes has
+                    asked the fault_handlers itself.
 
             Raises:
-                BaseException: `error`, if it is no Exception, or the probe's fault_handler has not
-                    handled it.
+                BaseException: `error`, if it is no Exception, or no fault_handler has handled it.
             """
             if error is not None:
-                if not isinstance(error, Exception):
+                if several or not isinstance(error, Exception):
                     raise error
-                self._handlers.ask_about_exception(rp, regs, error)
+                self._handlers.ask_about_exception(first, regs, error)
             if ri is None:  # no handler ran, but the caller has changed the return address
                 self._handlers.land(regs)
             else:
                 self._go_on(regs, regs.sp, ri.frame, ri.ret_addr)
 
         return UsualReturn(
-            probe=rp,
-            handler=rp.handler,
-            pool=rp._pool,
-            held=rp._held,
-            asked=rp.entry_handler is not None,
+            probe=first,
+            handler=self._handler_of_several(probes) if several else first.handler,
+            pool=first._pool,
+            held=first._held,
+            asked=first.entry_handler is not None,
             rest=rest,
         )
 
-    def _usual_of_several(self, probes: tuple[Kretprobe, ...]) -> UsualReturn:
-        """Return a description of the returns of several return probes' calls, for the machine.
-
-        The description has one handler, which the machine calls by itself and which calls those of
-        all probes, and a function, `rest`, by which the machine has an unusual return finished.
+    def _handler_of_several(
+        self, probes: tuple[Kretprobe, ...]
+    ) -> Callable[[KretprobeInstance, Regs], None]:
+        """Return a handler of returns that calls those of several return probes.
 
         Args:
             probes: the function's return probes, in the order in which they run at the entry.
         """
         cb = self._handlers.blocks[0]
-        first = probes[0]
         others = probes[1:]
 
         def handler(ri: KretprobeInstance, regs: Regs) -> None:
@@ -184,34 +174,7 @@ class Exits:
             finally:
                 self._calls.recycle(instances[1:])
 
-        def rest(
-            regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None
-        ) -> None:
-            """Finish a return of several probes, where a handler has moved the guest or raised.
-
-            Args:
-                regs: the registers at the trampoline; regs.target becomes None where the code there
-                    returns to the right address by itself, else the guest goes to regs.pc.
-                ri: the instance of the call.
-                _result: not used.
-                error: what a handler has raised and no fault_handler has handled; None: nothing.
-
-            Raises:
-                BaseException: `error`.
-            """
-            if error is not None:
-                raise error  # no fault_handler has handled it
-            assert ri is not None
-            self._go_on(regs, regs.sp, ri.frame, ri.ret_addr)
-
-        return UsualReturn(
-            probe=first,
-            handler=handler,
-            pool=first._pool,
-            held=first._held,
-            asked=first.entry_handler is not None,
-            rest=rest,
-        )
+        return handler
 
     def _go_on(self, regs: Regs, sp: int, frame: int, target: int | None) -> None:
         """Choose where the guest goes after the return handlers.

@@ -24,7 +24,8 @@ from .calls import CallsUnderWay
 from .ctlblk import ControlBlock, HitEvent, HitState
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
-IDLE, HIT_SS, REENTER, ARMED = HitState.IDLE, HitState.HIT_SS, HitState.REENTER, Arming.ARMED
+IDLE, HIT_SS, REENTER = HitState.IDLE, HitState.HIT_SS, HitState.REENTER
+ARMED, OPTIMIZED = Arming.ARMED, Arming.OPTIMIZED
 STEP, SLOT_END, NO_STEP, DONE = HitEvent.STEP, HitEvent.SLOT_END, HitEvent.NO_STEP, HitEvent.DONE
 
 
@@ -229,6 +230,33 @@ class Handlers:
         if not handled:
             raise error
 
+    def diverts_after(self, error: BaseException, p: Probe, point: Probepoint, regs: Regs) -> bool:
+        """Ask a probe's fault_handler about an exception that its handler has raised.
+
+        The fault_handler is not asked about what is no Exception, such as KeyboardInterrupt.
+
+        Args:
+            error: what its handler has raised.
+            p: the probe.
+            point: where it is.
+            regs: the registers at the hit; pc is at the probepoint.
+
+        Returns:
+            True where the fault_handler has handled it and sent the guest elsewhere; False where it
+            has handled it and the guest stays at the probepoint.
+
+        Raises:
+            BaseException: `error`, which was not handled. The guest is at the probepoint.
+        """
+        try:
+            if not isinstance(error, Exception):
+                raise error
+            self.ask_about_exception(p, regs, error)
+        except BaseException:
+            regs.go(point.address | point.insn.mode)
+            raise
+        return regs.pc != point.address
+
     def pre(self, cb: ControlBlock, regs: Regs) -> bool:
         """Run the pre-handlers of cb.probes in order, and count a hit for each probe whose turn
         comes.
@@ -280,6 +308,22 @@ class Handlers:
         for p in probes:
             p._nhit -= 1  # pre() counts the hit for each probe whose turn comes
         return self.pre(cb, regs)
+
+    def divert(self, point: Probepoint, regs: Regs) -> None:
+        """Let the guest go from a breakpoint to regs.pc, where a pre-handler has sent it.
+
+        A probepoint that is a jump by now becomes a breakpoint for good.
+
+        Args:
+            point: the probepoint.
+            regs: the registers.
+
+        Raises:
+            BadLocation: regs.pc is still the probepoint, a breakpoint.
+        """
+        if point.state is OPTIMIZED:
+            self.refuse(point)
+        self.check_diverted(point, regs)
 
     def check_diverted(self, point: Probepoint, regs: Regs) -> None:
         """Check where a pre-handler has sent the guest; a jump that covers that place becomes a

@@ -90,7 +90,7 @@ class TrapDriver:
         self._exits = Exits(handlers, returns)
         entries = Entries(rooms, handlers, returns)
         self.serving = Serving(rooms, handlers, returns.calls, entries, self._exits)
-        self._breakpoints = BreakpointHandover(handlers, entries)
+        self._breakpoints = BreakpointHandover(handlers)
         self._executed = ExecutedBreakpoints(rooms, handlers, self._displaced)
         self._overwritten: set[Probepoint] = set()
         self._doubtful = rooms.text.doubtful
@@ -399,7 +399,7 @@ class TrapDriver:
         )
         if diverted:
             cb.step(DONE)
-            self._divert(point, regs)
+            self._handlers.divert(point, regs)
         if is_new:  # the machine serves the next hits, if it can
             self._breakpoints.serve(point, diverted)
         if not diverted:
@@ -417,22 +417,6 @@ class TrapDriver:
         if point.insn.executes is not None and self._executed.give_way(cb, point, regs):
             return
         self._handlers.execute(cb, point, regs)
-
-    def _divert(self, point: Probepoint, regs: Regs) -> None:
-        """Let the guest go to regs.pc, where a pre-handler has sent it.
-
-        A probepoint that is a jump becomes a breakpoint for good.
-
-        Args:
-            point: the probepoint.
-            regs: the registers.
-
-        Raises:
-            BadLocation: regs.pc is still the probepoint, a breakpoint.
-        """
-        if point.state is OPTIMIZED:
-            self._handlers.refuse(point)
-        self._handlers.check_diverted(point, regs)
 
     def _reenter(self, cb: ControlBlock, point: Probepoint) -> None:
         """Begin a hit within a hit: it is counted as missed on every probe there.
