@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
                  "tracing"),
     "__main__": ("cli",),
     "calltext": ("errors", "machine.unicorn.machine"),
-    "inventory": ("arch._base", "arch._rows", "arch._stub", "errors", "symbols", "kprobes", "core.register.locate",
+    "inventory": ("arch", "arch._base", "arch._rows", "arch._stub", "errors", "symbols", "kprobes", "core.register.locate",
                   "machine.unicorn.guests.rows", "machine.unicorn.machine"),
     "board": ("arch.arm.nvic", "board."),
     "board.": ("errors", "regs", "symbols", "arch.arm.nvic", "machine.unicorn.machine", "board."),
