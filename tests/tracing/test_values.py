@@ -19,6 +19,7 @@ from value_programs import RUST_AGGREGATES, RUST_ENTRIES, build, compiler
 from kprobes import EventError, Kprobe, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.debug.convention import is_tried_rustc
 from kprobes.debug.units import units_of
+from kprobes.names import demangle
 
 COUNT = int(os.environ.get("VALUES", "1"))  #: programs of each kind
 SHARE = float(os.environ.get("VALUES_SHARE", "0.08"))  #: of their instructions
@@ -61,20 +62,21 @@ def test_parameters_of_rust_at_entries(tmp_path: Path) -> None:
     verdicts = compared(program, 0, 0.0, False, tmp_path)
     assert verdicts.wrong == [] and verdicts.right > 80 and verdicts.refused < 25
     with UnicornMachine.load(program) as m, Kprobes(m) as k:
-        names = {symbol.name.split("17h")[0]: symbol.name for symbol in m.symbols if symbol.name.startswith("_ZN")}
+        # mangled by either scheme: `_ZN...17h...E`, or `_R...` as newer rustcs have it
+        names = {demangle(symbol.name).partition("::<")[0]: symbol.name for symbol in m.symbols}
         # the address of what it has captured comes first, and debug information does not say so
-        closure = next(symbol.name for symbol in m.symbols if symbol.name.startswith("_ZN5rust08closures28_")
+        closure = next(symbol.name for symbol in m.symbols if demangle(symbol.name).startswith("rust0::closures::{")
                        and m.debug.parameters(symbol.address)[0].name == "q")
         with pytest.raises(EventError, match="captured"):
             k.event(f"p {closure} q")
         # a function's own type has no bytes, and looks like a pointer to a function
         with pytest.raises(EventError, match="no bytes"):
-            k.event(f"p {names['_ZN5rust04once']} g")
+            k.event(f"p {names['rust0::once']} g")
         words = "floats", "nine", "pairs", "wide", "three"
-        events = [k.event(f"r {names[f'_ZN5rust0{len(word)}{word}']} got=$retval") for word in words]
+        events = [k.event(f"r {names[f'rust0::{word}']} got=$retval") for word in words]
         if not is_tried_rustc(rustc()):
             with pytest.raises(EventError, match="result is not known"):
-                k.event(f"r {names['_ZN5rust03res']} $retval")
+                k.event(f"r {names['rust0::res']} $retval")
         m.run(m.symbols["_start"].address, m.symbols["finished"].address)
         got = [next(iter(event)).args["got"] for event in events]
     assert got[:2] == [1.5 + 2 + 2.25 + 9.5 + 1, 10.0]
