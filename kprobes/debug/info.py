@@ -41,6 +41,7 @@ from .types import CType, Derived
 from .units import (
     Function,
     Units,
+    location,
     named,
     scopes_of,
     spelling,
@@ -876,6 +877,34 @@ class DebugInfo:
             if variable.name == name:
                 return variable.type
         return self._outer_type(address, name)
+
+    def is_kept(self, address: int, name: str) -> bool:
+        """Return False for a variable of which the compiler keeps no value at an instruction.
+
+        gdb says `<optimized out>` of it. True also where there is no such variable, and where only
+        a hit can tell.
+
+        Args:
+            address: of the instruction.
+            name: of a parameter or variable in scope there.
+        """
+        found = self.function(address)
+        if found is None:
+            return True
+        file, function = found
+        link_address = address - file.bias
+        variables = self._variables(function, link_address)
+        variable = next((each for each in variables if each.name == name), None)
+        if variable is None or "DW_AT_const_value" in variable.die.attributes:
+            return True
+        if "DW_AT_location" not in variable.die.attributes:
+            return "DW_AT_declaration" in variable.origin.attributes
+        try:
+            return bool(location(variable.die, function, link_address))
+        except UnknownValue:
+            return False
+        except DAMAGE:
+            return True
 
     def _outer_type(self, address: int, name: str) -> CType | None:
         """Return the type of a variable of the functions in which a nested function stands.

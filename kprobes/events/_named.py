@@ -364,6 +364,8 @@ class KnownNames:
             return self._global(name, at, info.names(self._address))
         if info.has_only_prototype(self._address):
             self._refuse(name, at, "BTF does not say where parameters are behind the entry")
+        if not info.is_kept(self._address, name):
+            self._refuse(name, at, "the compiler has not kept it at this instruction")
 
         def read(regs: Regs, saved: Saved) -> Any:
             """Return the variable's value at a hit; None: it has no location there."""

@@ -211,6 +211,34 @@ def test_a_type_that_a_word_does_not_fit(name: str) -> None:
             parse_event(f"p look {fetch}:s32 {fetch}:x64 {fetch}:b40@8/64 +0({fetch}):s64", m)
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_variables_that_are_not_kept_are_refused_in_bodies(name: str) -> None:
+    """gdb calls them optimized out; Kprobe's locals have None. Where the compiler has kept them at other places, not."""
+    with load(name) as m, Kprobes(m) as k:
+        seen: dict[tuple[int, str], Any] = {}
+        gone = []
+        for symbol in m.symbols:
+            if symbol.kind != "func" or not symbol.size:
+                continue
+            for insn in k._survey.instructions(symbol):
+                names = m.debug.names(insn.addr)
+                if k.is_entry(insn.addr) or not names or not k.check(insn.addr).probeable:
+                    continue
+                gone += [(insn.addr, each) for each in names if not m.debug.is_kept(insn.addr, each)]
+                k.register(Kprobe(addr=insn.addr, pre_handler=lambda p, regs: seen.update(
+                    {(p.addr, each): value for each, value in m.debug.locals(regs).items()})))
+        m.call("outer", 1)
+        hit = [each for each in gone if each in seen]
+        assert len(gone) > 20
+        assert hit
+        assert [each for each in hit if seen[each] is not None] == []
+        assert sum(value is not None for value in seen.values()) > len(seen) / 3
+        for address, variable in random.Random(1).sample(gone, 5):
+            with pytest.raises(EventError, match="the compiler has not kept it at this instruction") as error:
+                k.event(f"p {address:#x} {variable}")
+            assert error.value.kind == "NOSUP_DAT_ARG"
+
+
 def test_floating_point_in_registers() -> None:
     """Low bits of what is wide enough; x87's 80 bits are another format."""
     for arch, register, fine in (("x86_64", "xmm0", "f64"), ("x86_64", "rax", "f64"), ("x86_64", "st0", ""),
