@@ -1,15 +1,17 @@
 """Checks of public functions' arguments by their annotations; an error names the wrong one.
 
-Annotations are looked at as source text (`from __future__ import annotations`). A Sort says which
-values an annotation admits.
+Annotations are parsed and not evaluated: many name classes that only type checkers import, and that
+a check must not import either. A Sort says which values an annotation admits. docs/design.md says
+why no library does this.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 from collections.abc import Callable, Container, Iterable, Mapping
-from functools import wraps
+from functools import cache, wraps
 from numbers import Real
 from typing import Any, TypeVar, cast
 
@@ -81,6 +83,7 @@ SORTS = {
 }
 
 
+@cache
 def sort_of(annotation: str) -> Sort | None:
     """Return the kind of values that an annotation admits.
 
@@ -90,12 +93,9 @@ def sort_of(annotation: str) -> Sort | None:
     Returns:
         A Sort of all its alternatives; None: one of these is not in SORTS, and nothing can be said.
     """
-    found = [
-        SORTS.get(one.strip().partition("[")[0].removeprefix("unicorn."))
-        for one in _alternatives(annotation)
-    ]
+    found = [SORTS.get(name) for name in _alternatives(ast.parse(annotation, mode="eval").body)]
     sorts = [one for one in found if one is not None]
-    if not found or len(sorts) < len(found):
+    if len(sorts) < len(found):
         return None
     return Sort(
         frozenset[type]().union(*(one.exact for one in sorts)),
@@ -104,19 +104,13 @@ def sort_of(annotation: str) -> Sort | None:
     )
 
 
-def _alternatives(annotation: str) -> list[str]:
-    """Split an annotation at each `|` that is in no brackets.
-
-    `a | b[c | d]` -> ["a ", " b[c | d]"].
-    """
-    depth, out = 0, [""]
-    for letter in annotation:
-        depth += (letter in "[(") - (letter in "])")
-        if letter == "|" and depth == 0:
-            out.append("")
-        else:
-            out[-1] += letter
-    return out
+def _alternatives(annotation: ast.expr) -> list[str]:
+    """Return the names of the types that `|` joins in an annotation, without their parameters."""
+    if isinstance(annotation, ast.BinOp):
+        return [*_alternatives(annotation.left), *_alternatives(annotation.right)]
+    if isinstance(annotation, ast.Subscript):
+        annotation = annotation.value
+    return [ast.unparse(annotation).removeprefix("unicorn.")]
 
 
 def shown(value: object) -> str:

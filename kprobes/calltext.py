@@ -1,4 +1,9 @@
-"""A call as one types it: `--call` of the command, and of campaigns."""
+"""A call as one types it: `--call` of the command, and of campaigns.
+
+It is read by hand and not by Python's parser, as most of it means something else there: symbols
+have colons and angle brackets, 'a' is a number, 017 is octal, escapes are C's (\\e, \\1), and
+@input and &NAME are arguments.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,8 @@ if TYPE_CHECKING:
 
 _HEAD = re.compile(r"\s*([^\s()'\",]+)\s*\(\s*")
 _LITERAL = re.compile(
-    r"(?P<input>@input\b|len\b)|(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')"
+    r"(?P<input>@input\b|len\b)|(?P<number>[+-]?\.?\d(?:[eE][+-]|[\w.])*)"
+    r"|(?P<char>'(?:\\.|[^'\\])+')"
     r'|b?"(?P<text>(?:\\.|[^"\\])*)"'
     r"|(?P<address>&?)\s*(?P<name>[A-Za-z_.$][\w.$@:]*)(?:\s*\+\s*(?P<offset>\w+))?",
     re.A | re.S,

@@ -425,11 +425,16 @@ def test_addresses_of_symbols_as_arguments() -> None:
     assert done.exit_code == 2 and "no_such: no such symbol" in done.stderr
 
 
+def test_a_number_with_a_point_is_no_integer() -> None:
+    with pytest.raises(EventError, match=re.escape("'1.5' is no integer; write 5")):
+        parse_call("crc32(1.5)")
+
+
 @pytest.mark.parametrize(("text", "position"), [
     ("", 0), ("f", 0), ("f(", 2), ("f(1", 3), ("f(1,", 4), ("f(1,)", 4), ("f(,1)", 2), ("f(1 2)", 4), ("f(1))", 4),
     ("f() g()", 3), ('f("abc)', 2), (r'f("ab\q")', 5), ("f('ab')", 2), ("f('é')", 2), ("f('')", 2), ("f(09)", 2),
     ("f(1x)", 2),
-    ("f(@input)", 2), ("f(&)", 2), ("f(&5)", 2), ("f(a-1)", 3), ("f(&a+z)", 5), ("f(1.5)", 3), ("f(\\)", 2), (f"f({'9' * 5000})", 2),
+    ("f(@input)", 2), ("f(&)", 2), ("f(&5)", 2), ("f(a-1)", 3), ("f(&a+z)", 5), ("f(1.5)", 2), ("f(.5)", 2), ("f(1e-5)", 2), ("f(\\)", 2), (f"f({'9' * 5000})", 2),
 ])
 def test_wrong_call_expression_points_at_it(text: str, position: int) -> None:
     with pytest.raises(EventError) as caught:
