@@ -205,6 +205,8 @@ def script(
         from_input = source_name == "stdin" and "-" in names  # the script has been read there
         guest = GuestOptions(file=file, arguments=given, reads=not from_input, **options)
     elif options["call"] or options["run"] or options["qemu"]:
+        if rest:  # not behind `--`: the guest was meant
+            raise click.UsageError(f"{rest[0]}: No such file or directory")
         raise click.UsageError("--call, --run and --qemu are for a guest, and none is given")
     if listed:
         _list(guest, text or "*", verbose, as_json)

@@ -828,6 +828,12 @@ class Inference(ABC):
         """Return the variable that a name means here; None: there is none."""
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
+    def fill(self, variable: tree.ScratchVariable) -> None:
+        """Note that a function assigns a value to a variable, where one of its name is known."""
+        slot = self._find(variable.name)
+        if slot is not None:
+            slot.assigned = slot.filled = True
+
     def known_maps(self) -> list[str]:
         """Return the names of maps that something is assigned to."""
         return [name for name, facts in self.typing.maps.items() if facts.value is not None]

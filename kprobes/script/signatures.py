@@ -953,6 +953,7 @@ def _key(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
                 if isinstance(facts.value, types.AggregateType)
                 else facts.value
             )
+            inference.fill(target)
             inference.type(target)
             slot = inference.typing.slots.get(target)
             if slot is not None and value is not None:

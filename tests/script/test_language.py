@@ -543,3 +543,8 @@ def test_commands_say_their_errors_and_status() -> None:
     made = run('begin { system("echo out; echo err >&2; exit 3"); system("echo fine"); }', unsafe=True)
     assert made.output.split() == ["out", "err", "fine"]
     assert made.errors == "ERROR: command exited with code 3\n"
+
+
+def test_find_assigns_a_value() -> None:
+    made = run("begin { @m[2] = 5; let $v; if (find(@m, 2, $v)) { print($v); } }")
+    assert (made.output.split()[0], made.warnings) == ("5", [])
