@@ -160,6 +160,15 @@ class DebugInfo:
             raise UnknownSymbol("no such type", symbol=name, hint=hint)
         return found
 
+    def type_names(self, prefix: str = "") -> list[str]:
+        """Return the names of types that begin so, each once, as C spells them: "enum kind".
+
+        Args:
+            prefix: what they begin with.
+        """
+        found = (name for _, units in self._units() for name in units.type_names)
+        return list(dict.fromkeys(name for name in found if name.startswith(prefix)))
+
     def _find(self, name: str) -> CType | None:
         """Return the type of a name in C: "table", "struct table"; no pointer or array.
 

@@ -64,6 +64,7 @@ class GuestWorld:
         self.stacked = arch.abi.stack_args if arch.abi is not None else 0
         self._types: dict[str, ValueType | None] = {}
         self._sized: dict[str, bool] = {}
+        self._enumerators: dict[str, tuple[int, types.EnumType]] | None = None
 
     # --- types
 
@@ -78,6 +79,20 @@ class GuestWorld:
             except KprobeError:
                 pass
         return self._types[name]
+
+    def enumerator(self, name: str) -> tuple[int, types.EnumType] | None:
+        """Return (number, type) of an enumerator; None: no enumeration that has a name has it.
+
+        The first call looks through all enumerations.
+        """
+        if self._enumerators is None:
+            self._enumerators = {}
+            for spelled in self.debug.type_names("enum "):
+                kind = self.type(spelled)
+                if isinstance(kind, types.EnumType):
+                    for one, number in self.debug.type(spelled).values.items():
+                        self._enumerators.setdefault(one, (number, kind))
+        return self._enumerators.get(name)
 
     def converted(self, type: CType, depth: int = 0) -> ValueType:
         """Return the script's type for a type of debug information.

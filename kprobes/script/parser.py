@@ -10,6 +10,8 @@ from .expressions import COMPOUND, ExpressionParser
 from .source import Diagnostics, ScriptSource, Span
 from .tree import Expression, Statement
 
+#: a probe's own name
+_NAMED: Final = re.compile(r"\s*[A-Za-z_]\w*=(?!=)")
 _DEFINITIONS: Final = ("struct", "union", "enum", "typedef")
 
 
@@ -245,7 +247,10 @@ class _Parser(ExpressionParser):
         return tree.MapDeclaration(span=self.since(start), name=name, kind=kind, entries=entries)
 
     def _probe(self) -> tree.ProbeDefinition:
-        """Read attach points, a predicate and a block."""
+        """Read attach points, a predicate and a block; a name in front, `name=`, is passed over."""
+        named = _NAMED.match(self.text, self.at)
+        if named is not None:
+            self.at = named.end()
         start = self.at
         points = [self._point()]
         while self.take(","):

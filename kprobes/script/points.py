@@ -7,6 +7,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from .scanner import integer
 from .source import Diagnostics, Span, did_you_mean
 from .tree import AttachPoint
 
@@ -71,6 +72,7 @@ _UNITS: Final = {
     "d": 86400 * 10**9,
 }
 _OFFSET: Final = re.compile(r"(.*?)\+(0[xX][0-9a-fA-F]+|[0-9]+)", re.DOTALL)
+_NUMBER: Final = re.compile(r"[0-9][0-9_]*([eE][0-9]+)?")
 _DURATION: Final = re.compile(r"([0-9]+)(ns|us|ms|s|m|h|d)")
 
 
@@ -299,12 +301,18 @@ def _marker(point: Point, words: list[str], found: Diagnostics) -> Point | None:
     return evolve(point, image=image, provider=provider, function=words[-1])
 
 
+def _number(text: str) -> int:
+    """Return the value of a decimal number such as 1_000 or 1e3."""
+    value = integer(text)
+    return value if isinstance(value, int) else 0
+
+
 def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
-    """Parse a timer: `10ms`, `ms:10`, or `hz:99`, times a second.
+    """Parse a timer: `10ms`, `ms:10`, `1000000` nanoseconds, or `hz:99`, times a second.
 
     Args:
         point: kind, text and place in the script.
-        words: what stands behind the kind, between colons: "10ms", or unit and count.
+        words: what stands behind the kind, between colons: "10ms", a number, or unit and count.
         found: where errors go.
 
     Returns:
@@ -314,6 +322,16 @@ def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
         return evolve(
             point, period=int(match.group(1)) * _UNITS[match.group(2)], unit=match.group(2)
         )
+    if len(words) == 1 and _NUMBER.fullmatch(words[0]):
+        period = _number(words[0])
+        if period < _UNITS["us"]:
+            found.error(
+                f"Invalid rate of {point.kind} probe. Minimum is 1000 or 1us. Found: {period} "
+                "nanoseconds",
+                point.span,
+            )
+            return None
+        return evolve(point, period=period, unit="ns")
     if len(words) != 2:
         found.error(f"{point.kind} probe must be of format '{point.kind}:unit:count'", point.span)
         return None
@@ -326,10 +344,11 @@ def _timer(point: Point, words: list[str], found: Diagnostics) -> Point | None:
             *did_you_mean(unit, known),
         )
         return None
-    if not count.isdecimal() or not int(count):
+    number = _number(count) if _NUMBER.fullmatch(count) else 0
+    if not number:
         found.error(f"{point.kind} duration must be an integer above 0, not '{count}'", point.span)
         return None
-    period = 10**9 // int(count) if unit == "hz" else int(count) * _UNITS[unit]
+    period = 10**9 // number if unit == "hz" else number * _UNITS[unit]
     return evolve(point, period=max(1, period), unit=unit)
 
 

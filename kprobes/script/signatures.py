@@ -55,6 +55,10 @@ def name(inference: Inference, node: tree.Name) -> ValueType | None:
         return _args(inference, node)
     if word in KNOWN:
         return call(inference, tree.FunctionCall(span=node.span, name=word, arguments=[]), node)
+    of_guest = inference.world.enumerator(node.name)
+    if of_guest is not None:
+        definitions.constants[node.name], definitions.enumerators[node.name] = of_guest
+        return of_guest[1]
     inference.error(
         f"Unknown identifier: '{node.name}'",
         node,

@@ -31,6 +31,9 @@ class World(Protocol):
         there is none.
         """
 
+    def enumerator(self, name: str) -> tuple[int, types.EnumType] | None:
+        """Return (number, type) of an enumerator of debug information; None: there is none."""
+
     def names(self) -> Sequence[str]:
         """Return the names of functions and data, for suggestions."""
 
@@ -53,6 +56,10 @@ class NoGuest:
     stacked = 0
 
     def type(self, name: str) -> ValueType | None:
+        """Return None: there are no types."""
+        return None
+
+    def enumerator(self, name: str) -> tuple[int, types.EnumType] | None:
         """Return None: there are no types."""
         return None
 

@@ -548,3 +548,17 @@ def test_commands_say_their_errors_and_status() -> None:
 def test_find_assigns_a_value() -> None:
     made = run("begin { @m[2] = 5; let $v; if (find(@m, 2, $v)) { print($v); } }")
     assert (made.output.split()[0], made.warnings) == ("5", [])
+
+
+@pytest.mark.parametrize("probe", ["interval:1000000", "profile:1_000_000", "interval:ms:1e0", "named=interval:1ms"])
+def test_periods_in_nanoseconds_and_names_of_probes(probe: str) -> None:
+    assert run(f"{probe} {{ @++; if (@ == 2) {{ exit(); }} }}").maps[""] == 2
+
+
+@pytest.mark.parametrize(("probe", "reason"), [
+    ("interval:100", "Invalid rate of interval probe. Minimum is 1000 or 1us. Found: 100 nanoseconds"),
+    ("interval:s:1b", "not '1b'"), ("interval:ms:1s", "not '1s'"), ("interval:s:0", "above 0"),
+])
+def test_periods_that_are_none(probe: str, reason: str) -> None:
+    with pytest.raises(ScriptError, match=reason):
+        run(f"{probe} {{ exit(); }}")

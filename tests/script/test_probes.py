@@ -848,3 +848,19 @@ def test_func_at_an_access_is_the_function(engine: str | None) -> None:
             k.machine.call("table_insert", table, b"width", 640)
             k.machine.call("leaf", table, 3)
         assert set(s.maps[""]) == {"table_insert", "leaf"} and len(s.maps["at"]) > 2
+
+
+@ENGINES
+def test_enumerators_of_the_guest(engine: str | None) -> None:
+    """By their names, as values and in conditions; the script's own come first."""
+    text = "kprobe:leaf { @same = args.table->kind == HASHED; @one = HASHED; @number = (int32)PLAIN; @cast = (enum kind)7; }"
+    with UnicornMachine.load(DEBUGGED["x86_64"]) as m, Kprobes(m) as k:
+        with k.script(text, engine=engine) as s:
+            m.call("leaf", m.symbols["the_table"].address, 3)
+        assert [s.maps[name] for name in ("same", "number")] == [True, 0]
+        assert "@cast: HASHED" in s.output and "@one: HASHED" in s.output
+        with k.script("enum mine { HASHED = 3 } kprobe:leaf { @ = (int32)HASHED; }", engine=engine) as s:
+            m.call("leaf", m.symbols["the_table"].address, 3)
+        assert s.maps[""] == 3
+        with pytest.raises(ScriptError, match="Unknown identifier: 'HASHEED'"):
+            k.script("kprobe:leaf { @ = HASHEED; }")

@@ -167,3 +167,8 @@ def test_what_is_missing_is_said() -> None:
     assert (done.exit_code, done.stdout) == (0, "") and "give a guest" in done.stderr
     done = command(DEMO, "-e", "kprobe:fib { }")
     assert done.exit_code == 2 and "--call 'NAME(ARG, ...)', --run and --qemu" in done.stderr
+
+
+def test_a_guest_that_is_not_there_is_named() -> None:
+    done = command("nowhere", "--run", "-e", "kprobe:fib { @ = count(); }")
+    assert (done.exit_code, "nowhere: No such file or directory" in done.stderr) == (2, True)
