@@ -354,6 +354,20 @@ def test_an_event_has_all_records_when_the_process_ends(m: QemuMachine) -> None:
         assert sorted((r.args["n"], r.args["r"]) for r in e) == CALLS
 
 
+@pytest.mark.parametrize("kind", [Kprobe, Kretprobe])
+def test_programs_keep_what_threads_count_beside_handlers_of_python(
+        m: QemuMachine, kind: type[Kprobe] | type[Kretprobe]) -> None:
+    """Threads may stop for a handler, so that the stub tells of no end; what the program has counted is read first."""
+    pytest.importorskip("llvmlite")
+    kept = Kprobe(symbol_name="main", pre_handler=lambda p, regs: None)
+    if kind is Kretprobe:
+        kept = Kretprobe(symbol_name="pthread_create", handler=lambda i, regs: None)
+    with Kprobes(m) as k, k.event("p work n=$arg1 r=$arg2") as e:
+        k.register(kept)
+        m.run(timeout=60)
+        assert m.exit_status == 7 and e.hits == len(CALLS) and not k.events.buffer.lost
+
+
 def test_an_end_that_nobody_tells_of_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("llvmlite")
     monkeypatch.setattr("kprobes.machine.remote.threadlock.ENDS", frozenset({"no such function"}))

@@ -291,12 +291,16 @@ class ThreadLock:
         for addr in (*self._breakpoints, *self._run_ends):
             self._insert(addr)
         if among_all(self._arch):
-            self.exits = self._entries(ENDS)
-            self._notices_end = bool(self.exits)
-            for addr in self.exits - self._breakpoints:
-                self._insert(addr)
+            self._stop_at_ends()
         if sink is not None:
             sink.in_turn()
+
+    def _stop_at_ends(self) -> None:
+        """Have threads stop for the library at the functions that end the process (`exits`)."""
+        self.exits = self._entries(ENDS)
+        self._notices_end = bool(self.exits)
+        for addr in self.exits - self._breakpoints:
+            self._insert(addr)
 
     def check_countable(self) -> None:
         """Check that instructions can be counted in a run.
@@ -592,7 +596,12 @@ class ThreadLock:
         """
         if not self.several:
             return []
-        if among_all(self._arch) and self._sites.runs_programs and not self._notices_end:
+        stops_at_probes = any(addr not in self._slot_ends for addr in self._breakpoints)
+        told = bool(self._run_ends) or self._sites.calls or stops_at_probes
+        unseen = told or bool(among_all(self._arch))  # the stub does not tell of the process's end
+        if unseen and self._sites.runs_programs and not self._notices_end:
+            self._stop_at_ends()
+        if unseen and self._sites.runs_programs and not self._notices_end:
             raise Unsupported(
                 "the end of this process of several threads is not noticed: it has no symbol "
                 "_exit, and what programs count would be lost",
@@ -603,8 +612,6 @@ class ThreadLock:
             for addr in (*self._breakpoints, *self._run_ends, *self.exits)
             if not self._is_own(addr)
         ]
-        stops_at_probes = any(addr not in self._slot_ends for addr in self._breakpoints)
-        told = bool(self._run_ends) or self._sites.calls or stops_at_probes
         if told is not self._told:  # where threads stop for the library, none may for its end
             self._target.report_calls(() if told else told_ends(self._arch)[1:])
             self._told = told
