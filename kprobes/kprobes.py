@@ -721,14 +721,20 @@ class Kprobes(Uncopied):
             return (regs.pc, INCOMPLETE)
 
     def watchpoint(
-        self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None
+        self,
+        where: str | int,
+        size: int | None = None,
+        access: str = "w",
+        handler: WatchHandler | None = None,
     ) -> Watchpoint:
         """Call a handler at each access of the guest's to some bytes of memory, until the
-        watchpoint's remove() or this Kprobes' close().
+        watchpoint's remove() or this Kprobes' close(). The result decorates a handler, too:
+        ``@k.watchpoint("count")``.
 
         Args:
             where: address or symbol of the first byte.
-            size: bytes, 1 to 65536.
+            size: bytes, 1 to 65536; None: those of the symbol, or else a word of the guest; of "x"
+                one.
             access: "r", "w" or "rw"; "x": before each instruction that is executed there. Nothing
                 is written to guest memory then, as a probe's breakpoint is, so that code that
                 copies or checksums itself sees nothing. A function's name is its code then, as for

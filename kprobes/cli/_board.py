@@ -323,7 +323,8 @@ class Lines:
 def show_accesses(fitted: Fitted | None) -> None:
     """Print on stderr the unfinished lines of serial ports, and how often each device was used.
 
-    Nothing is printed while a BrokenPipeError is handled.
+    Nothing is printed while a BrokenPipeError is handled; and no table after another error, where
+    no device was used: the guest has not run.
 
     Args:
         fitted: the devices of a machine; None: it has no board, and nothing is printed.
@@ -333,7 +334,9 @@ def show_accesses(fitted: Fitted | None) -> None:
     for uart in fitted.uarts:
         if isinstance(lines := getattr(uart.show, "__self__", None), Lines):
             lines.end()
-    if rows := fitted.accesses():
+    rows = fitted.accesses()
+    used = any(reads or writes for _, reads, writes in rows)
+    if rows and (used or sys.exc_info()[1] is None):
         table(("device", "reads", "writes"), rows, to_stderr=True)
 
 

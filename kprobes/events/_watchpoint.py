@@ -17,7 +17,7 @@ MOST_WATCHED = 1 << 16  #: bytes that one can watch: each hit copies them
 
 
 class Watchpoint:
-    """Memory that is watched, until remove(). A context manager.
+    """Memory that is watched, until remove(). A context manager, and a decorator of its handler.
 
     handler(w, regs) runs at each access that touches it, before the access happens; regs.pc is the
     instruction that accesses. It may read the guest's registers and memory, not change registers.
@@ -45,7 +45,7 @@ class Watchpoint:
         self,
         machine: Machine,
         where: str | int,
-        size: int,
+        size: int | None,
         access: str,
         handler: WatchHandler | None,
     ) -> None:
@@ -54,7 +54,8 @@ class Watchpoint:
         Args:
             machine: the guest.
             where: a symbol's name, or an address.
-            size: bytes, from 1 to 65536.
+            size: bytes, from 1 to 65536; None: those of the symbol, or else a word of the guest; of
+                "x" one.
             access: "r", "w", "rw", or "x" for instructions that begin there.
             handler: called at each hit with the watchpoint and the registers; None: accesses are
                 only counted.
@@ -69,8 +70,8 @@ class Watchpoint:
             MachineBusy: another thread runs the machine.
         """
         self.address = _address(machine, where)
-        self.size = _size(size)
         self.wanted = _access(access)
+        self.size = _size(_usual_size(machine, where, access) if size is None else size)
         if self.address + self.size - 1 > machine.arch.mask:
             raise BadLocation(
                 f"{self.size} bytes do not fit behind it",
@@ -163,6 +164,15 @@ class Watchpoint:
         self._end = None
         if end is not None:
             end()
+
+    def __call__(self, handler: WatchHandler) -> WatchHandler:
+        """Have a function called at each hit from now on, and return it: a decorator.
+
+        Raises:
+            BadArgument: it cannot be called.
+        """
+        self.handler = handler
+        return handler
 
     def __enter__(self) -> Watchpoint:
         return self
@@ -285,6 +295,21 @@ def _address(machine: Machine, where: str | int) -> int:
             f"addresses have {machine.arch.bits} bits", address=address, hint="give a smaller one"
         )
     return address
+
+
+def _usual_size(machine: Machine, where: str | int, access: str) -> int:
+    """Return how many bytes are watched where nobody says: those of a symbol with a size, else a
+    word; one of instructions.
+
+    Args:
+        machine: the guest.
+        where: a symbol's name, with an offset or not, or an address.
+        access: "r", "w", "rw" or "x".
+    """
+    if access == "x":
+        return 1
+    known = machine.symbols.place(where).size if isinstance(where, str) else 0
+    return known or machine.arch.bits // 8
 
 
 def _size(size: int) -> int:

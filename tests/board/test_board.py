@@ -287,6 +287,14 @@ def test_registers_read_as_after_a_reset(tmp_path: Path) -> None:
 
 # --- the command line
 
+def test_no_devices_are_listed_where_nothing_has_run() -> None:
+    board = ["--board", EXAMPLES / "firmware-registers.toml"]
+    result = run("script", FIRMWARE, *board, "-e", "kprobe:chcksum { }", "--run")
+    assert result.exit_code == 1 and "did you mean checksum" in result.stderr and "POWER" not in result.stderr
+    result = run("trace", FIRMWARE, *board, "-e", "p checksum", "--run", "--max-insns", "3000")
+    assert "POWER" in result.stderr
+
+
 def test_a_poll_loop_ends_without_python() -> None:
     """The firmware waits for its status register, reads a line and an empty one, and switches the board off."""
     words = ["-e", "p checksum text=+0($arg1):string", "--run", "--max-insns", "30000"]

@@ -210,3 +210,25 @@ def test_an_owner_s_device_is_not_read() -> None:
         uc.emu_start(0x10000, 0x10000 + m.read(0x10000, 64).index(0xC3))
         assert m.regs["rax"] == int.from_bytes(b"hello", "big")
         assert w.nhit == 10
+
+
+@pytest.mark.quick
+def test_sizes_that_nobody_says() -> None:
+    """Those of a symbol, or a word of the guest; and the result decorates a handler."""
+    with UnicornMachine.load("examples/demo.x86_64") as m, Kprobes(m) as k:
+        seen: list[int | None] = []
+
+        @k.watchpoint("free_list")
+        def handler(w: Any, regs: Any) -> None:
+            seen.append(w.value)
+
+        m.call("table_init")
+        assert seen == [int.from_bytes(m.read(m.symbols["free_list"].address, 8), "little")]
+        assert callable(handler)
+        sizes = [k.watchpoint(where, access=access).size for where, access in (
+            ("buckets", "rw"), (m.symbols["buckets"].address, "w"), (hex(m.symbols["buckets"].address + 8), "w"), ("fib", "x"))]
+        assert sizes == [128, 8, 8, 1]
+        with pytest.raises(UnknownSymbol):
+            k.watchpoint("bucket")
+        with pytest.raises(BadArgument, match="is no handler"):
+            k.watchpoint("free_list")(5)  # type: ignore[arg-type]
