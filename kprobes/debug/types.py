@@ -345,6 +345,41 @@ class CType:
         """
         return self._members[0]
 
+    @cached_property
+    def bases(self) -> list[Member]:
+        """The base classes of a class, as members without a name; without virtual ones, which are
+        where each object says.
+        """
+        return self._fields("inheritance")
+
+    @cached_property
+    def fields(self) -> list[Member]:
+        """The members that a structure or union has itself, anonymous ones and base classes
+        included; without static ones, and those in `hidden`.
+
+        Calls pass a structure by these: `members` lacks one of a base whose name is taken.
+        """
+        return self._fields("inheritance", "member")
+
+    def _fields(self, *tags: str) -> list[Member]:
+        """Return the members whose entries have one of some tags, without DW_TAG_."""
+        inside = children(self._full) if self.kind in ("struct", "union") else []
+        found = [
+            self._member(child)
+            for child in inside
+            if _tag(child) in tags
+            and "DW_AT_declaration" not in child.attributes
+            and "DW_AT_external" not in child.attributes
+        ]
+        return [member for member in found if member is not None]
+
+    @cached_property
+    def own(self) -> list[str]:
+        """The names of the members that a class has itself, without those of its bases."""
+        inside = children(self._full) if self.kind in ("struct", "union") else []
+        names = {text(child, "DW_AT_name") for child in inside if _tag(child) == "member"}
+        return [name for name in self.members if name in names]
+
     @property
     def hidden(self) -> Mapping[str, str]:
         """Name -> why the type alone does not say where this member is; also those in `virtual`."""

@@ -1,23 +1,26 @@
 """Reads a View completely, into Python's own objects: numbers, texts, tuples and members, for
 records.
 
-Strings and vectors of C++'s and Rust's libraries become texts and tuples, as their printers for gdb
-show them.
+Strings, vectors and tuples of C++'s and Rust's libraries become texts and tuples, as their printers
+for gdb show them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from ..errors import KprobeError
-from .types import CType
+from .types import CType, Member
 from .view import View, load
 
 MOST: Final = 4096  #: numbers and texts of one value
-_LISTED: Final = 64  #: elements of a library's list
+_LISTED: Final = 200  #: elements of a library's list, as gdb shows
 _TEXT: Final = 4096  #: bytes of a text
 _DEEPEST: Final = 16
+_CUT: Final = "..."  #: stands for elements that are left out
+_HEAD: Final = re.compile(r"_Head_base<(\d+)")  #: the part of a std::tuple that has one value
 
 
 class Members(dict[str, Any]):
@@ -35,9 +38,23 @@ def whole(value: Any) -> Any:
 
     Returns:
         A number; text; Members of a structure; a tuple of an array's elements; None for what cannot
-        be read. Pointers are addresses.
+        be read. Pointers are addresses; a reference is what it refers to. What is left out at a
+        limit is "..." at the end.
     """
+    if isinstance(value, View) and value._type.is_reference and value._type.target is not None:
+        try:
+            value = load(value._machine, value._type.target, int(value))
+        except (KprobeError, OverflowError):
+            return None
     return _LimitedReader().whole(value, 0)
+
+
+def is_text(type: CType) -> bool:
+    """Return True for a type of a library whose values are texts: std::string, String, &str."""
+    made = _library(type)
+    if made is _rust_slice:
+        return "str" in type.base_name
+    return made in (_cpp_string, _cpp_view, _rust_string)
 
 
 class _LimitedReader:
@@ -99,7 +116,12 @@ class _LimitedReader:
         """
         if type.target is not None and type.target.kind == "char":
             return self._tried(lambda: str(value))
-        return tuple([self._item(value, n, depth) for n in range(len(value))])
+        found = list[Any]()
+        for n in range(len(value)):
+            if self._left <= 0:
+                return (*found, _CUT)
+            found.append(self._item(value, n, depth))
+        return tuple(found)
 
     def _item(self, value: View, key: int | str, depth: int) -> Any:
         """Read one element or member of a View completely; None: it cannot be read."""
@@ -108,6 +130,9 @@ class _LimitedReader:
     def _structure(self, value: View, type: CType, depth: int) -> Any:
         """Read the members of a structure, without pointers to tables of virtual functions; of a
         Rust enumeration its variant.
+
+        Members of base classes stand beside the structure's own. Where that would leave one out,
+        because another has its name, each base is a member `<Base>`, as in gdb.
 
         Args:
             value: a View of the structure.
@@ -119,8 +144,19 @@ class _LimitedReader:
         """
         if type.variants is not None:
             return self._variant(value, type, depth)
-        names = [name for name in type.members if not name.startswith("_vptr")]
-        return Members({name: self._item(value, name, depth) for name in names})
+        inherited = [name for base in type.bases for name in _names(base.type)]
+        own = type.own
+        if len({*inherited, *own}) == len(inherited) + len(own):
+            names = [name for name in (*type.members, *type.virtual) if not _is_table(name)]
+            return Members({name: self._item(value, name, depth) for name in names})
+        found = Members()
+        for base in type.bases:
+            if _names(base.type):
+                part = View(value._machine, base.type, int(value) + base.offset)
+                read = self._tried(lambda part=part: self.whole(part, depth + 1))  # type: ignore[misc]
+                dict.__setitem__(found, f"<{base.type.base_name}>", read)
+        names = [name for name in (*own, *type.virtual) if not _is_table(name)]
+        return Members(found | {name: self._item(value, name, depth) for name in names})
 
     def _variant(self, value: View, type: CType, depth: int) -> Any:
         """Read a Rust enumeration: which variant it is, and what the variant has.
@@ -143,13 +179,15 @@ class _LimitedReader:
 
     # --- of libraries
 
-    def text(self, value: View, at: int, size: int) -> Any:
-        """Read the text of a library's string, at most _TEXT bytes.
+    def text(self, value: View, at: int, size: int, width: int = 1) -> Any:
+        """Read the text of a library's string, at most _TEXT bytes; "..." follows where there are
+        more.
 
         Args:
             value: a View, from whose machine the memory is read.
             at: address of the first byte.
-            size: bytes of the text.
+            size: characters of the text, as the library counts them.
+            width: bytes of each: 1 (UTF-8), 2 or 4.
 
         Returns:
             None: `size` cannot be right.
@@ -159,14 +197,17 @@ class _LimitedReader:
         """
         if not 0 <= size <= 1 << 40:
             return None
-        return (
-            value._machine.read(at, min(size, _TEXT)).decode("utf-8", "backslashreplace")
-            if size
-            else ""
+        if not size:
+            return ""
+        encoding = _encoding(value, width)
+        read = value._machine.read(at, min(size * width, _TEXT)).decode(
+            encoding, "backslashreplace"
         )
+        return read if size * width <= _TEXT else f"{read}{_CUT}"
 
     def elements(self, value: View, element: CType, at: int, count: int, depth: int) -> Any:
-        """Read the elements of a library's list, at most _LISTED.
+        """Read the elements of a library's list, at most _LISTED; "..." follows where there are
+        more.
 
         Args:
             value: a View, from whose machine the memory is read.
@@ -180,31 +221,64 @@ class _LimitedReader:
         """
         if not 0 <= count <= 1 << 40 or not element.size:
             return None
-        return tuple(
-            [
-                self.whole(load(value._machine, element, at + n * element.size), depth + 1)
-                for n in range(min(count, _LISTED))
-            ]
-        )
+        found = list[Any]()
+        for n in range(count):
+            if n == _LISTED or self._left <= 0:
+                return (*found, _CUT)
+            item = load(value._machine, element, at + n * element.size)
+            found.append(self.whole(item, depth + 1))
+        return tuple(found)
 
 
 _Made = Callable[[_LimitedReader, View, int], Any]
 
 
-def _library(type: CType) -> _Made | None:
-    """Return the function that reads a library's type as text or tuple: C++'s std::string and
-    std::vector, Rust's slices, &str, String and Vec, known by name and members; None for other
-    types.
+def _is_table(name: str) -> bool:
+    """Return True for the name of a pointer to a table of virtual functions."""
+    return name.startswith("_vptr")
+
+
+def _names(type: CType) -> list[str]:
+    """Return the names of all members of a class and its bases that are not virtual, each as often
+    as there are members of that name.
+
+    Args:
+        type: the class.
     """
+    inherited = [name for base in type.bases for name in _names(base.type)]
+    return [*inherited, *(name for name in type.own if not _is_table(name))]
+
+
+def _encoding(value: View, width: int) -> str:
+    """Return the encoding of a text of characters of 1, 2 or 4 bytes, as Python names it.
+
+    Args:
+        value: a View of the text, whose machine has the byte order.
+        width: bytes of a character.
+    """
+    order = "le" if value._machine.arch.order.value == "little" else "be"
+    return "utf-8" if width == 1 else f"utf-{8 * width}-{order}"
+
+
+def _library(type: CType) -> _Made | None:
+    """Return the function that reads a library's type as text or tuple: C++'s std::string,
+    std::string_view, std::vector and std::tuple, Rust's slices, &str, String and Vec, known by name
+    and members; None for other types.
+    """
+    if type.kind != "struct":
+        return None
     name, members = type.base_name, type.members
-    if (
-        name.startswith("basic_string<char")
-        and {"_M_dataplus", "_M_string_length"} <= members.keys()
-    ):
+    if name.startswith("basic_string<") and {"_M_dataplus", "_M_string_length"} <= members.keys():
         return _cpp_string
+    if name.startswith("basic_string_view<") and {"_M_len", "_M_str"} <= members.keys():
+        return _cpp_view
+    if name.startswith("tuple<") and [*map(_is_tuple, type.bases)] == [True]:
+        return _cpp_tuple
     if name.startswith("vector<") and "_M_impl" in members:
         impl = members["_M_impl"].type.members
-        return _cpp_vector if {"_M_start", "_M_finish"} <= impl.keys() else None
+        if not {"_M_start", "_M_finish"} <= impl.keys():
+            return None
+        return _cpp_bits if impl["_M_start"].type.kind == "struct" else _cpp_vector
     if [*members] == ["data_ptr", "length"]:
         return _rust_slice
     if name == "String" and "vec" in members:
@@ -215,16 +289,88 @@ def _library(type: CType) -> _Made | None:
 
 
 def _cpp_string(reader: _LimitedReader, value: View, depth: int) -> Any:
-    """Read a std::string as text.
+    """Read a std::string, std::u16string or std::wstring as text.
 
     Args:
         reader: reads the text.
         value: a View of the string.
         depth: structures and arrays around it.
     """
-    return reader.text(
-        value["_M_dataplus"]["_M_p"], int(value["_M_dataplus"]["_M_p"]), value["_M_string_length"]
-    )
+    first = value["_M_dataplus"]["_M_p"]
+    return reader.text(first, int(first), value["_M_string_length"], _width(first))
+
+
+def _cpp_view(reader: _LimitedReader, value: View, depth: int) -> Any:
+    """Read a std::string_view, or one of wider characters, as text.
+
+    Args:
+        reader: reads the text.
+        value: a View of the std::string_view.
+        depth: structures and arrays around it.
+    """
+    first = value["_M_str"]
+    return reader.text(first, int(first), value["_M_len"], _width(first))
+
+
+def _width(first: View) -> int:
+    """Return the bytes of a character that a pointer points at."""
+    target = first._type.target
+    return target.size if target is not None and target.size in (2, 4) else 1
+
+
+def _is_tuple(base: Member) -> bool:
+    """Return True for the base class of std::tuple that has the values."""
+    return base.type.base_name.startswith("_Tuple_impl<")
+
+
+def _cpp_tuple(reader: _LimitedReader, value: View, depth: int) -> Any:
+    """Read a std::tuple as a tuple of its values.
+
+    Each value is in a base class _Head_base<N, ..>, and these are bases of bases.
+
+    Args:
+        reader: reads the values.
+        value: a View of the std::tuple.
+        depth: structures and arrays around it.
+    """
+    heads: dict[int, tuple[int, CType]] = {}
+    left = [(base.offset, base.type) for base in value._type.bases]
+    while left:
+        offset, type = left.pop()
+        found = _HEAD.match(type.base_name)
+        if found is not None:
+            heads[int(found[1])] = offset, type
+        else:
+            left += [(offset + base.offset, base.type) for base in type.bases]
+    values = list[Any]()
+    for n in sorted(heads):
+        offset, type = heads[n]
+        head = View(value._machine, type, int(value) + offset)
+        item = head["_M_head_impl"] if "_M_head_impl" in type.members else head
+        values.append(reader.whole(item, depth + 1))
+    return tuple(values)
+
+
+def _cpp_bits(reader: _LimitedReader, value: View, depth: int) -> Any:
+    """Read a std::vector<bool>, which has a bit for each element, as a tuple.
+
+    Args:
+        reader: reads nothing here.
+        value: a View of the vector.
+        depth: structures and arrays around it.
+
+    Returns:
+        None: the number of its elements cannot be right.
+    """
+    first, last = value["_M_impl"]["_M_start"], value["_M_impl"]["_M_finish"]
+    word = first["_M_p"]
+    bits = 8 * word._type.target.size
+    count = 8 * (int(last["_M_p"]) - int(word)) + last["_M_offset"] - first["_M_offset"]
+    if not 0 <= count <= 1 << 40:
+        return None
+    places = range(first["_M_offset"], first["_M_offset"] + min(count, _LISTED))
+    found = [bool(word[n // bits] >> n % bits & 1) for n in places]
+    return tuple(found) if count <= _LISTED else (*found, _CUT)
 
 
 def _cpp_vector(reader: _LimitedReader, value: View, depth: int) -> Any:

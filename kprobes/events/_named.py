@@ -21,7 +21,7 @@ from ..debug.passing import Arrival
 from ..debug.scopes import Variable
 from ..debug.types import CType, Member
 from ..debug.view import Held, View, load
-from ..debug.whole import whole
+from ..debug.whole import is_text, whole
 from ..errors import GuestFault, KprobeError
 from ..machine._base import Machine
 from ..regs import Regs
@@ -165,6 +165,12 @@ class KnownNames:
                 return self._as_value(holder, start, field, member.type)
             source, member = self._member(source, type, op, field, at)
             type = member.type
+        if type.is_reference and type.target is not None:
+            source = self._dereferenced(source, 0)
+            type = type.target
+            member = None
+        if _is_string(suffix) and (made := self._text(source, type)) is not None:
+            return made
         if (suffix or "").startswith(("string", "ustring")) and type.kind == "pointer":
             source = self._dereferenced(source, 0)
         if suffix is not None:
@@ -200,8 +206,8 @@ class KnownNames:
         """
         plain = text == RESULT
         type = self._info.result(self._address) if self.known else None
-        is_text = (suffix or "").startswith(("string", "ustring"))
-        if type is not None and type.kind == "pointer" and is_text:
+        wants_text = (suffix or "").startswith(("string", "ustring"))
+        if type is not None and type.kind == "pointer" and wants_text:
             return self.fetch(text, at, suffix)
         if plain and (type is None or suffix is not None):
             if type is None or suffix is None or self._fits_register(type):
@@ -459,9 +465,24 @@ class KnownNames:
                 value = value[key]
             if value is None:
                 raise GuestFault("the variable is not kept here", address=regs.pc, access="read")
+            if refers and isinstance(value, View):
+                return load(machine, type, int(value))
             return value
 
+        machine = self._around.machine
+        refers = type.is_reference and type.target is not None
+        if refers:
+            assert type.target is not None
+            type = type.target
+            member = None
         tree = Word("variable", name=text)
+        if _is_string(suffix):
+            pointed = type.target if type.kind == "pointer" else None
+            if pointed is not None and is_text(pointed):
+                keys.append(0)
+                type = pointed
+            if is_text(type):
+                suffix = None
         if suffix is None:
             shown = self._shown(type, member, text, at, True)
             if shown is None or shown.count or shown.is_float or shown.is_string:
@@ -498,6 +519,22 @@ class KnownNames:
             return result
 
         return Fetch(word=where, tree=Word("variable", name=field), value=read), _typed(type)
+
+    def _text(self, source: Fetch, type: CType) -> tuple[Fetch, Type] | None:
+        """Return the fetch of a string of a library, as std::string, and its type.
+
+        Args:
+            source: fetches the string, or a pointer to it.
+            type: of what it fetches.
+
+        Returns:
+            None: it is none, and neither is what it points at.
+        """
+        if type.kind == "pointer" and type.target is not None and is_text(type.target):
+            return self._as_value(type.target, source.word, "", type.target)
+        if source.where is None or not is_text(type):
+            return None
+        return self._as_value(type, source.where, "", type)
 
     def _object(self, holder: CType, where: Read) -> _Found:
         """Return an object that has virtual bases: Python reads where these are at each hit.
@@ -781,6 +818,11 @@ class KnownNames:
             EventError: there is no such type.
         """
         return type_of(self._around, name, at)
+
+
+def _is_string(suffix: str | None) -> bool:
+    """Return True where a definition asks for a text."""
+    return suffix in ("string", "ustring")
 
 
 def _typed(type: CType) -> Type:

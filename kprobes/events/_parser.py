@@ -557,7 +557,8 @@ class Parser:
         return tuple(args)
 
     def expand(self) -> None:
-        """Replace `$arg*` among the definition's words by the names of the function's parameters.
+        """Replace `$arg*` among the definition's words by the names of the function's parameters;
+        parameters without a name, as Rust's patterns are, are left out.
 
         `words` stays as it is where `$arg*` stands more than once, where the place is no function's
         entry, and where debug information has nothing of the function.
@@ -565,7 +566,9 @@ class Parser:
         alls = [n for n, (word, _) in enumerate(self.words) if word == "$arg*" and n > 1]
         if len(alls) == 1 and self.entry and self.typed.known:
             at = self.words[alls[0]][1]
-            self.words[alls[0] : alls[0] + 1] = [(name, at) for name in self.typed.parameters]
+            self.words[alls[0] : alls[0] + 1] = [
+                (name, at) for name in self.typed.parameters if name
+            ]
 
     def argument(self, word: str, at: int, before: list[Argument]) -> Argument:
         """Parse one argument, `[NAME=]FETCH[:TYPE]`.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kprobes import EventError, Kprobes, UnicornMachine
+from kprobes import EventError, Kprobes, UnicornMachine, parse_event
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("g++") is None,
                                 reason="programs of x86-64 are compiled here")
@@ -46,6 +46,7 @@ typedef int v8i __attribute__((vector_size(32)));
 struct whole { __int128 v; };
 struct extended { long double x; };
 struct vector { v4f a; };
+struct complex { _Complex double z; };
 union both { long double x; long l; };
 #define NI __attribute__((noinline, noclone))
 #define KEEP __asm__ volatile("")
@@ -55,6 +56,7 @@ NI union both both(int k) { KEEP; union both u = { .l = k }; sink = k; return u;
 NI v4f sum(int k, v4f a, v8s b, v2i c) { KEEP; sink = k; return a + a; }
 NI v2i pair(v2i a) { KEEP; return a; }
 NI struct vector held(struct vector a, double d) { KEEP; sink = d; return a; }
+NI struct complex complex(struct complex z, double d) { KEEP; sink = d; return z; }
 NI v8i wide(int k, v8i a) { KEEP; return a; }
 int main(void)
 {
@@ -64,6 +66,7 @@ int main(void)
   sum(9, a, (v8s){ -1, 2, -3, 4, 5, 6, 7, 8 }, (v2i){ 10, -20 });
   pair((v2i){ 5, 6 });
   held((struct vector){ a }, 2.5);
+  complex((struct complex){ 1.5 - 2.5i }, 4.5);
   return 0;
 }
 """
@@ -74,8 +77,8 @@ def test_x87_and_vectors_in_calls_of_x86_64(level: str, tmp_path: Path) -> None:
     """A structure of one long double is returned in st(0), a vector of 8 or 16 bytes in xmm0."""
     program = built(SPECIAL, tmp_path, level)
     known = level == "-O0"  # optimized code of gcc does not keep all parameters
-    entered = "p extended a.x b", "p both k", "p sum k a b c", "p pair a", "p held a d"
-    returned = tuple(f"r {name} $retval" for name in ("extended", "both", "sum", "pair", "held"))
+    entered = "p extended a.x b", "p both k", "p sum k a b c", "p pair a", "p held a d", "p complex z d"
+    returned = tuple(f"r {name} $retval" for name in ("extended", "both", "sum", "pair", "held", "complex"))
     got = args_of(program, *(entered if known else ()), *returned)
     if known:
         assert got[0] == {"x": 1.75, "b": {"v": -4}}
@@ -83,9 +86,10 @@ def test_x87_and_vectors_in_calls_of_x86_64(level: str, tmp_path: Path) -> None:
         assert got[2] == {"k": 9, "a": (1, 2, 3, 4), "b": (-1, 2, -3, 4, 5, 6, 7, 8), "c": (10, -20)}
         assert got[3] == {"a": (5, 6)}
         assert got[4] == {"a": {"a": (1, 2, 3, 4)}, "d": 2.5}
-    results = [next(iter(each.values())) for each in got[-5:]]
+        assert got[5] == {"z": {"z": {"real": 1.5, "imag": -2.5}}, "d": 4.5}
+    results = [next(iter(each.values())) for each in got[-6:]]
     assert results[0] == {"x": 1.75} and results[1]["l"] == 7
-    assert results[2:] == [(2, 4, 6, 8), (5, 6), {"a": (1, 2, 3, 4)}]
+    assert results[2:] == [(2, 4, 6, 8), (5, 6), {"a": (1, 2, 3, 4)}, {"z": {"real": 1.5, "imag": -2.5}}]
     with UnicornMachine.load(program) as m, Kprobes(m) as k:
         with pytest.raises(EventError):  # memory, or a register of AVX: that depends on options
             k.event("r wide $retval")
@@ -206,3 +210,160 @@ def test_a_result_that_llvm_has_removed(tmp_path: Path) -> None:
         with pytest.raises(EventError, match="convention of its own"):
             k.event(f"r {name} $retval")
         k.event(f"r {name} $retval:x64")
+
+
+LIBRARY = r"""
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+volatile int sink;
+struct A { int n = 1; };
+struct B { int n = 2; };
+struct AB : A, B { int own = 3; };
+struct Hides : A { int n = 4; };
+struct Point { int x, y; };
+struct Holds { std::string name; std::tuple<char, int> pair; std::vector<bool> bits; };
+using Tuple = std::tuple<char, int, float>;
+extern "C" {
+__attribute__((noinline)) int wide(std::u16string *u, std::u32string *l, std::wstring *w, std::string_view *v, std::u16string *none)
+{
+  sink = 1;
+  return u->size() + l->size() + w->size() + v->size() + none->size();
+}
+__attribute__((noinline)) int bases(AB *ab, Hides *h, Tuple *t, Holds *s)
+{
+  sink = 2;
+  return ab->own + h->n + std::get<1>(*t) + s->name.size();
+}
+__attribute__((noinline)) int longer(std::vector<int> *v, std::string *s, std::vector<bool> *b)
+{
+  sink = 3;
+  return v->size() + s->size() + b->size();
+}
+__attribute__((noinline)) int refers(const int &i, const Point &p, const std::string &s, std::string &&r, int *&q)
+{
+  sink = i;
+  return p.x + s.size() + r.size() + *q;
+}
+}
+int main()
+{
+  std::u16string u = u"w\u00efde \u20ac";
+  std::u32string l = U"l\U0001f600";
+  std::wstring w = L"wchar";
+  std::u16string none;
+  std::string_view v("view and more", 4);
+  sink = wide(&u, &l, &w, &v, &none);
+  AB ab;
+  Hides hides;
+  Tuple t{'c', 9, 1.5f};
+  Holds s{"held", {'d', 7}, {true, false, true}};
+  sink = bases(&ab, &hides, &t, &s);
+  std::vector<int> many(1000, 3);
+  std::string text(5000, 'z');
+  std::vector<bool> bits(70, true);
+  bits[66] = false;
+  sink = longer(&many, &text, &bits);
+  int i = -5;
+  Point p{1, 2};
+  int *q = &i;
+  sink = refers(i, p, u.empty() ? "" : "referred to", "temporary", q);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_values_of_the_library_and_of_bases(level: str, tmp_path: Path) -> None:
+    """What is left out at a limit is marked; a reference is what it refers to; no member vanishes."""
+    program = built(LIBRARY, tmp_path, level, "-std=c++20", name="guest.cc")
+    wide, bases, longer, refers, typed = args_of(
+        program, "p wide u=u[0] l=l[0] w=w[0] v=v[0] none=none[0] same=u:string",
+        "p bases ab=ab[0] h=h[0] t=t[0] s=s[0]", "p longer v=v[0] s:string b=b[0]", "p refers $arg*",
+        "p:typed refers i:s32 low=i:s8 p.y s:string r:string")
+    assert wide == {"u": "wïde €", "l": "l\U0001f600", "w": "wchar", "v": "view", "none": "", "same": "wïde €"}
+    assert bases == {
+        "ab": {"<A>": {"n": 1}, "<B>": {"n": 2}, "own": 3}, "h": {"<A>": {"n": 1}, "n": 4}, "t": (ord("c"), 9, 1.5),
+        "s": {"name": "held", "pair": (ord("d"), 7), "bits": (True, False, True)}}
+    assert longer["v"] == (3,) * 200 + ("...",)
+    assert longer["s"] == "z" * 4096 + "..."
+    assert longer["b"] == (True,) * 66 + (False,) + (True,) * 3
+    assert refers.pop("q") > 0x1000
+    assert refers == {"i": -5, "p": {"x": 1, "y": 2}, "s": "referred to", "r": "temporary"}
+    assert typed == {"i": -5, "low": -5, "y": 2, "s": "referred to", "r": "temporary"}
+
+
+COPIED = r"""
+#include <utility>
+volatile int sink;
+struct Plain { int v; };
+struct Defaulted { int v; Defaulted(int n) : v(n) {} Defaulted(const Defaulted &) = default; ~Defaulted() = default; };
+struct Outside { int v; Outside(int n) : v(n) {} Outside(const Outside &); };
+Outside::Outside(const Outside &) = default;
+struct Copies { int v; Copies(int n) : v(n) {} Copies(const Copies &o) : v(o.v) {} };
+struct Ends { int v; ~Ends() { sink = v; } };
+struct Moves { int v; Moves(int n) : v(n) {} Moves(const Moves &) = delete; Moves(Moves &&) = default; };
+struct Stays { int v; Stays(int n) : v(n) {} Stays(const Stays &) = delete; };
+struct Virtual { int v; Virtual(int n) : v(n) {} virtual int get() { return v; } };
+struct Root { int r; };
+struct Shared : virtual Root { int v; Shared(int n) : v(n) { r = 1; } };
+struct Inherits : Copies { Inherits(int n) : Copies(n) {} };
+struct Has { Ends e[1]; };
+struct Generic { int v; Generic(int n) : v(n) {} template <class T> Generic(T &&o) : v(o.v) {} };
+struct Other { int v; Other(int n) : v(n) {} Other(const Plain &p) : v(p.v) {} };
+struct Hidden : Plain { float v; };
+union Either { int v; float f; };
+namespace deep { template <class T> struct Box { T v; Box(T n) : v(n) {} Box(const Box &o) : v(o.v) {} }; }
+template <class T> struct Pair { T v; T w; };
+#define F(name, type) extern "C" __attribute__((noinline, noclone)) type name(type a, int tail) \
+  { __asm__ volatile("" :: "r"(&a) : "memory"); sink = tail; return type(std::move(a)); }
+F(f0, Plain) F(f1, Defaulted) F(f2, Outside) F(f3, Copies) F(f4, Ends) F(f5, Moves) F(f6, Virtual) F(f7, Shared)
+F(f8, Inherits) F(f9, Has) F(f10, Generic) F(f11, Other) F(f12, Hidden) F(f13, Either) F(f14, deep::Box<long>)
+F(f15, Pair<double>) F(f16, Pair<long>)
+extern "C" __attribute__((noinline, noclone)) int stays(Stays a, int tail)
+{
+  __asm__ volatile("" :: "r"(&a) : "memory");
+  return a.v + tail;
+}
+int main()
+{
+  f0({5}, 9); f1({5}, 9); f2({5}, 9); f3({5}, 9); f4({5}, 9); f5({5}, 9); f6({5}, 9); f7({5}, 9); f8({5}, 9); f9({{{5}}}, 9);
+  f10({5}, 9); f11({5}, 9); f12({{4}, 5}, 9); f13({5}, 9); f14({5}, 9); f15({5, 6}, 9); f16({5, 6}, 9); stays({5}, 9);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("options", ["-O0", "-O2", "-O0 -gdwarf-4", "-O0 -fdebug-types-section"])
+def test_classes_that_cpp_copies_by_a_function(options: str, tmp_path: Path) -> None:
+    """GCC does not say which classes are passed by their address; that follows from what they declare."""
+    program = built(COPIED, tmp_path, *options.split(), name="guest.cc")
+    members = {7: {"v": 5, "r": 1}, 9: {"e": ({"v": 5},)}, 12: {"<Plain>": {"v": 4}, "v": 5}, 13: {"v": 5, "f": 7e-45},
+               15: {"v": 5, "w": 6}, 16: {"v": 5, "w": 6}}
+    names = [f"f{n}" for n in range(17)]
+    kept = "-O2" not in options
+    got = args_of(program, *(f"p {name} a tail" for name in names if kept), "p stays a tail",
+                  *(f"r {name} got=$retval" for name in names))
+    results = got[-17:]
+    for n in range(17):
+        wanted = members.get(n, {"v": 5})
+        for each in ([got[n]["a"]] if kept else []) + [results[n]["got"]]:
+            assert each == pytest.approx(wanted) if n == 13 else each == wanted, (names[n], each)
+        assert not kept or got[n]["tail"] == 9
+    assert got[-18] == {"a": {"v": 5}, "tail": 9}
+
+
+@pytest.mark.skipif(shutil.which("rustc") is None, reason="there is no rustc")
+def test_parameters_without_a_name(tmp_path: Path) -> None:
+    """A Rust parameter that is taken apart has no name; $arg* is the others."""
+    (tmp_path / "guest.rs").write_text("""
+        #[inline(never)] fn parts((a, b): (u32, u32), key: u32) -> u32 { std::hint::black_box(a); b + key }
+        fn main() { std::hint::black_box(parts(std::hint::black_box((4, 5)), 6)); }
+    """)
+    program = tmp_path / "guest"
+    subprocess.run(["rustc", "-g", "-C", "target-feature=+crt-static", "-C", "relocation-model=static", "-A", "warnings",
+                    "-o", program, tmp_path / "guest.rs"], check=True)
+    with UnicornMachine.load(program) as m:
+        name = next(symbol.name for symbol in m.symbols if "5parts17h" in symbol.name)
+        assert [argument.name for argument in parse_event(f"p {name} $arg*", m).args] in (["key"], ["a", "b", "key"])
