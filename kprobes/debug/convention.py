@@ -17,6 +17,7 @@ from typing import Final
 from attrs import define, evolve, field, frozen
 
 from ..arch._base import Arch, Order, Results
+from .file import children
 from .registers import facts
 from .types import CType, constant
 from .units import scopes_of
@@ -160,13 +161,25 @@ def alignment(type: CType) -> int:
     if type.kind == "array":
         return alignment(type.element)
     if type.kind in ("struct", "union"):
-        members = [*type.members.values()]
-        if type.hidden or len(members) > _MOST_MEMBERS:
+        members = type.fields
+        if _is_hidden(type) or len(members) > _MOST_MEMBERS:
             raise NotKnown("the alignment of a structure before it is not known")
         return max([1, *(1 if member.bits else alignment(member.type) for member in members)])
     if type.kind == "complex":
         return max(type.size // 2, 1)
     return max(type.size, 1)
+
+
+def _is_hidden(type: CType) -> bool:
+    """Whether a structure has members, or bases, whose places are not known."""
+    declared = [
+        child
+        for child in children(type.definition)
+        if child.tag in ("DW_TAG_member", "DW_TAG_inheritance")
+        and "DW_AT_declaration" not in child.attributes
+        and "DW_AT_external" not in child.attributes
+    ]
+    return len(type.fields) < len(declared)
 
 
 def _has_vector(type: CType, depth: int) -> bool:
@@ -190,7 +203,7 @@ def _is_packed(type: CType) -> bool:
 
     Members of structures within it count, too; bit fields do not. False for a type without members.
     """
-    for member in type.members.values():
+    for member in type.fields:
         if not member.bits and member.offset % alignment(member.type):
             return True
         if member.type.kind in ("struct", "union") and _is_packed(member.type):
@@ -377,10 +390,10 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
             ]
         raise NotKnown("it or a parameter before it has an array without bounds")
     if type.kind in ("struct", "union"):
-        if type.hidden or len(type.members) > _MOST_MEMBERS:
+        if _is_hidden(type) or len(type.fields) > _MOST_MEMBERS:
             raise NotKnown("where members of it or of a parameter before it are is not known")
         found = []
-        for member in type.members.values():
+        for member in type.fields:
             if member.bits:
                 first = 8 * (base + member.offset) + member.shift
                 found.append((first // 8, (first % 8 + member.bits + 7) // 8, _WORD))
@@ -389,6 +402,9 @@ def _scalars(type: CType, base: int) -> list[tuple[int, int, str]]:
         return found
     if type.kind == "complex" and type.size > 16:
         return [(base, type.size, _MEMORY)]
+    if type.kind == "complex":
+        half = type.size // 2
+        return [(base, half, _REAL), (base + half, half, _REAL)]
     return [(base, type.size, _classes(type)[0])]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from .convention import (
     rust_parts,
     rust_result,
 )
+from .copying import NotTold, is_copied_by_function, tells_copying
 from .expression import UnknownValue
 from .file import DAMAGE, children, text
 from .registers import facts, has_windows, register
@@ -125,13 +127,14 @@ def _knows_rust(arch: Arch, function: Function) -> bool:
     return facts(arch).convention == "sysv" and "rustc" in producer
 
 
-def _is_copied(type: CType, language: int) -> bool:
+def _is_copied(type: CType, language: int, producer: str) -> bool:
     """Whether C++ copies a structure by a function of its own, and so passes its address; False in
     C.
 
     Args:
         type: the structure.
         language: of the unit, a DW_LANG.
+        producer: the unit's compiler.
 
     Raises:
         NotKnown: debug information does not say.
@@ -139,11 +142,14 @@ def _is_copied(type: CType, language: int) -> bool:
     passing = constant(type.definition, "DW_AT_calling_convention")
     if passing == _BY_REFERENCE:
         return True
-    if passing != _BY_VALUE and language not in _C:
-        raise NotKnown(
-            "whether C++ copies it or a parameter before it by a function of its own is not told"
-        )
-    return False
+    if passing == _BY_VALUE or language in _C:
+        return False
+    if tells_copying(producer):
+        with suppress(NotTold):
+            return is_copied_by_function(type)
+    raise NotKnown(
+        "whether C++ copies it or a parameter before it by a function of its own is not told"
+    )
 
 
 class FunctionEntry:
@@ -527,7 +533,8 @@ class FunctionEntry:
 
     def _copied(self, type: CType) -> bool:
         """Whether C++ passes a structure by its address. Raises NotKnown where that is not told."""
-        return _is_copied(type, self._language())
+        producer = text(self._function.unit.get_top_DIE(), "DW_AT_producer")
+        return _is_copied(type, self._language(), producer)
 
     def _counted_apart(self, n: int, hidden: int) -> Arrival:
         """Return where a parameter is if pointers and integers have registers of their own: a
@@ -656,14 +663,17 @@ class FunctionEntry:
             return None
         if result.kind not in ("struct", "union", "array"):
             return 0 if results.wide and result.size <= 16 else None
-        passing = constant(result.definition, "DW_AT_calling_convention")
-        if passing == _BY_REFERENCE or result.size > results.memory:
+        if result.size > results.memory:
             return 1
+        # C++ returns by reference what has a copy constructor; whether it has is not always told
+        try:
+            if self._copied(result):
+                return 1
+        except NotKnown:
+            return None
         if result.size > results.registers:
             return 1 if results.floats and not _has_floats(result) else None
-        # C++ returns by reference what has a copy constructor; whether it has is not always told
-        trivial = passing == _BY_VALUE or self._language() in _C
-        return 0 if trivial and _aligned(result) else None
+        return 0 if _aligned(result) else None
 
     def _result(self) -> CType:
         """Return the type of the function's result."""
