@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kprobes import EventError, Kprobes, UnicornMachine, parse_event
+from kprobes import EventError, Kprobes, UnicornMachine
+from kprobes.events import parse_event
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("g++") is None,
                                 reason="programs of x86-64 are compiled here")
