@@ -8,12 +8,15 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ..errors import BadArgument, ProgramError
 from ._guest import GuestCommand, GuestOptions, on_guest, to_file
+
+if TYPE_CHECKING:
+    from ..programs.attach import Attachment
 
 #: seconds between two looks at ring buffers
 _EVERY: Final = 0.1
@@ -112,18 +115,15 @@ def run(
                 k, loaded, by_hand, clock=clock, engine=engine, printed=shown.printed
             )
         ]
+        told: dict[tuple[int, str], str] = {}
         if verbose:
-            for attachment in attachments:
-                for name, why in attachment.why_python.items():
-                    where = attachment.probes[name]
-                    click.echo(
-                        f"{name}: at {where.symbol or where.place()}: {why or attachment.compiled}",
-                        err=True,
-                    )
+            _say_how(attachments, told)
         try:
             with shown.as_they_come():
                 guest.start(machine, prints=output == "-")
         finally:
+            if verbose:
+                _say_how(attachments, told)
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
                 for attachment in attachments:
                     assert (
@@ -137,6 +137,23 @@ def run(
                     f"kprobes: {attachment.missed} runs were missed: another probe was running",
                     err=True,
                 )
+
+
+def _say_how(attachments: list[Attachment], told: dict[tuple[int, str], str]) -> None:
+    """Print where each program is, and what runs it; nothing where that was printed already.
+
+    Args:
+        attachments: of the programs.
+        told: (index of the attachment, program name) -> reason or kind that was printed last;
+            brought up to date.
+    """
+    for number, attachment in enumerate(attachments):
+        for name, why in attachment.why_python.items():
+            how = why or attachment.compiled
+            if told.get((number, name)) != how:
+                told[number, name] = how
+                where = attachment.probes[name]
+                click.echo(f"{name}: at {where.symbol or where.place()}: {how}", err=True)
 
 
 def _place(text: str) -> tuple[str, tuple[str, int]]:

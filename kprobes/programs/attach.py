@@ -317,7 +317,7 @@ def attach(
         attachment = Attachment(owner, program, printed)
         places = list(_places(owner, program, where, offset, retprobe, maxactive, attachment, only))
         sites = {
-            key: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
+            key: _Site(owner, program[name], place, attachment, cookie, ticks, engine, key)
             for key, name, place in places
         }
         try:
@@ -514,6 +514,7 @@ class _Site:
         cookie: int,
         ticks: Ticks,
         engine: str | None,
+        name: str,
     ) -> None:
         """Check that the program fits the guest, prepare what runs it, and make its probe.
 
@@ -525,12 +526,14 @@ class _Site:
             cookie: returned by get_attach_cookie.
             ticks: the clock of ktime_get_ns.
             engine: name of the engine that is to run it; None: the best.
+            name: the program's name in the attachment.
 
         Raises:
             ProgramError: it is not safe, or not for this guest.
             Unsupported: the engine cannot run it.
         """
         machine = owner.machine
+        self._name = name
         check(engine, program.code)
         self._owner = owner
         self._attachment = attachment
@@ -842,7 +845,7 @@ class _Site:
         """Run the program in its engine at a hit that has stopped the guest (a pre_handler).
 
         The program is in the guest, which usually does not stop. What it has written to maps there
-        is copied first.
+        is copied first. Where that is so for lack of room, the attachment's `why_python` says it.
 
         Args:
             probe: the probe.
@@ -852,6 +855,8 @@ class _Site:
             DIVERTED or 0, as of _hit().
         """
         assert self._guest is not None
+        if probe._point.failure:
+            self._attachment.why_python[self._name] = probe._point.failure
         self._guest.fetch_maps()
         return self._hit(probe, regs)
 

@@ -10,9 +10,10 @@ import pytest
 from arch_rows import SAVINGS
 from qemu import start
 
-from kprobes import GuestFault, GuestTimeout, Kprobe, KprobeError, Kprobes, Program
+from kprobes import GuestFault, GuestTimeout, Kprobe, KprobeError, Kprobes, NoMemory, Program
 from kprobes.machine.detours.inlined import MOST, bodies
 from kprobes.machine.remote.packets import Connection
+from kprobes.machine.remote.sites import CallSites
 from kprobes.programs.inguest import RETURNS
 
 pytest.importorskip("llvmlite")
@@ -110,6 +111,22 @@ def test_small_programs_stand_in_their_detour(m: Any) -> None:
         for one in attached:
             one.detach()
         assert [m.call(FUNCTION, n) for n in range(8)] == plain
+
+
+def test_a_program_whose_detour_finds_no_room_runs_at_stops(
+        m: Any, source: Callable[[], Program], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a dynamic program of riscv64, whose jumps reach 1 MiB; the reason is in why_python."""
+    def none_is_near(sites: CallSites, near: int, size: int) -> int:
+        raise NoMemory("no room within reach", address=near)
+
+    if m.arch.name not in SAVINGS or m.symbols[FUNCTION].mode:
+        pytest.skip("its programs run at stops anyway")
+    with Kprobes(m) as k:
+        stops, _, _ = seen(m, k, source(), "interpreter")
+        monkeypatch.setattr(CallSites, "take_memory", none_is_near)
+        assert seen(m, k, source(), None) == (stops, False, "no room within reach")
+        monkeypatch.undo()
+        assert seen(m, k, source(), None) == (stops, True, "")
 
 
 def test_probes_join_and_leave(x86: Any, source: Callable[[], Program]) -> None:

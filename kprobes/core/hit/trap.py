@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...errors import ReentryError
+from ...errors import NoMemory, ReentryError
 from ...machine._base import Fault
 from ...regs import Regs
 from ..patch.arming import Arming
@@ -123,15 +123,28 @@ class TrapDriver:
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> None:
         """Replace the breakpoint of a queued probepoint by a jump, if possible now.
 
-        The jump's call site is served from then on. Where it is not possible, nothing is done here:
-        the optimizer keeps the probepoint queued or notes the reason.
+        The jump's call site is served from then on. Where it is not possible, the optimizer keeps
+        the probepoint queued or notes the reason, and the breakpoint stays.
 
         Args:
             point: the probepoint.
             demanded: True where the user asks (flush_optimizer), not a first hit.
         """
         if self._optimizer.optimize(point, demanded=demanded):
+            self.serve(point)
+
+    def serve(self, point: Probepoint) -> None:
+        """Choose anew who serves the call site of a probepoint's detour.
+
+        Where there is no room for what would serve it, the probepoint becomes a breakpoint again.
+
+        Args:
+            point: the probepoint; it has a detour.
+        """
+        try:
             self.serving.serve(point)
+        except NoMemory as reason:
+            self._optimizer.give_up(point, reason)
 
     def trap(self, regs: Regs) -> bool:
         """Serve a trap at regs.pc: at a probepoint, a slot's end, the trampoline, or in changed

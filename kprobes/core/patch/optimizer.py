@@ -130,6 +130,16 @@ class Optimizer:
             self._unqueue.pop(point, None)
             self._restore(point)
 
+    def give_up(self, point: Probepoint, reason: NoMemory) -> None:
+        """Make a jump a breakpoint again, as nothing can serve its call site.
+
+        Args:
+            point: the probepoint; its `failure` says why from now on.
+            reason: says what there is no room for.
+        """
+        self.force(point)
+        point.failure = _text_of(reason)
+
     def forget(self, point: Probepoint) -> None:
         """Take a probepoint out of the queues and give its detour back, as its text is gone.
 

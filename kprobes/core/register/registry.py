@@ -338,7 +338,7 @@ class Registry:
             point: the probepoint; it has a call site while it is a jump.
         """
         if point.detour is not None:
-            self.driver.serving.serve(point)
+            self.driver.serve(point)
         self.sync(point)
 
     def sync(self, point: Probepoint) -> None:
