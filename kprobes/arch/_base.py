@@ -190,6 +190,11 @@ class OutOfLine:
     max_onward: int = 0  #: and of an `Insn.onward`
 
 
+def same_address(address: int) -> int:
+    """Return the address that is passed."""
+    return address
+
+
 @frozen(kw_only=True)
 class Pointers:
     """The meaning of code addresses beyond the address of an instruction: mode bits, function
@@ -200,6 +205,8 @@ class Pointers:
     mode_bits: int = 0
     mode: str = ""  #: what code is called that they select
     same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
+    #: return address as code keeps it on the stack, where it may be signed -> the address itself
+    without_signature: Callable[[int], int] = same_address
     #: (code address: a symbol's value or a function pointer, read original bytes) -> where it
     #: really starts
     code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address

@@ -462,6 +462,7 @@ class FrameVariables:
         if above is None:
             raise UnknownValue
         seen = self._regs.true_return
+        above.pc = self._arch.pointers.without_signature(above.pc)
         above.pc = above.pc if seen is None else seen(self._regs, above.pc)
         target = above.pc & ~self._arch.pointers.mode_bits
         found = self._find(target - 1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from qemu import qemu_for
 
-from kprobes import GuestFault, Kprobes, Program, QemuMachine
+from kprobes import GuestFault, Kprobes, Kretprobe, Program, QemuMachine
 
 pytest.importorskip("llvmlite")
 pytest.importorskip("ziglang")
@@ -74,6 +74,31 @@ def test_a_program_at_a_landing_pad_says_why_it_runs_by_stops(m: Any, pad: int, 
                     not inside] * 2
                 assert ("indirect branches" in repr(a)) == ("indirect branches" in repr(e)) == (not inside)
         assert by_pointer(m) == 7
+
+
+@pytest.mark.parametrize("sign", [NOP, PACIASP])
+def test_return_addresses_that_are_signed_on_the_stack(m: Any, sign: int) -> None:
+    """Stacks and return probes see the addresses themselves."""
+    put(m, CALLER, sign, 0xA9BF7BFD, 0x910003FD, 0xD63F0020, 0xA8C17BFD,  # STP x29, x30; MOV x29, sp; BLR x1; LDP
+        0xD50323BF if sign == PACIASP else NOP, RET)
+    put(m, CALLED, BTI_C, 0x528000E0, RET)
+    caller, called = (m.symbols[name].address for name in (CALLER, CALLED))
+    returned: list[int] = []
+    stacks: list[Any] = []
+    ends: list[int] = []
+
+    def called_now(p: Any, regs: Any) -> None:
+        stacks.append(k.stack_trace(regs))
+        ends.append(m.exit_address)
+
+    with Kprobes(m) as k:
+        for follow in (False, True):
+            with k.kprobe(CALLED, pre_handler=called_now):
+                if follow:
+                    k.register(Kretprobe(symbol_name=CALLER, handler=lambda i, regs: returned.append(i.ret_addr)))
+                assert by_pointer(m) == 7
+    assert stacks == [[called, caller + 16, end] for end in ends] and not any(s.incomplete for s in stacks)
+    assert len(stacks) == 2 and returned == ends[:1]
 
 
 def test_code_of_ours_may_be_guarded_too(m: Any) -> None:

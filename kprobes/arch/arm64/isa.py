@@ -342,6 +342,19 @@ def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
     return Entry(addr=addr, entries=(0, 4) if first & ~0xC0 == 0xD503241F else (0,))
 
 
+def without_signature(address: int) -> int:
+    """Return a return address without the signature that PACIASP puts into it.
+
+    Args:
+        address: as it stands on the stack. Bit 55 says which half of the address space it is in;
+            addresses are taken for 48 bits wide, as Linux's usually are. A kernel's address whose
+            upper 12 bits are all 1 may have 52 bits, and is returned as it is.
+    """
+    if not address >> 55 & 1:
+        return address & (1 << 48) - 1
+    return address if address >> 52 == 0xFFF else address | 0xFFFF << 48
+
+
 #: PACIASP; STP X29, X30, [SP, #-n]!; SUB SP, SP, #n
 OPENS = {0: re.compile(rb"\x3f\x23\x03\xd5|\xfd\x7b[\x80-\xbf]\xa9|\xff[\x03\x43\x83\xc3][\s\S]\xd1")}
 
@@ -355,7 +368,7 @@ ARM64 = Arch(
     # RET
     linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"), frame=Frame(register="x29", address=8, next=0)),
     jump=Jump(size=4, encode=jump), out_of_line=OutOfLine(max_displaced=20),
-    pointers=Pointers(code_address=code_address, direct=True),
+    pointers=Pointers(code_address=code_address, direct=True, without_signature=without_signature),
     walking=Walking(opens=OPENS, follow=following(addresses.use, 64, addresses.begins)),
     files=Files(machines=((183, 64, "little"),)),
     interrupts=interrupts.CONTROLLER,

@@ -384,8 +384,10 @@ class _StackWalk:
         the next followed call.
 
         Args:
-            address: the word; any other than the trampoline's address is returned as it is.
+            address: the word; any other than the trampoline's address is returned as it is, but
+                for its signature.
         """
+        address = self._arch.pointers.without_signature(address)
         if address != self._calls.trampoline or self._next is None:
             return address
         link, self._next = self._next.link, next(self._followed, None)
