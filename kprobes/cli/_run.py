@@ -204,7 +204,8 @@ def _attached(
     made.
 
     The first is of all programs whose section says where they belong; then comes one for each of
-    `by_hand`. Programs that are damaged, or say no place, are named on stderr and not attached. The
+    `by_hand`. Programs that are damaged, or say no place, are named on stderr and not attached, but
+    for those that others continue with. The
     error of a program that attach() refuses ends this.
 
     Args:
@@ -227,10 +228,13 @@ def _attached(
         )
     left = dict(program.broken)
     some = []
+    continued = _continued(program)
     for name, code in program.codes.items():
         if name in by_hand:
             continue
         try:
+            if target_of(code) is None and name in continued:
+                continue
             if target_of(code) is None:
                 left[name] = code.error(
                     "its section does not say where it belongs",
@@ -251,6 +255,23 @@ def _attached(
         yield k.attach(
             program[name], function, offset, section.startswith(("kret", "uret", "fexit")), **how
         )
+
+
+def _continued(program: Any) -> set[str]:
+    """Return the names of an object's programs that its maps hold, for others to continue with.
+
+    Args:
+        program: the object's programs.
+    """
+    from ..programs.maps import Programs
+
+    return {
+        name
+        for held in program.maps.values()
+        if isinstance(held, Programs)
+        for one in held.values()
+        for name in one.codes
+    }
 
 
 class _ProgramOutput:
@@ -360,9 +381,11 @@ class _ProgramOutput:
         variables = self._program.variables
         unknown = [name for name in wanted if name not in known and name not in variables]
         if unknown:
+            from ..programs.object.variables import is_compilers
+
+            names = [*known, *(name for name in variables if not is_compilers(name))]
             raise click.UsageError(
-                f"--map {unknown[0]}: there is no such map or variable; there is "
-                f"{', '.join([*known, *variables])}"
+                f"--map {unknown[0]}: there is no such map or variable; there is {', '.join(names)}"
             )
 
     def maps(self, wanted: tuple[str, ...]) -> None:

@@ -88,6 +88,57 @@ def test_keys_of_maps(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == {"type": "map", "name": "comms", "data": {"guest": 1}}
 
 
+MORE = """
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+int second(struct pt_regs *ctx);
+struct { __uint(type, BPF_MAP_TYPE_PROG_ARRAY); __uint(max_entries, 4); __uint(key_size, 4);
+    __array(values, int (void *)); } jumps SEC(".maps") = { .values = { [1] = (void *)&second } };
+struct counted { struct bpf_spin_lock lock; u32 n; struct bpf_timer timer; };
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct counted); }
+    table SEC(".maps");
+u64 continued, entries, returns;
+SEC("kprobe") int second(struct pt_regs *ctx) { continued++; bpf_printk("%d", (int)PT_REGS_PARM1(ctx)); return 0; }
+SEC("kprobe/fib") int first(struct pt_regs *ctx)
+{
+    u32 zero = 0;
+    struct counted *it = bpf_map_lookup_elem(&table, &zero);
+    if (it) { bpf_spin_lock(&it->lock); it->n++; bpf_spin_unlock(&it->lock); }
+    bpf_tail_call(ctx, &jumps, 1);
+    return 0;
+}
+SEC("kprobe.session/fib") int both(struct pt_regs *ctx)
+{
+    if (!bpf_session_is_return(ctx)) { *bpf_session_cookie(ctx) = 5; entries++; }
+    else returns += *bpf_session_cookie();
+    return 0;
+}
+static int later(void *map, int *key, struct counted *it) { it->n++; return 0; }
+SEC("kprobe/fib") int timed(struct pt_regs *ctx)
+{
+    u32 zero = 0;
+    struct counted *it = bpf_map_lookup_elem(&table, &zero);
+    if (it) { bpf_timer_init(&it->timer, &table, 1); bpf_timer_set_callback(&it->timer, later); }
+    return 0;
+}
+"""
+
+
+def test_tail_calls_locks_sessions_and_timers(tmp_path: Path) -> None:
+    """A program that others continue with is not announced as one that says no place; timers are refused."""
+    path = tmp_path / "more.bpf.c"
+    path.write_text(MORE)
+    done = command(str(path), "--call", "fib(1)")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "1" and ".n = 1," in done.stdout
+    assert {"continued: 1", "entries: 1", "returns: 5"} <= set(done.stdout.splitlines())
+    assert done.stderr.count("not attached") == 1
+    assert "not attached: timed: calls bpf_timer_init(): nothing runs a program later here" in done.stderr
+    done = command(str(path), "--call", "fib(1)", "--set", "wrong=1")
+    assert "entries" in done.stderr and "____fmt" not in done.stderr
+
+
 SOURCE = """
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

@@ -50,6 +50,8 @@ HELPED: Final = {
     "bpf_dynptr_slice": DYNPTR_SLICE,
     "bpf_dynptr_slice_rdwr": DYNPTR_SLICE_RDWR,
 }
+#: helpers of Linux's timers, which are not here -> what follows bpf_timer_
+_TIMERS: Final = {169: "init", 170: "set_callback", 171: "start", 172: "cancel"}
 #: what programs ask of a kernel's configuration -> what there is
 _CONFIGURED: Final = {"LINUX_KERNEL_VERSION": 6 << 16 | 12 << 8, "LINUX_HAS_BPF_COOKIE": 1}
 #: section that <kprobes/bpf.h> leaves in an object
@@ -516,6 +518,12 @@ class _Linker:
             self.code[pc] = self._kernel_function(pc, relocation.symbol)
         elif i.is_local_call or (relocation is not None and relocation.type == _CALL_TYPE):
             self.code[pc] = evolve(i, src=isa.LOCAL, imm=self._function(pc, i, relocation) - pc - 1)
+        elif i.is_helper_call and i.imm in _TIMERS:
+            raise self._error(
+                f"calls bpf_timer_{_TIMERS[i.imm]}(): nothing runs a program later here",
+                pc,
+                "attach to a function that is called often, and compare bpf_ktime_get_ns()",
+            )
         elif i.is_helper_call and i.imm not in HELPERS and i.imm not in callbacks.TAKEN_IN:
             self.missing[pc] = f"calls helper {i.imm}, which there is not here"
             self.code[pc] = evolve(i, imm=isa.MISSING)

@@ -32,6 +32,11 @@ class GlobalVariable:
     pointer: bool = False
 
 
+def is_compilers(name: str) -> bool:
+    """Return True for a name that the compiler has made, such as `function.____fmt`."""
+    return "." in name
+
+
 class Variables(MutableMapping[str, Any]):
     """The global variables by name.
 
@@ -88,11 +93,12 @@ class Variables(MutableMapping[str, Any]):
         """
         look("name", name, SORTS["str"])
         if name not in self._known:
-            near = difflib.get_close_matches(name, self._known, 3)
+            shown_names = [one for one in self._known if not is_compilers(one)]
+            near = difflib.get_close_matches(name, shown_names, 3)
             known = (
                 f"did you mean {' or '.join(near)}"
                 if near
-                else f"the variables are {', '.join(self._known)}"
+                else f"the variables are {', '.join(shown_names)}"
             )
             raise KeyError(f"{name}: {known}")
         return self._known[name]

@@ -362,8 +362,12 @@ static __always_inline long ____usdt(struct pt_regs *ctx, __u64 n)
 #define BPF_USDT(name, args...) ____typed(name, ____marks, ##args)
 
 /* A session, SEC("kprobe.session/function"): the entry leaves a number for its own return. */
-extern __u64 *bpf_session_cookie(void) __weak __ksym;
-extern bool bpf_session_is_return(void) __weak __ksym;
+/* Without a prototype: Linux has given both a parameter, the context, which matters nothing here. */
+____quietly("GCC diagnostic push")
+____quietly("GCC diagnostic ignored \"-Wstrict-prototypes\"")
+extern __u64 *bpf_session_cookie() __weak __ksym;
+extern bool bpf_session_is_return() __weak __ksym;
+____quietly("GCC diagnostic pop")
 
 /* bpf_for(i, from, to) { ... }; bpf_repeat(n) { ... }: loops of any length. */
 struct bpf_iter_num { __u64 opaque; };
@@ -378,6 +382,28 @@ extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __weak __ksym;
     for (struct bpf_iter_num ____it __attribute__((cleanup(bpf_iter_num_destroy))),        \
              *____begun __attribute__((unused)) = (bpf_iter_num_new(&____it, 0, (n)), (void *)0);       \
          bpf_iter_num_next(&____it);)
+
+/* A lock in a map's value. On one CPU it is free at once: no program is interrupted by another one. */
+struct bpf_spin_lock { __u32 val; };
+static __always_inline long bpf_spin_lock(struct bpf_spin_lock *lock)
+{
+    bpf_repeat(1 << 23)
+        if (!__sync_lock_test_and_set(&lock->val, 1))
+            break;
+    return 0;
+}
+static __always_inline long bpf_spin_unlock(struct bpf_spin_lock *lock)
+{
+    __sync_lock_test_and_set(&lock->val, 0);
+    return 0;
+}
+
+/* Timers: a program that calls these is refused. */
+struct bpf_timer { __u64 ____opaque[2]; } __attribute__((aligned(8)));
+static long (*const bpf_timer_init)(struct bpf_timer *timer, void *map, __u64 flags) = (void *)169;
+static long (*const bpf_timer_set_callback)(struct bpf_timer *timer, void *callback) = (void *)170;
+static long (*const bpf_timer_start)(struct bpf_timer *timer, __u64 nsecs, __u64 flags) = (void *)171;
+static long (*const bpf_timer_cancel)(struct bpf_timer *timer) = (void *)172;
 
 /* CO-RE: numbers of the guest's types, put in where the program is attached. */
 #ifndef __preserve
