@@ -795,7 +795,7 @@ class Parser:
         self.saves += [value] * (value not in self.saves)
         return Fetch(
             word=saved_argument(self.saves.index(value)),
-            tree=Word("saved", self.saves.index(value)),
+            tree=Word("kept", self.saves.index(value)),
         )
 
     def register(self, text: str, at: int) -> Fetch:

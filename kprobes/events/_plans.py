@@ -21,7 +21,8 @@ class Word:
 
     Attributes:
         kind: "register" (name), "argument" (number, from 0), "saved" (number of the argument at
-            entry), "result", "sp", "stack" (number of the word), "value" (number), "memory" (at the
+            entry), "kept" (number of the place among all that is kept at entry; only Python has
+            it), "result", "sp", "stack" (number of the word), "value" (number), "memory" (at the
             word `base` plus number), "comm" (the task's name), "variable" (only Python finds it).
         number: see kind.
         name: see kind.

@@ -175,6 +175,23 @@ def test_results(name: str, text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("fetches", ["b one=$arg1", "one=$arg1 b a", "two=$arg2 a b", "b a one=$arg1 two=$arg2"])
+def test_named_and_numbered_arguments_are_kept_apart(name: str, fetches: str) -> None:
+    """A return event records of each what the entry had, whoever records: a machine does by number."""
+    with load(name) as m, Kprobes(m) as k:
+        try:
+            parse_event(f"r few {fetches}", m)
+        except EventError as error:
+            assert error.kind in ("NOSUP_DAT_ARG", "BAD_VAR")
+            return
+        entry, back = k.event(f"p few {fetches}"), k.event(f"r few {fetches}")
+        with k.trace(f"r few {fetches}") as t:
+            m.call("outer", 1)
+        wanted = [record.args for record in entry]
+        assert wanted and [record.args for record in back] == [record.args for record in t] == wanted
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_a_type_that_the_return_register_does_not_fit(name: str) -> None:
     """A floating-point number is where the calling convention says; what no register has is refused."""
     with load(name) as m, Kprobes(m) as k:
