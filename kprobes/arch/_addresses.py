@@ -8,13 +8,13 @@ from attrs import frozen
 
 from ._insn import Insn
 
-#: `Use.base` of a constant, or of an offset from pc: one that the next instructions complete, or an
+#: `AddressUse.base` of a constant, or of an offset from pc: one that the next instructions complete, or an
 #: address as it is.
 HALF, WHOLE = -1, -2
 
 
 @frozen
-class Use:
+class AddressUse:
     """The effect of one instruction on a register that may hold an address.
 
     Attributes:
@@ -36,14 +36,14 @@ class Use:
 Follow = Callable[[Insn, dict[int, int]], tuple[int, int] | None]
 
 
-def following(use_of: Callable[[Insn], Use], bits: int,
+def following(use_of: Callable[[Insn], AddressUse], bits: int,
               begins: Callable[[Insn], bool] = lambda _insn: True) -> Follow:
     """Build a `Walking.follow` from a function that says what each instruction does.
 
     Args:
-        use_of: instruction -> its Use.
+        use_of: instruction -> its AddressUse.
         bits: width of an address.
-        begins: instruction -> False where its Use is surely neither HALF nor WHOLE; a quick test
+        begins: instruction -> False where its AddressUse is surely neither HALF nor WHOLE; a quick test
             that most instructions fail.
 
     Returns:

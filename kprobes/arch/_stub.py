@@ -10,11 +10,11 @@ from typing import ClassVar
 
 from attrs import field, frozen
 
-__all__ = ["RegisterPart", "Slot", "StubFacts", "file_of", "row_of"]
+__all__ = ["RegisterPart", "StubFacts", "StubRegister", "file_of", "row_of"]
 
 
 @frozen
-class Slot:
+class StubRegister:
     """A register of a stub.
 
     Attributes:
@@ -73,7 +73,7 @@ class StubFacts:
 
     MODULE: ClassVar[str] = "stub"
 
-    file: tuple[Slot, ...] = ()
+    file: tuple[StubRegister, ...] = ()
     parts: Mapping[str, RegisterPart] = field(factory=dict)
     nullified: tuple[str, int] | None = None
     taken: Mapping[str, Callable[[bytes], bytes]] = field(factory=dict)
@@ -86,17 +86,17 @@ class StubFacts:
     qemu_cpu: str = ""
 
 
-def file_of(word: int, *groups: str) -> tuple[Slot, ...]:
+def file_of(word: int, *groups: str) -> tuple[StubRegister, ...]:
     """Return the registers of a stub, numbered in order from 0.
 
     Args:
         word: bytes of a register whose group names no size.
         groups: each "SIZE NAME NAME ...": bytes of a register, 0 for `word`.
     """
-    out: list[Slot] = []
+    out: list[StubRegister] = []
     for group in groups:
         size, *names = group.split()
-        out += [Slot(name, len(out) + n, int(size) or word) for n, name in enumerate(names)]
+        out += [StubRegister(name, len(out) + n, int(size) or word) for n, name in enumerate(names)]
     return tuple(out)
 
 

@@ -240,7 +240,7 @@ class HeapCheck:
             self._memory.close()
             raise
         reported = self._seen_damage, self._noticed_damage, self._leaked
-        self._forget = memory.keep_books(_CheckBooks(self._memory, reported))
+        self._forget = memory.keep_snapshot_state(_CheckBooks(self._memory, reported))
 
     @staticmethod
     def _why_not(memory: MarkedMemory, accesses: bool | None) -> str:
@@ -1122,18 +1122,18 @@ class _CheckBooks:
     reported: tuple[set[int], ...]
 
     @property
-    def books(self) -> tuple[HeapState, tuple[frozenset[int], ...]]:
-        """(The heap's state, as HeapMemory.books; copies of the sets).
+    def snapshot_state(self) -> tuple[HeapState, tuple[frozenset[int], ...]]:
+        """(The heap's state, as HeapMemory.snapshot_state; copies of the sets).
 
         Setting it brings both back; None: to a heap without blocks, and empty sets.
         """
-        return self.memory.books, tuple(frozenset(numbers) for numbers in self.reported)
+        return self.memory.snapshot_state, tuple(frozenset(numbers) for numbers in self.reported)
 
-    @books.setter
-    def books(self, then: tuple[HeapState, tuple[frozenset[int], ...]] | None) -> None:
+    @snapshot_state.setter
+    def snapshot_state(self, then: tuple[HeapState, tuple[frozenset[int], ...]] | None) -> None:
         nothing: frozenset[int] = frozenset()
         heap, reported = then or (None, (nothing,) * len(self.reported))
-        self.memory.books = heap
+        self.memory.snapshot_state = heap
         for numbers, before in zip(self.reported, reported, strict=True):
             numbers.clear()
             numbers.update(before)

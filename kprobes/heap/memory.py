@@ -120,7 +120,7 @@ class HeapSegment:
 
 @frozen
 class HeapState:
-    """The heap at a snapshot (HeapMemory.books).
+    """The heap at a snapshot (HeapMemory.snapshot_state).
 
     Attributes:
         segments: (start, size in bytes, marks of the bytes that were handed out) of each segment.
@@ -497,7 +497,7 @@ class HeapMemory:
     # --- going back
 
     @property
-    def books(self) -> HeapState:
+    def snapshot_state(self) -> HeapState:
         """A copy of the heap's state as it is now, for a snapshot.
 
         Setting it brings blocks, segments and marks back to that state; None: to a heap without
@@ -515,8 +515,8 @@ class HeapMemory:
             self._kept_back,
         )
 
-    @books.setter
-    def books(self, then: HeapState | None) -> None:
+    @snapshot_state.setter
+    def snapshot_state(self, then: HeapState | None) -> None:
         if then is None:
             then = HeapState([], {}, {}, {}, 0, 0, 0)
         now = {(one.start, one.size): one for one in self._segments}

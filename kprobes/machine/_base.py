@@ -730,15 +730,15 @@ class Clock(Protocol):
 Watched = Callable[[Regs, int, int, bytes | None], None]
 
 
-class Books(Protocol):
+class StateOwner(Protocol):
     """A user of the machine whose knowledge of guest memory goes back with a snapshot.
 
     Attributes:
-        books: the knowledge as a value of its own, set again when the guest goes back to a
-            snapshot. None: the snapshot was taken when the books were not kept yet.
+        snapshot_state: the knowledge as a value of its own, set again when the guest goes back to a
+            snapshot. None: the snapshot was taken when it was not kept yet.
     """
 
-    books: Any
+    snapshot_state: Any
 
 
 #: Bits of a byte's mark in memory that is watched by marks: accesses are reported where any is set.
@@ -782,11 +782,11 @@ class MarkedMemory(Protocol):
             Unsupported: `unwatchable` says why.
         """
 
-    def keep_books(self, books: Books) -> Callable[[], None]:
-        """Have books go back with the guest, when the guest goes back to a snapshot.
+    def keep_snapshot_state(self, owner: StateOwner) -> Callable[[], None]:
+        """Have the knowledge of a user of the machine go back with the guest to a snapshot.
 
         Args:
-            books: an object whose `books` are saved with each snapshot, and set again.
+            owner: an object whose `snapshot_state` is saved with each snapshot, and set again.
 
         Returns:
             () ends this.

@@ -29,7 +29,7 @@ from .batches import Batch, Row
 from .clocks import OWN, clock_of
 from .info import EventInfo
 from .ring import RecordRing
-from .stores import IntoRing, Tell, Told
+from .stores import HitForwarder, IntoRing, Tell
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -384,7 +384,7 @@ class Recording:
             number: its index in `events`.
         """
         store = (
-            Told(self.told[number])
+            HitForwarder(self.told[number])
             if self.told
             else IntoRing(self._ring, self._words, self._programs)
         )

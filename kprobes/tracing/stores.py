@@ -87,7 +87,7 @@ class IntoRing:
         ]
 
 
-class Told:
+class HitForwarder:
     """Passes the values of hits on to a function at once, and keeps nothing. It is a Store of
     events._handler.
 

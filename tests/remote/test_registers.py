@@ -9,7 +9,7 @@ import pytest
 from arches import ARCHES
 
 from kprobes import UnknownRegister, arch
-from kprobes.arch._stub import Slot
+from kprobes.arch._stub import StubRegister
 from kprobes.machine.paper import PaperMachine
 from kprobes.machine.remote.registers import StubRegisterFile, places
 from kprobes.regs import Regs
@@ -78,7 +78,7 @@ class Stub:
 def test_registers_written_one_by_one_and_together() -> None:
     """Those that P packets have written are not set back by the G packet for the others."""
     stub = Stub()
-    slots = {f"r{n}": Slot(f"r{n}", n, 8) for n in range(8)}
+    slots = {f"r{n}": StubRegister(f"r{n}", n, 8) for n in range(8)}
     registers = StubRegisterFile(cast(Any, stub), arch.get("x86_64"), slots, places(slots, 64))
     registers.thread = "1"
     assert registers.read("r2") == 16  # the g packet is known

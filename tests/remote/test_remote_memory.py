@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from kprobes.arch import get
-from kprobes.arch._stub import Slot
+from kprobes.arch._stub import StubRegister
 from kprobes.errors import GuestFault
 from kprobes.machine.remote.deferred import DeferredText
 from kprobes.machine.remote.memory import RemoteMemory
@@ -23,7 +23,7 @@ class Stub:
     """Text of a kernel, and a byte of a program, as an AArch64 CPU may access them."""
 
     def __init__(self, cpsr: int) -> None:
-        self.text, self.cpsr, self.slots = bytearray(range(64)), cpsr, {"cpsr": Slot("cpsr", 33, 4)}
+        self.text, self.cpsr, self.slots = bytearray(range(64)), cpsr, {"cpsr": StubRegister("cpsr", 33, 4)}
         self.name, self.states = "1", [cpsr]
 
     def choose(self, thread: str) -> None: ...

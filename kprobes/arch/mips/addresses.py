@@ -5,7 +5,7 @@ LUI (release 6: AUIPC, ALUIPC, ADDIUPC), ADDIU or ORI, and loads and stores thro
 
 from __future__ import annotations
 
-from .._addresses import HALF, WHOLE, Use
+from .._addresses import HALF, WHOLE, AddressUse
 from .._base import Order, signed
 from .._insn import Insn
 
@@ -16,7 +16,7 @@ LOADS = {0x20: 1, 0x21: 2, 0x23: 4, 0x24: 1, 0x25: 2, 0x27: 4, 0x37: 8}
 OTHERS = {0x28: 1, 0x29: 2, 0x2B: 4, 0x3F: 8, 0x31: 4, 0x35: 8, 0x39: 4, 0x3D: 8}
 
 
-def use(order: Order, insn: Insn) -> Use:
+def use(order: Order, insn: Insn) -> AddressUse:
     """Return what an instruction does with a register that may hold an address.
 
     Args:
@@ -26,19 +26,19 @@ def use(order: Order, insn: Insn) -> Use:
     word = int.from_bytes(insn.raw[:4], order.value)
     opcode, s, t, low = word >> 26, word >> 21 & 31, word >> 16 & 31, signed(word & 0xFFFF, 16)
     if opcode == LUI and not s:
-        return Use(HALF, low << 16, into=(t,))
+        return AddressUse(HALF, low << 16, into=(t,))
     if insn.name == "AUIPC":
-        return Use(HALF, insn.addr + (low << 16), into=(s,))
+        return AddressUse(HALF, insn.addr + (low << 16), into=(s,))
     if insn.name == "ALUIPC":
-        return Use(HALF, insn.addr + (low << 16) & ~0xFFFF, into=(s,))
+        return AddressUse(HALF, insn.addr + (low << 16) & ~0xFFFF, into=(s,))
     if insn.name == "ADDIUPC":
-        return Use(WHOLE, (insn.addr & ~3) + 4 * signed(word & 0x7FFFF, 19), into=(s,))
+        return AddressUse(WHOLE, (insn.addr & ~3) + 4 * signed(word & 0x7FFFF, 19), into=(s,))
     if opcode in ADDS:
-        return Use(s, low, into=(t,))
+        return AddressUse(s, low, into=(t,))
     if opcode == ORI:
-        return Use(s, word & 0xFFFF, into=(t,))
+        return AddressUse(s, word & 0xFFFF, into=(t,))
     if opcode in LOADS:
-        return Use(s, low, LOADS[opcode], (t,))
+        return AddressUse(s, low, LOADS[opcode], (t,))
     if opcode in OTHERS:
-        return Use(s, low, OTHERS[opcode])
-    return Use(into=(t, word >> 11 & 31, s) if opcode == 0x3B else (t, word >> 11 & 31))
+        return AddressUse(s, low, OTHERS[opcode])
+    return AddressUse(into=(t, word >> 11 & 31, s) if opcode == 0x3B else (t, word >> 11 & 31))

@@ -6,7 +6,7 @@ set.
 
 from __future__ import annotations
 
-from .._addresses import HALF, Use
+from .._addresses import HALF, AddressUse
 from .._base import Order, signed
 from .._insn import Insn
 
@@ -17,7 +17,7 @@ MFLR = 0x7C0802A6
 LOADS, OTHERS = {32: 4, 34: 1, 40: 2, 42: 2}, {36: 4, 38: 1, 44: 2, 48: 4, 50: 8, 52: 4, 54: 8}
 
 
-def use(order: Order, insn: Insn) -> Use:
+def use(order: Order, insn: Insn) -> AddressUse:
     """Return what an instruction does with a register that may hold an address.
 
     Args:
@@ -27,19 +27,19 @@ def use(order: Order, insn: Insn) -> Use:
     word = int.from_bytes(insn.raw[:4], order.value)
     opcode, d, a, low = word >> 26, word >> 21 & 31, word >> 16 & 31, signed(word & 0xFFFF, 16)
     if insn.links:
-        return Use(HALF, insn.next, into=(LR,))
+        return AddressUse(HALF, insn.next, into=(LR,))
     if word & ~(31 << 21) == MFLR:
-        return Use(LR, 0, into=(d,))
+        return AddressUse(LR, 0, into=(d,))
     if opcode == ADDIS:
-        return Use(a or HALF, low << 16, into=(d,))
+        return AddressUse(a or HALF, low << 16, into=(d,))
     if opcode == ADDI and a:
-        return Use(a, low, into=(d,))
+        return AddressUse(a, low, into=(d,))
     if opcode == ORI:
-        return Use(d, word & 0xFFFF, into=(a,))
+        return AddressUse(d, word & 0xFFFF, into=(a,))
     if opcode in LOADS and a:
-        return Use(a, low, LOADS[opcode], (d,))
+        return AddressUse(a, low, LOADS[opcode], (d,))
     if opcode in OTHERS and a:
-        return Use(a, low, OTHERS[opcode])
+        return AddressUse(a, low, OTHERS[opcode])
     if opcode in (58, 62) and a:  # LD, LDU, LWA; STD, STDU
-        return Use(a, low & ~3, 8, (d,) if opcode == 58 else ())
-    return Use(into=(d, a))
+        return AddressUse(a, low & ~3, 8, (d,) if opcode == 58 else ())
+    return AddressUse(into=(d, a))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ...arch._base import Arch
 from ...arch._rows import row
-from ...arch._stub import RegisterPart, Slot, StubFacts
+from ...arch._stub import RegisterPart, StubFacts, StubRegister
 
 #: registers of stubs that say which window others are in: they are written first
 WINDOW = frozenset({"psr", "state"})
@@ -22,7 +22,7 @@ def facts_of(arch: Arch) -> StubFacts:
     return row(arch, StubFacts) or StubFacts()
 
 
-def parts_of(arch: Arch, slots: Mapping[str, Slot]) -> Mapping[str, RegisterPart]:
+def parts_of(arch: Arch, slots: Mapping[str, StubRegister]) -> Mapping[str, RegisterPart]:
     """Return where a stub has those of an architecture's registers that it calls otherwise.
 
     Args:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal
 
 from ...arch._base import Arch
-from ...arch._stub import RegisterPart, Slot
+from ...arch._stub import RegisterPart, StubRegister
 from ...errors import RemoteError
 from .layouts import WINDOW, facts_of, parts_of
 from .target import RemoteTarget
@@ -31,7 +31,7 @@ class StubRegisterFile:
         self,
         target: RemoteTarget,
         arch: Arch,
-        slots: Mapping[str, Slot],
+        slots: Mapping[str, StubRegister],
         places: Mapping[str, int],
     ) -> None:
         """Prepare; nothing is read.
@@ -244,7 +244,7 @@ class StubRegisterFile:
         self._target.set_all_registers(bytes(together))
 
 
-def places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
+def places(slots: Mapping[str, StubRegister], size: int) -> dict[str, int]:
     """Return where registers stand in a g packet: name -> offset in bytes.
 
     They stand there in the order of their numbers, as far as the packet goes.
@@ -262,7 +262,7 @@ def places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
     return out
 
 
-def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
+def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, StubRegister]:
     """Return the stub's registers by name: as the stub describes them, or as GDB knows the
     architecture's.
 
@@ -292,7 +292,7 @@ def slots_of(target: RemoteTarget, arch: Arch) -> dict[str, Slot]:
 
 
 def accessors(
-    file: StubRegisterFile, slots: Mapping[str, Slot], arch: Arch
+    file: StubRegisterFile, slots: Mapping[str, StubRegister], arch: Arch
 ) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
     """Make functions that read and write an architecture's registers, for Regs.
 

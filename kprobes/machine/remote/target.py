@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from xml.etree import ElementTree
 
-from ...arch._stub import Slot
+from ...arch._stub import StubRegister
 from ...errors import GuestFault, RemoteError
 from .breakpoints import StubBreakpoints
 from .packets import FRAMING, TOGETHER, Connection, unescape
@@ -119,7 +119,7 @@ class RemoteTarget:
                 return out
         raise EndlessObject(f"the stub's {kind} has no end", hint="use another stub")
 
-    def described(self) -> tuple[str, tuple[Slot, ...]]:
+    def described(self) -> tuple[str, tuple[StubRegister, ...]]:
         """Return what the stub's target description says.
 
         Returns:
@@ -141,7 +141,9 @@ class RemoteTarget:
             elif element.tag == "reg":
                 number = _number(element, "regnum", number)
                 slots.append(
-                    Slot(element.get("name", ""), number, -(-_number(element, "bitsize", 0) // 8))
+                    StubRegister(
+                        element.get("name", ""), number, -(-_number(element, "bitsize", 0) // 8)
+                    )
                 )
                 number += 1
         return name, tuple(slots)

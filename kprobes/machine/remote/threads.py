@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...arch._base import Arch
-from ...arch._stub import Slot
+from ...arch._stub import StubRegister
 from ...errors import MachineBusy, RemoteError
 from ...regs import Regs, RegsMachine
 from .layouts import facts_of, parts_of
@@ -43,7 +43,7 @@ class RemoteThreads:
         target: RemoteTarget,
         machine: RegsMachine,
         arch: Arch,
-        slots: Mapping[str, Slot],
+        slots: Mapping[str, StubRegister],
         most: int,
         system: bool,
     ) -> None:

@@ -41,12 +41,12 @@ class DelaySlots:
         self._stopping = CODE(lambda *_: cpu.engine.stop())
 
     @property
-    def books(self) -> bool:
+    def snapshot_state(self) -> bool:
         """The part of this object that a snapshot keeps: `pending`."""
         return self.pending
 
-    @books.setter
-    def books(self, then: bool) -> None:
+    @snapshot_state.setter
+    def snapshot_state(self, then: bool) -> None:
         """Set `pending` to what a snapshot has kept."""
         self.pending = then
 

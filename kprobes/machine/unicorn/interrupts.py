@@ -482,15 +482,15 @@ class InterruptDelivery:
     # --- what snapshots keep
 
     @property
-    def books(self) -> Any:
+    def snapshot_state(self) -> Any:
         """The controller's state, the time and the timers, as a copy for a snapshot; setting it
         goes back to such a copy.
         """
         state = None if self._controller is None else self._controller.state
         return state, self._past, list(self._events)
 
-    @books.setter
-    def books(self, then: Any) -> None:
+    @snapshot_state.setter
+    def snapshot_state(self, then: Any) -> None:
         """Set the controller's state, the time and the timers to what a snapshot has kept. Where
         there was no controller then, the present one is forgotten, and `active` becomes False.
         """

@@ -159,7 +159,7 @@ class Heap:
         self._next = self._end = 0
 
     @property
-    def books(self) -> tuple[dict[int, list[int]], dict[int, int], int, int]:
+    def snapshot_state(self) -> tuple[dict[int, list[int]], dict[int, int], int, int]:
         """The used and free blocks, as a copy for a snapshot; setting it goes back to such a
         copy.
         """
@@ -170,8 +170,8 @@ class Heap:
             self._end,
         )
 
-    @books.setter
-    def books(self, then: tuple[dict[int, list[int]], dict[int, int], int, int]) -> None:
+    @snapshot_state.setter
+    def snapshot_state(self, then: tuple[dict[int, list[int]], dict[int, int], int, int]) -> None:
         """Set the used and free blocks to what a snapshot has kept; guest memory is not touched."""
         if self._free != then[0]:
             self._free = {size: blocks.copy() for size, blocks in then[0].items()}

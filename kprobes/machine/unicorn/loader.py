@@ -105,15 +105,15 @@ class Loader:
         self.modules: dict[str, list[tuple[int, int]]] = {}
 
     @property
-    def books(self) -> dict[str, list[tuple[int, int]]]:
+    def snapshot_state(self) -> dict[str, list[tuple[int, int]]]:
         """The modules, as a copy for a snapshot; setting it goes back to such a copy.
 
         Modules loaded since then lose their symbols; those unloaded since do not get them back.
         """
         return self.modules.copy()
 
-    @books.setter
-    def books(self, then: dict[str, list[tuple[int, int]]]) -> None:
+    @snapshot_state.setter
+    def snapshot_state(self, then: dict[str, list[tuple[int, int]]]) -> None:
         """Set the modules to what a snapshot has kept, and remove the symbols of those loaded
         since.
         """

@@ -1,13 +1,10 @@
-"""Guest memory whose bytes have marks: what a heap check hands out.
-
-Books are the knowledge of a user of the machine that goes back with the guest to a snapshot.
-"""
+"""Guest memory whose bytes have marks: what a heap check hands out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from .._base import Books, Watched
+from .._base import StateOwner, Watched
 from .memory import GuestMemory
 from .snapshot import Snapshots
 from .watches import Watches
@@ -22,7 +19,7 @@ class HookedMarkedMemory:
         Args:
             memory: the guest's.
             watches: report accesses to it.
-            snapshots: keep books.
+            snapshots: keep the knowledge of users of the machine, which goes back with the guest.
         """
         self._memory = memory
         self._watches = watches
@@ -57,13 +54,13 @@ class HookedMarkedMemory:
         """
         return self._watches.add_marked(start, marks, report)
 
-    def keep_books(self, books: Books) -> Callable[[], None]:
+    def keep_snapshot_state(self, owner: StateOwner) -> Callable[[], None]:
         """Have snapshots keep further state, which goes back with the guest.
 
         Args:
-            books: the state, as its attribute `books`.
+            owner: has the state, as its attribute `snapshot_state`.
 
         Returns:
             A function that ends that.
         """
-        return self._snapshots.keep_books(books)
+        return self._snapshots.keep_snapshot_state(owner)

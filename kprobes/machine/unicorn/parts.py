@@ -119,7 +119,7 @@ class Parts:
         self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else EngineOwner(cpu, state, self.starts, self.runner, faults)
         self.system_calls = ServedSystemCalls(cpu, state, self.process)
-        books = (
+        owners = (
             self.memory.heap,
             delay_slots,
             self.process,
@@ -128,7 +128,7 @@ class Parts:
             StandardInput(machine),
             self.system_calls,
         )
-        self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
+        self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, owners)
         self.marked_memory = HookedMarkedMemory(self.memory, self.watches, self.snapshots)
         self.stops = HookedStops(cpu, state, self.bounds, state)
         self.reports = Reports(

@@ -106,7 +106,7 @@ class LinuxProcess:
         return self._linux.storage if self._linux is not None else None
 
     @property
-    def books(self) -> tuple[Any, ...]:
+    def snapshot_state(self) -> tuple[Any, ...]:
         """The state of the set-up, as a copy for a snapshot; setting it goes back to such a
         copy.
         """
@@ -119,8 +119,8 @@ class LinuxProcess:
             self.path,
         )
 
-    @books.setter
-    def books(self, then: tuple[Any, ...]) -> None:
+    @snapshot_state.setter
+    def snapshot_state(self, then: tuple[Any, ...]) -> None:
         """Set the state of the set-up to what a snapshot has kept; guest memory is not touched."""
         self._main, blocks, self._end, self.pointer, self._room, self.path = then
         if self._blocks != blocks:

@@ -36,7 +36,7 @@ from .host.usual import SharedHits
 from .interrupts import InterruptDelivery
 from .owner import EngineOwner
 from .raised import Raised
-from .registers.cells import Spoken
+from .registers.cells import ApiCell
 from .runstate import RunState
 from .services import Services
 from .starts import Starts
@@ -325,7 +325,7 @@ class Reports:
             self._guest.breakpoint.number if self._guest.breakpoint.channel == BY_INTERRUPT else -1
         )
         cell = self._cpu.cells.get(self._cpu.arch.regs.pc)
-        pc_word = cell if cell is not None else Spoken(self._cpu.read_pc, self._cpu.write_pc)
+        pc_word = cell if cell is not None else ApiCell(self._cpu.read_pc, self._cpu.write_pc)
         view = pc_word.view
         index = pc_word.index
         mask = self._cpu.arch.mask
@@ -467,7 +467,7 @@ class Reports:
         mask = self._cpu.arch.mask
         step = self._cpu.arch.insn_align
         words = (
-            Spoken(self._cpu.read_pc, self._cpu.write_pc)
+            ApiCell(self._cpu.read_pc, self._cpu.write_pc)
             if self._cpu.pair is None
             else self._cpu.pair
         )

@@ -1,8 +1,8 @@
 """Snapshots: registers, memory and mappings go back to what they were, but not the library's own.
 
 The core is the part of the library that serves probes (kprobes.core); it receives the engine's
-reports, as the sink. Books are the knowledge of a user of the machine that goes back with the guest
-to a snapshot.
+reports, as the sink. An owner is a user of the machine whose knowledge goes back with the guest to
+a snapshot.
 
 Slots, detours and call areas are the library's and are left alone. Guest text was kept with the
 patches that were in it then; a restore puts the present ones in their place, where they differ.
@@ -20,7 +20,7 @@ from attrs import define
 from unicorn import unicorn_const as const
 
 from ...errors import BadArgument, GuestFault, NoMemory, Unsupported
-from .._base import Books, Patched
+from .._base import Patched, StateOwner
 from .blocks import HostBlock
 from .calls import FunctionCalls
 from .cpu import UnicornCpu
@@ -54,9 +54,9 @@ class KeptGuest:
         calls: the sink's copy of the calls being followed.
         context: the engine's registers.
         sent: pc as the core has shown it, and as it was set, since the last run; None: it was not.
-        books: id of books -> (the books, what they held).
-        known_books: the list of books for which `book_rows` is right.
-        book_rows: (what sets books, the books, what they are to hold), for each of them.
+        kept_states: id of an owner -> (the owner, its `snapshot_state`).
+        known_owners: the list of owners for which `state_rows` is right.
+        state_rows: (what sets its state, the owner, the state), for each of them.
         devices: the devices that were mapped.
     """
 
@@ -74,9 +74,9 @@ class KeptGuest:
     calls: Any
     context: Any
     sent: tuple[int | None, int | None]
-    books: Mapping[int, tuple[Books, Any]]
-    known_books: list[Books]
-    book_rows: list[tuple[Callable[[Any, Any], object], Books, Any]]
+    kept_states: Mapping[int, tuple[StateOwner, Any]]
+    known_owners: list[StateOwner]
+    state_rows: list[tuple[Callable[[Any, Any], object], StateOwner, Any]]
     devices: Any
 
 
@@ -112,14 +112,14 @@ class StandardInput:
         self._machine = machine
 
     @property
-    def books(self) -> tuple[BytesIO, int]:
+    def snapshot_state(self) -> tuple[BytesIO, int]:
         """(the stream, its position), for a snapshot; setting it puts that stream back, and seeks
         it.
         """
         return self._machine.stdin, self._machine.stdin.tell()
 
-    @books.setter
-    def books(self, then: tuple[BytesIO, int]) -> None:
+    @snapshot_state.setter
+    def snapshot_state(self, then: tuple[BytesIO, int]) -> None:
         """Put a stream back as the machine's `stdin`, at its position.
 
         Args:
@@ -143,7 +143,7 @@ class Snapshots:
         runner: Runner,
         calls: FunctionCalls,
         owned: bool,
-        books: Sequence[Books],
+        owners: Sequence[StateOwner],
     ) -> None:
         """Prepare; nothing is kept.
 
@@ -153,7 +153,8 @@ class Snapshots:
             runner: is held while memory changes.
             calls: guest calls, whose last failure a restore forgets.
             owned: the library has made the engine, and mapped all of its memory.
-            books: further state that goes back with the guest, each by its attribute `books`.
+            owners: have further state that goes back with the guest, each as its attribute
+                `snapshot_state`.
         """
         self._cpu = cpu
         self._state = state
@@ -162,7 +163,7 @@ class Snapshots:
         self._memory = cpu.memory
         self._devices = cpu.memory.devices
         self._owned = owned
-        self._books = list(books)
+        self._owners = list(owners)
         self.pages: Any = None
         self._version = 0  # a number that grows with each change of the mappings
         self._known: tuple[int, list[Region], list[HostBlock]] = -1, [], []
@@ -172,20 +173,20 @@ class Snapshots:
         """Count a change of the mappings, after which a restore has to look at them."""
         self._version += 1
 
-    def keep_books(self, books: Books) -> Callable[[], None]:
+    def keep_snapshot_state(self, owner: StateOwner) -> Callable[[], None]:
         """Have further state kept in snapshots, and go back with the guest.
 
         Args:
-            books: the state, as its attribute `books`.
+            owner: has the state, as its attribute `snapshot_state`.
 
         Returns:
             A function that ends that.
         """
-        self._books = [*self._books, books]  # a new list: KeptGuest.known_books tells by that
+        self._owners = [*self._owners, owner]  # a new list: KeptGuest.known_owners tells by that
 
         def remove() -> None:
-            """Keep the books in snapshots no more."""
-            self._books = [book for book in self._books if book is not books]
+            """Keep the state in snapshots no more."""
+            self._owners = [one for one in self._owners if one is not owner]
 
         return remove
 
@@ -232,8 +233,8 @@ class Snapshots:
             self._runner.let_go()
 
     def _take(self) -> Snapshot:
-        """Copy registers, memory, mappings, devices and books into a snapshot, while nothing can
-        run; return the snapshot.
+        """Copy registers, memory, mappings, devices and states of owners into a snapshot, while
+        nothing can run; return the snapshot.
 
         Raises:
             NoMemory: there is no room.
@@ -261,7 +262,7 @@ class Snapshots:
             calls = sink.under_way()
         context = cpu.engine.save()
         sent = cpu.regs.reported, cpu.regs.target
-        books = {id(book): (book, book.books) for book in self._books}
+        states = {id(owner): (owner, owner.snapshot_state) for owner in self._owners}
         kept = KeptGuest(
             owner=self,
             layout=layout,
@@ -277,9 +278,9 @@ class Snapshots:
             calls=calls,
             context=context,
             sent=sent,
-            books=books,
-            known_books=self._books,
-            book_rows=_rows(books.values()),
+            kept_states=states,
+            known_owners=self._owners,
+            state_rows=_rows(states.values()),
             devices=self._devices.devices,
         )
         snapshot = Snapshot(kept)
@@ -304,7 +305,7 @@ class Snapshots:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Set the guest back to what it was at take(): registers, memory, mappings, devices and
-        books.
+        states of owners.
 
         Args:
             snapshot: what take() has returned.
@@ -328,9 +329,9 @@ class Snapshots:
     def _restore(self, guest: KeptGuest) -> None:
         """Set the guest back to what a snapshot has kept, while nothing can run.
 
-        Registers, memory, mappings, devices and books go back. The patches of the present probes
-        are put into the text, the core follows the calls of then again, and a failed call's
-        registers are forgotten.
+        Registers, memory, mappings, devices and states of owners go back. The patches of the
+        present probes are put into the text, the core follows the calls of then again, and a failed
+        call's registers are forgotten.
 
         Args:
             guest: what was kept.
@@ -356,14 +357,14 @@ class Snapshots:
         patched = 0 if sink is None else sink.patched
         if patched != guest.patched:
             self._exchange_patches(guest, patched)
-        if guest.known_books is not self._books:
+        if guest.known_owners is not self._owners:
             nothing = None, None
-            guest.book_rows = _rows(
-                (book, guest.books.get(id(book), nothing)[1]) for book in self._books
+            guest.state_rows = _rows(
+                (owner, guest.kept_states.get(id(owner), nothing)[1]) for owner in self._owners
             )
-            guest.known_books = self._books
-        for put, book, then in guest.book_rows:
-            put(book, then)
+            guest.known_owners = self._owners
+        for put, owner, then in guest.state_rows:
+            put(owner, then)
         if self._calls.has_failed:
             self._calls.drop_failure()
         self._state.skip = -1
@@ -596,26 +597,26 @@ class Snapshots:
 
 
 def _rows(
-    books: Iterable[tuple[Books, Any]],
-) -> list[tuple[Callable[[Any, Any], object], Books, Any]]:
-    """Return (what sets books, the books, what they are to hold) for some books.
+    owners: Iterable[tuple[StateOwner, Any]],
+) -> list[tuple[Callable[[Any, Any], object], StateOwner, Any]]:
+    """Return (what sets its state, the owner, the state) for some owners.
 
     A property's own function takes half the time that setting an attribute does.
 
     Args:
-        books: (books, what they are to hold).
+        owners: (owner, what its state is to be).
     """
-    found: list[tuple[Callable[[Any, Any], object], Books, Any]] = []
-    for book, then in books:
-        kind = getattr(type(book), "books", None)
+    found: list[tuple[Callable[[Any, Any], object], StateOwner, Any]] = []
+    for owner, then in owners:
+        kind = getattr(type(owner), "snapshot_state", None)
         setter = kind.fset if isinstance(kind, property) else None
-        found.append((_set_books if setter is None else setter, book, then))
+        found.append((_set_state if setter is None else setter, owner, then))
     return found
 
 
-def _set_books(book: Books, then: Any) -> None:
-    """Set a state's attribute `books` to what a snapshot has kept of it."""
-    book.books = then
+def _set_state(owner: StateOwner, then: Any) -> None:
+    """Set an owner's attribute `snapshot_state` to what a snapshot has kept of it."""
+    owner.snapshot_state = then
 
 
 def _changes(

@@ -347,7 +347,7 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
     # --- state
 
     @property
-    def books(self) -> tuple[Any, ...]:
+    def snapshot_state(self) -> tuple[Any, ...]:
         """The effects of calls so far, as a copy for a snapshot; setting it goes back to such a
         copy.
         """
@@ -363,8 +363,8 @@ class ServedSystemCalls(MutableMapping[str, Handler]):
             self.now,
         )
 
-    @books.setter
-    def books(self, then: tuple[Any, ...]) -> None:
+    @snapshot_state.setter
+    def snapshot_state(self, then: tuple[Any, ...]) -> None:
         """Set the effects of calls to what a snapshot has kept: output, memory, random numbers,
         time and status.
         """

@@ -430,7 +430,7 @@ def _peek_by_pipe(address: int, size: int) -> bytes:
     return b"".join(pieces)
 
 
-class Spoken:
+class ApiCell:
     """A register that only the engine's API may read and write, in the shape of a Cell: view[index]
     reads and writes it.
     """
