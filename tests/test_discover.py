@@ -84,6 +84,19 @@ def test_functions_of_mips_with_nops_in_delay_slots() -> None:
             (0xBFC00000, "header"), (0xBFC00008, "call"), (0xBFC00020, "jump")]
 
 
+def test_a_function_ends_behind_its_last_instruction() -> None:
+    """In a raw image, where strings follow; a computed jump may lead to more code."""
+    code = ["0bf00008 00000000",  # j start; its slot
+            "00801025 03e00008 24420001",  # move v0, a0; jr ra; addiu v0, v0, 1
+            "00000000 00000000 00000000"]
+    start = "0ff00002 00000000 {} 00000000"  # jal; nop; a jump; nop
+    text = b"hello, world, this is text\0\0"
+    for jump, more in (("03e00008", 0), ("03200008", len(text))):  # jr ra; jr t9
+        words = bytes.fromhex("".join([*code, start.format(jump)])) + text
+        with UnicornMachine.load_raw(words, arch="mips", base=0xBFC00000) as m:
+            assert [(f.address - 0xBFC00000, f.size) for f in m.discover()] == [(0, 8), (8, 12), (0x20, 16 + more)]
+
+
 @pytest.mark.parametrize(("code", "starts"), [
     ("0028 08bf 7047 10b5 0446 10bd", {0}),  # cmp r0, #0; it eq; bxeq lr; push {r4, lr}; mov r4, r0; pop {r4, pc}
     ("0028 1cbf 0120 7047 30b5 0446 30bd", {0}),  # cmp; itt ne; movne r0, #1; bxne lr; push {r4, r5, lr}; mov; pop

@@ -124,6 +124,7 @@ class _Search:
         self._names: dict[int, Symbol] = {}
         self._frames: list[tuple[int, int]] = []  # sorted (start, end) of unwind tables
         self._sweeper = Sweeper(self._arch, Sweep())
+        self._decoded: dict[int, int] = {}  # function -> where its last instruction ends
         self._complete = False  # the unwind tables tell of nearly all code
         self._sorted_ends: list[int] = []
         self._mode = 0  # of code that nothing tells the mode of
@@ -617,6 +618,7 @@ class _Search:
             if stretch is None:
                 continue
             calls, jumps = set(sweep.calls), len(sweep.jumps)
+            ends, computed = len(sweep.ends), len(sweep.computed)
             end = self._sweeper.function(
                 stretch.code[start - stretch.start : start - stretch.start + LONGEST],
                 start,
@@ -625,6 +627,9 @@ class _Search:
                 self._machine.symbols.data_end,
             )
             bisect.insort(covered, (start, end))
+            # a computed jump may lead to code that was not decoded
+            if end in sweep.ends[ends:] and len(sweep.computed) == computed:
+                self._decoded[start] = end
             leads = [(target, CALL) for target in sweep.calls.keys() - calls]
             leads += [
                 (target, JUMP) for _, target in sweep.jumps[jumps:] if not start <= target < end
@@ -709,8 +714,9 @@ class _Search:
     def _found(self) -> Iterator[Found]:
         """Yield the known functions in order of address, each with its size and name.
 
-        A function ends at the next one, at its unwind entry's end, or with its section, whichever
-        is first; one with a symbol that has a size keeps that size.
+        A function ends at the next one, at its unwind entry's end, behind its last instruction if
+        it was decoded to its end, or with its section, whichever is first; one with a symbol that
+        has a size keeps that size.
         """
         ends = dict(self._frames)
         starts = sorted(self._known)
@@ -718,7 +724,12 @@ class _Search:
             mode, why = self._known[address]
             stretch = self._stretch(address)
             assert stretch is not None
-            end = min(behind, ends.get(address, stretch.end), stretch.end)
+            end = min(
+                behind,
+                ends.get(address, stretch.end),
+                self._decoded.get(address, stretch.end),
+                stretch.end,
+            )
             symbol = self._names.get(address)
             name = f"fn_{address:08x}" if symbol is None else symbol.name
             yield Found(
