@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "discover.": ("arch._base", "errors", "image", "discover."),
     "discover": ("discover.",),
     "debug.described": ("arguments", "notebook", "errors", "debug.", "discover"),
-    "debug.quick": ("native", "debug.scan"),
+    "debug.quick": ("native", "debug.scan", "debug.section"),
     "debug.": ("btf", "arguments", "errors", "hostsystem", "regs", "stacks", "symbols", "arch._base",
                "arch._rows", "arch._dwarf", "arch._assembly", "image", "debug."),
     "conformance": (),

@@ -24,6 +24,7 @@ from ..errors import ImageError
 from ..image import LoadedFile, SectionedElf, build_id, find_separate, linked
 from .abbreviations import AbbreviationTable
 from .cache import UnpackedSection, identity_of, unpacked_section
+from .section import SectionWindow
 
 DAMAGE = (
     ImageError,
@@ -104,6 +105,24 @@ SECTIONS = (
 )
 
 
+#: large sections of which nothing has to be copied
+_SEEN: Final = tuple(
+    f".debug_{name}"
+    for name in (
+        "info",
+        "types",
+        "str",
+        "line_str",
+        "line",
+        "loc",
+        "loclists",
+        "ranges",
+        "rnglists",
+        "str_offsets",
+    )
+)
+
+
 class _DwarfSection:
     """A section with the attributes of pyelftools' DebugSectionDescriptor; read when `stream` is
     used.
@@ -134,9 +153,9 @@ class _DwarfSection:
         self.address = section["sh_addr"]
 
     @cached_property
-    def stream(self) -> io.BytesIO | mmap:
+    def stream(self) -> io.BytesIO | mmap | SectionWindow:
         """The section's contents, read at the first use. A large compressed section is unpacked
-        only as far as it is read.
+        only as far as it is read, and one that is not compressed is not copied.
 
         Raises:
             errors in DAMAGE: they are damaged.
@@ -149,7 +168,23 @@ class _DwarfSection:
             ]
             found: mmap = unpacked_section(self._identity, self.name.lstrip("."), packed, size)
             return found
+        if size >= LARGE and self._can_be_seen and not self.packed:
+            return SectionWindow(self._elf.data, self.global_offset, size)
         return io.BytesIO(self._unpacked())
+
+    @property
+    def _can_be_seen(self) -> bool:
+        """True where readers of the section do without a copy of it, and the file is in memory.
+
+        Those of frames, abbreviations, .debug_aranges and .debug_addr want bytes, and phantom bytes
+        are left out of a copy.
+        """
+        return (
+            self.name in _SEEN
+            and self._section["sh_type"] != "SHT_NOBITS"
+            and type(self._elf.data) is bytes
+            and not self._elf.has_phantom_bytes()
+        )
 
     @cached_property
     def _begins_packed(self) -> int:
@@ -198,10 +233,10 @@ def contents_as_read(section: Any) -> Any:
         section: the section, as pyelftools describes it.
 
     Returns:
-        bytes, or a map of a file, which may be an UnpackedSection.
+        bytes, a SectionWindow, or a map of a file, which may be an UnpackedSection.
     """
     stream = section.stream
-    return stream if isinstance(stream, mmap) else stream.getvalue()
+    return stream if isinstance(stream, mmap | SectionWindow) else stream.getvalue()
 
 
 def contents(section: Any) -> Any:
@@ -211,7 +246,7 @@ def contents(section: Any) -> Any:
         section: the section, as pyelftools describes it.
 
     Returns:
-        bytes, or a map of a file.
+        bytes, a SectionWindow, or a map of a file.
 
     Raises:
         errors in DAMAGE: the section is damaged.
@@ -223,7 +258,7 @@ def all_of(data: Any) -> Any:
     """Unpack the rest of a section's contents, and return them.
 
     Args:
-        data: what contents_as_read() returned: bytes, or a map of a file.
+        data: what contents_as_read() returned.
 
     Returns:
         `data` itself.

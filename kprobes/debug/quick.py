@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from .. import native
 from .scan import TYPES, Header, NamedType, Sections, UnitContents
+from .section import SectionWindow, buffer_of
 
 _FUNCTIONS, _TYPES, _COPIES = 1, 2, 4  #: what is wanted, as dwarf.c has it
 _SHAPES: Final = 1 << 14
@@ -40,10 +41,12 @@ def _address(data: Any) -> int:
     """Return the host address of an object's contents; the caller must keep the object alive.
 
     Args:
-        data: bytes, an array, or a map.
+        data: bytes, an array, a map, or a SectionWindow.
     """
     if isinstance(data, array):
         return data.buffer_info()[0]
+    if isinstance(data, SectionWindow):
+        return _address(data.data) + data.start
     if isinstance(data, mmap):
         return ctypes.addressof(ctypes.c_char.from_buffer(data))
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
@@ -242,7 +245,7 @@ def _sections_of_names(sections: Sections) -> list[memoryview]:
         sections: of the file, unpacked as far as names are wanted.
     """
     parts = (b"", sections.info, sections.strings, sections.line_strings)
-    return [memoryview(part) for part in parts]
+    return [memoryview(buffer_of(part)) for part in parts]
 
 
 def _text_in(held: Sequence[memoryview], section: int, at: int, size: int) -> str:

@@ -27,6 +27,7 @@ from elftools.elf.elffile import ELFFile
 from .file import DAMAGE, contents
 from .pieces import spans
 from .scan import Header, Sections, headers, leb, type_headers
+from .section import buffer_of
 from .split_gnu import COLUMNS, FORMS, ListMover, may_be_of_gnu, number_of_unit
 
 #: bytes of a file that is read
@@ -436,7 +437,7 @@ class _Joined:
     def store(self) -> None:
         """Replace pyelftools' sections by those that have grown. Called once, at the end."""
         for name, grown in self._grown.items():
-            data = b"".join(grown.chunks)
+            data = b"".join(map(buffer_of, grown.chunks))
             section = DebugSectionDescriptor(io.BytesIO(data), f".debug_{name}", None, len(data), 0)
             setattr(self._info, f"debug_{name}_sec", section)
 

@@ -64,6 +64,7 @@ from .scan import (
     headers,
     type_headers,
 )
+from .section import buffer_of
 from .split_gnu import may_be_split
 from .types import CType
 
@@ -637,7 +638,7 @@ class Units:
             self._sections.types,
         ):
             digest.update(len(part).to_bytes(8, "little"))
-            digest.update(all_of(part))
+            digest.update(buffer_of(all_of(part)))
         return kept_names(digest.digest(), self._all_names)
 
     def _all_names(self) -> Iterator[tuple[str, int]]:

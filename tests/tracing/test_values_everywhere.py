@@ -30,12 +30,14 @@ from kprobes import (
 )
 from kprobes import arch as arch_module
 from kprobes.debug import cache as cache_module
+from kprobes.debug import file as file_module
 from kprobes.debug.abbreviations import AbbreviationTable
 from kprobes.debug.convention import NotKnown, result_parts
-from kprobes.debug.file import contents
+from kprobes.debug.file import contents, dwarf
 from kprobes.debug.lines import _lines, line_table
 from kprobes.debug.quick import CopyScanner, QuickScanner, ScopeNames, quick_ranges
 from kprobes.debug.scan import AddressRanges, UnitScanner, aranges
+from kprobes.debug.section import SectionWindow
 from kprobes.debug.units import Units, _address, _text
 from kprobes.events import parse_event
 
@@ -254,6 +256,56 @@ def test_variables_that_are_not_kept_are_refused_in_bodies(name: str) -> None:
             with pytest.raises(EventError, match="the compiler has not kept it at this instruction") as error:
                 k.event(f"p {address:#x} {variable}")
             assert error.value.kind == "NOSUP_DAT_ARG"
+
+
+@pytest.mark.parametrize("host_code", [True, False])
+@pytest.mark.parametrize("name", FILES)
+def test_large_sections_are_not_copied(name: str, host_code: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read of them is the same, by C and by Python."""
+    if not host_code:
+        monkeypatch.setattr(native, "available", lambda: False)
+
+    def known() -> tuple[Any, ...]:
+        with load(name) as m:
+            function = m.symbols["look"]
+            streams = {type(getattr(dwarf(file), f"debug_{part}_sec").stream) for file in m.debug.files
+                       for part in ("info", "str", "line")}
+            lines = [str(line) for line in m.debug.lines(function.address, m.symbols.extent(function))]
+            number = m.debug.line(function.address).line
+            places = [(each.address, each.function) for each in m.debug.at_line("values.c", number)]
+            types = [(n, t.name, str(t)) for n, t in m.type("struct item").members.items()]
+            arrivals = [(v.name, str(arrival)) for v, arrival in m.debug.arrivals(function.address)]
+            return streams, lines, places, types, arrivals, m.debug.inlined("half"), m.debug.variable("the_item")[0]
+
+    plain = known()
+    monkeypatch.setattr(file_module, "LARGE", 1)
+    seen = known()
+    assert (plain[0], seen[0]) == ({io.BytesIO}, {SectionWindow})
+    assert seen[1:] == plain[1:]
+    assert seen[1]
+    assert seen[2]
+
+
+def test_a_window_of_a_section_is_as_its_bytes() -> None:
+    data = random.Random(3).randbytes(500) + b"abcabc"
+    window, copy, file = SectionWindow(b"front" + data + b"abc", 5, len(data)), data, io.BytesIO(data)
+    assert (len(window), bytes(window.view), window[:]) == (len(data), copy, copy)
+    chance = random.Random(4)
+    for _ in range(500):
+        a, b = chance.randrange(-600, 600), chance.randrange(-600, 600)
+        assert window[a:b] == copy[a:b]
+        assert window[a:b:3] == copy[a:b:3]
+        for wanted in (b"abc", data[100:102], b"none at all"):
+            assert (window.find(wanted, a, b), window.rfind(wanted, a, b)) == (copy.find(wanted, a, b), copy.rfind(wanted, a, b))
+        count = chance.choice((None, -1, 0, 5, 1000))
+        assert (window.seek(abs(a)), window.read(count), window.tell()) == (file.seek(abs(a)), file.read(count), file.tell())
+    assert (window.find(b"abc"), window.rfind(b"abc")) == (copy.find(b"abc"), copy.rfind(b"abc"))
+    assert (window[-1], window[0]) == (copy[-1], copy[0])
+    for at in (len(data), -len(data) - 1):
+        with pytest.raises(IndexError):
+            window[at]
+    with pytest.raises(ValueError, match="beyond its file"):
+        SectionWindow(data, 1, len(data))
 
 
 def test_floating_point_in_registers() -> None:
