@@ -34,6 +34,7 @@ from .sources import (
     has_lines,
     labels,
     line_places,
+    line_statements,
     lines_near,
     units_of_source,
 )
@@ -1035,6 +1036,27 @@ class DebugInfo:
                 symbol=f"{path}:{line}",
                 hint=hint,
             )
+        return found
+
+    def statements(self, path: str, line: int) -> list[SourcePlace]:
+        """Return where each statement of a source line begins: the line of a loop has several.
+
+        Args:
+            path: the file's name, or the end of its path.
+            line: its number.
+
+        Returns:
+            The places, one file after the other, by address in each; [] for a line without code.
+        """
+        found: list[SourcePlace] = []
+        for file, units in self._units():
+            try:
+                found += [
+                    evolve(place, address=place.address + file.bias)
+                    for place in line_statements(units, path, line)
+                ]
+            except DAMAGE:
+                continue
         return found
 
     def has_source(self, path: str) -> bool:

@@ -42,6 +42,24 @@ def line_places(units: Units, wanted: str, number: int) -> list[SourcePlace]:
     return _first_of_each(units, lines)
 
 
+def line_statements(units: Units, wanted: str, number: int) -> list[SourcePlace]:
+    """Return the address of each statement of a line that the line table has, in any function.
+
+    Args:
+        units: of one file.
+        wanted: the source file, or the end of its path.
+        number: of the line.
+    """
+    lines = [line for _, found in units.lines_of(wanted, number) for line in found if line.is_stmt]
+    known = units.places_of(line.start for line in lines)
+    places = dict[int, SourcePlace]()
+    for start in sorted({line.start for line in lines}):
+        at = known.get(start) or _place_of(units, start)
+        function, inlined = ("", "") if at is None else (at.function, at.inlined)
+        places[start] = SourcePlace(start, function, inlined)
+    return [place for place in places.values() if place.function] or [*places.values()]
+
+
 def has_lines(units: Units, wanted: str) -> bool:
     """Return True where a source file has lines with code.
 

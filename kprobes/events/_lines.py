@@ -183,7 +183,7 @@ class _Places:
         return ""
 
     def _lazy(self, name: str, pattern: str) -> list[SourcePlace]:
-        """Return the places of all lines whose text fits a glob, blanks aside.
+        """Return the places of all statements of lines whose text fits a glob, blanks aside.
 
         Args:
             name: a source file, or a function, of which the lines from its declaration to its last
@@ -197,22 +197,16 @@ class _Places:
         first = 1
         last = 1 << 30
         path = name
+        inside = range(1 << 64)
         if name in self._symbols:
             address = self._function(name)
             path, first = self._info.source_of(address)
             found = self._info.function(address)
             if not path or found is None:
                 self._fail(f"nothing is known of the source of {name}; build the guest with -g")
-            last = max(
-                (
-                    line.line
-                    for line in self._info.lines(
-                        found[1].start + found[0].bias, found[1].end + found[0].bias
-                    )
-                    if line.path == path
-                ),
-                default=first,
-            )
+            inside = range(found[1].start + found[0].bias, found[1].end + found[0].bias)
+            lines = self._info.lines(inside.start, inside.stop)
+            last = max((line.line for line in lines if line.path == path), default=first)
         where = self._file(path)
         if not where:
             self._fail(
@@ -223,10 +217,8 @@ class _Places:
         found_places: list[SourcePlace] = []
         for number, line in enumerate(linecache.getlines(where), 1):
             if first <= number <= last and fnmatch.fnmatchcase(re.sub(r"\s", "", line), wanted):
-                try:
-                    found_places += self._info.at_line(path, number)
-                except UnknownSymbol:
-                    continue  # no code is of it
+                statements = self._info.statements(path, number)
+                found_places += [each for each in statements if each.address in inside]
         if not found_places:
             self._fail(f"no line of {name} with code fits {pattern!r}")
         return found_places

@@ -368,3 +368,15 @@ def test_parameters_without_a_name(tmp_path: Path) -> None:
     with UnicornMachine.load(program) as m:
         name = next(symbol.name for symbol in m.symbols if "5parts17h" in symbol.name)
         assert [argument.name for argument in parse_event(f"p {name} $arg*", m).args] in (["key"], ["a", "b", "key"])
+
+
+def test_a_pattern_takes_all_statements_of_its_lines(tmp_path: Path) -> None:
+    """As perf does: the line of a loop has its beginning, its condition, and what is done at each turn."""
+    program = built(LINES, tmp_path, "-O0")
+    told = subprocess.run(["objdump", "--dwarf=decodedline", program], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in told.splitlines() if line.startswith("guest.c ")]
+    wanted = {int(row[2], 16) for row in rows if row[1] == "10" and row[-1] == "x"}
+    assert len(wanted) > 2
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        event = k.event("p weigh;for*")
+        assert {place.definition.address for place in event.places} == wanted
