@@ -51,10 +51,8 @@ def line_statements(units: Units, wanted: str, number: int) -> list[SourcePlace]
         number: of the line.
     """
     lines = [line for _, found in units.lines_of(wanted, number) for line in found if line.is_stmt]
-    known = units.places_of(line.start for line in lines)
     places = dict[int, SourcePlace]()
-    for start in sorted({line.start for line in lines}):
-        at = known.get(start) or _place_of(units, start)
+    for start, at in scopes_at(units, {line.start for line in lines}).items():
         function, inlined = ("", "") if at is None else (at.function, at.inlined)
         places[start] = SourcePlace(start, function, inlined)
     return [place for place in places.values() if place.function] or [*places.values()]
@@ -112,6 +110,20 @@ def _place_of(units: Units, address: int) -> AddressScope | None:
     block = blocks[-1].offset if blocks else 0
     inlined = text(named(blocks[-1]), "DW_AT_name") if blocks else ""
     return AddressScope(function.start, function.end, function.name, block, inlined)
+
+
+def scopes_at(units: Units, addresses: Collection[int]) -> dict[int, AddressScope | None]:
+    """Return the function and inlined copy that each of some link addresses is in.
+
+    Args:
+        units: of one file.
+        addresses: the link addresses, which have code.
+
+    Returns:
+        Link address -> what it is in, ascending; None: no function.
+    """
+    known = units.places_of(addresses)
+    return {each: known.get(each) or _place_of(units, each) for each in sorted(set(addresses))}
 
 
 def _first_of_each(units: Units, lines: Collection[SourceCode]) -> list[SourcePlace]:

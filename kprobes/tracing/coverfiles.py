@@ -7,7 +7,7 @@ import posixpath
 import struct
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from attrs import define, field, frozen
 
 from ..debug.file import DAMAGE, dwarf
 from ..debug.lines import rows
+from ..debug.quick import AddressScope
+from ..debug.sources import scopes_at
 from ..debug.units import units_of
 from ..image import LoadedFile
 from ..symbols import CONTROLS
@@ -171,7 +173,8 @@ class SourceCoverage:
     """The executed lines of a source file.
 
     Attributes:
-        lines: number of a line that has code -> the largest count among its instructions.
+        lines: number of a line that has code -> how often it was executed: the largest count among
+            its statements in each function and inlined copy, added up.
         functions: name -> (first line, how often it was entered).
     """
 
@@ -194,12 +197,21 @@ def source_coverage(
     found: dict[str, SourceCoverage] = {}
     for loaded in files:
         starts: dict[int, tuple[str, int]] = {}
-        for name, line, address in lines_of(loaded):
-            if wanted is not None and not wanted(address + loaded.bias):
-                continue
-            lines = found.setdefault(name, SourceCoverage()).lines
-            lines[line] = max(lines[line], executed.count(address + loaded.bias))
-            starts.setdefault(address, (name, line))
+        code: dict[tuple[str, int], list[_LineRow]] = {}
+        for row in lines_of(loaded):
+            if wanted is None or wanted(row.start + loaded.bias):
+                code.setdefault((row.path, row.line), []).append(row)
+                starts.setdefault(row.start, (row.path, row.line))
+        scopes = _scopes(loaded, starts.keys())
+        for (name, line), found_rows in code.items():
+            counts = {_copy(row, scopes): 0 for row in _telling(found_rows)}
+            for row in found_rows:
+                copy = _copy(row, scopes)
+                if copy in counts:
+                    count = executed.count(row.start + loaded.bias)
+                    counts[copy] = max(counts[copy], count)
+            # files of the same source, such as a library that is loaded twice, are added up, too
+            found.setdefault(name, SourceCoverage()).lines[line] += sum(counts.values())
         for function, start in _functions_of(loaded):
             if start not in starts:
                 continue
@@ -222,8 +234,71 @@ def _functions_of(file: LoadedFile) -> Iterator[tuple[str, int]]:
         return
 
 
-def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
-    """Yield (source file, line, link address) of each of the rows() of a file's line tables.
+@frozen
+class _LineRow:
+    """A row of a line table.
+
+    Attributes:
+        path: of the source file.
+        line: number of the line.
+        start: link address of its first byte.
+        has_code: it has code of its own.
+        is_stmt: a statement begins there.
+    """
+
+    path: str
+    line: int
+    start: int
+    has_code: bool
+    is_stmt: bool
+
+
+def _telling(rows: Sequence[_LineRow]) -> Sequence[_LineRow]:
+    """Return the rows of a line that say which functions and inlined copies have code of it.
+
+    These are statements with code of their own. Others may be among the code of another copy.
+
+    Args:
+        rows: all rows of the line; at least one is returned.
+    """
+    for wanted in (
+        [row for row in rows if row.is_stmt and row.has_code],
+        [row for row in rows if row.has_code],
+    ):
+        if wanted:
+            return wanted
+    return rows
+
+
+def _copy(row: _LineRow, scopes: Mapping[int, AddressScope | None]) -> tuple[int, int]:
+    """Return what tells the function or inlined copy that a row is in from others.
+
+    Args:
+        row: the row.
+        scopes: link address -> what it is in.
+    """
+    scope = scopes.get(row.start)
+    return (0, 0) if scope is None else (scope.start, scope.block)
+
+
+def _scopes(file: LoadedFile, addresses: Collection[int]) -> dict[int, AddressScope | None]:
+    """Return the functions and inlined copies that link addresses are in.
+
+    Args:
+        file: has them.
+        addresses: the link addresses.
+
+    Returns:
+        {} where the file's debug information is damaged.
+    """
+    try:
+        return scopes_at(units_of(file), addresses)
+    except DAMAGE:
+        return {}
+
+
+def lines_of(file: LoadedFile) -> Iterator[_LineRow]:
+    """Yield each of the rows() of a file's line tables.
 
     Where a table is damaged, nothing more is yielded.
     """
@@ -232,8 +307,8 @@ def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
         for unit in info.iter_CUs() if info is not None and info.has_debug_info else ():
             program = info.line_program_for_CU(unit)
             names = _Names(unit, program)
-            for start, _, number, line, _ in rows(program) if program is not None else ():
-                yield names.of(number), line, start
+            for start, end, number, line, is_stmt in rows(program) if program is not None else ():
+                yield _LineRow(names.of(number), line, start, end > start, is_stmt)
     except DAMAGE:
         return
 

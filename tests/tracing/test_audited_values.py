@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kprobes import EventError, Kprobes, UnicornMachine
+from kprobes import Coverage, EventError, Kprobes, UnicornMachine
 from kprobes.events import parse_event
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("g++") is None,
@@ -380,3 +380,33 @@ def test_a_pattern_takes_all_statements_of_its_lines(tmp_path: Path) -> None:
     with UnicornMachine.load(program) as m, Kprobes(m) as k:
         event = k.event("p weigh;for*")
         assert {place.definition.address for place in event.places} == wanted
+
+
+COPIES = r"""
+volatile int sink;
+static inline __attribute__((always_inline)) int twice(int x) { sink = x; return x * 2; }
+__attribute__((noinline)) int one(int x) { return twice(x); }
+__attribute__((noinline)) int many(int x)
+{
+  int y = twice(x);
+  y += twice(y);
+  y += twice(y);
+  return y;
+}
+int main(void) { one(1); one(2); one(3); many(4); return 0; }
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_lines_of_inlined_copies_are_added_up(level: str, tmp_path: Path) -> None:
+    """lcov has how often a line was executed in all its copies, and functions at their first lines."""
+    program = built(COPIES, tmp_path, level)
+    with UnicornMachine.load(program) as m, Coverage(m) as coverage:
+        m.serve_system_calls()
+        m.process([bytes(program)])
+        m.run()
+        (part,) = [each for each in coverage.contents("lcov").decode().split("end_of_record") if "guest.c\n" in each]
+    lines = part.splitlines()
+    assert "DA:3,6" in lines
+    assert "FNDA:1,many" in lines
+    assert {"FN:5,many", "FN:6,many"} & {*lines}
