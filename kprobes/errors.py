@@ -307,8 +307,10 @@ class GuestFault(KprobeError):
         number: int | None = None,
         serve: str = "",
         command: str = "",
+        by_python: bool = False,
     ) -> None:
-        """Make an error whose text is "reason (pc ADDRESS SYMBOL); what to do".
+        """Make an error whose text is "reason (pc ADDRESS SYMBOL); what to do", or
+        "ADDRESS: reason" where Python has asked.
 
         Args:
             reason: what the guest did, as a clause.
@@ -320,6 +322,7 @@ class GuestFault(KprobeError):
             serve: what a Python program can do so that the guest goes on; the message has it,
                 `plain` has not. "": of an interrupt, that is machine.interrupt_handler.
             command: what to do on the command line; `plain` has it, the message has not.
+            by_python: True where no instruction of the guest has accessed `address`.
         """
         self.pc = pc
         self.access = access
@@ -328,11 +331,11 @@ class GuestFault(KprobeError):
         at = "" if pc is None else f" (pc {pc:#x}{place})"
         if not serve and access == "interrupt":
             serve = "set machine.interrupt_handler to serve it"
-        super().__init__(
-            f"{reason}{at}",
-            python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped",
-            command=command,
-        )
+        shown = f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped"
+        if by_python:
+            super().__init__(f"{address or 0:#x}: {reason}", command=command)
+        else:
+            super().__init__(f"{reason}{at}", python=shown, command=command)
         self.reason = reason
         self.address = address
         self.symbol = symbol

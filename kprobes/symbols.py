@@ -417,7 +417,13 @@ class Symbols:
         Raises:
             UnknownSymbol: there is none; the hint has names that are like it.
             AmbiguousSymbol: several addresses have the name.
+            BadArgument: it is no text.
         """
+        if not isinstance(name, str):
+            raise BadArgument(
+                f"a symbol's name is text, not {name!r}",
+                hint="symbols.covering(address) gives the symbol of an address",
+            )
         found = self._by_name.get(name) or self._elsewhere(name)
         if len(found) == 1:
             return found[0]

@@ -181,13 +181,18 @@ class DecodeTable:
         rows: at least one; all of one width.
 
     Raises:
-        ValueError: two rows overlap, and neither is more specific.
+        ValueError: two rows overlap, and neither is more specific; or rows have several widths.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows = tuple(rows)
         self.bits = self.rows[0].bits
-        assert all(r.bits == self.bits for r in self.rows), "a table has one width"
+        for row in self.rows:
+            if row.bits != self.bits:
+                raise ValueError(
+                    f"a table has one width: {row.name} {row.picture!r} has {row.bits} bits, "
+                    f"{self.rows[0].name} has {self.bits}"
+                )
         self._check()
         ordered = sorted(self.rows, key=lambda r: (-r.mask.bit_count(), r.when is None))
         self._top = self.bits - 8

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..arch._base import Annul, Insn
+from ..arch._base import Annul, Arch, Insn
 from ..core.patch.probepoint import Probepoint
 from ..core.probe import Kprobe
-from ..errors import GuestFault, GuestTimeout, KprobeError
+from ..errors import BadArgument, GuestFault, GuestTimeout, KprobeError
 from ..kprobes import Kprobes
 from ..machine.unicorn.machine import UnicornMachine
 from ._cases import CaseFile
@@ -54,7 +54,15 @@ class Bench:
             file: the architecture's condition flags, registers to leave alone, and instructions for
                 delay slots; None: nothing is known of them.
             seed: of everything random.
+
+        Raises:
+            BadArgument: an Arch was passed.
         """
+        if isinstance(machine, Arch):
+            raise BadArgument(
+                f"a bench runs code: pass a machine or a name, not the Arch of {machine.name}",
+                hint="where no engine runs it, check_arch() and PaperMachine need none",
+            )
         self.machine = self.make_machine(machine) if isinstance(machine, str) else machine
         self.file = file or CaseFile()
         self._mapped_targets = (

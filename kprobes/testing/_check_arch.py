@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from ..arch import get
 from ..arch._base import Arch, Insn, Jump
 from ..arch._linux import Linux
 from ..arch._rows import row
@@ -18,16 +19,21 @@ from ._check_decode import check_fuzz, check_tables, check_truncation, home
 from ._paper import paper_regs
 
 
-def check_arch(arch: Arch, *, seed: int = 0) -> list[str]:
+def check_arch(arch: Arch | str, *, seed: int = 0) -> list[str]:
     """Run all checks of an architecture, and list what is wrong with it.
 
     Args:
-        arch: the architecture.
+        arch: the architecture, or its name.
         seed: of the random code that is decoded.
 
     Returns:
         Sentences; [] where nothing was found.
+
+    Raises:
+        Unsupported: there is no architecture of this name.
     """
+    if isinstance(arch, str):
+        arch = get(arch)
     problems: list[str] = []
     for check in _CHECKS:
         part = check.__name__.removeprefix("check").removeprefix("_")

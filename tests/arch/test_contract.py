@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from arches import (
@@ -20,10 +21,13 @@ from arches import (
 )
 from attrs import evolve
 
+from kprobes import BadArgument, UnicornMachine, Unsupported
 from kprobes import arch as architectures
+from kprobes.arch import get
+from kprobes.arch._decode import DecodeTable, Row
 from kprobes.conformance import CAPABILITIES, Conformance
 from kprobes.machine.unicorn.guests.rows import GUESTS
-from kprobes.testing import check_arch
+from kprobes.testing import Bench, check_arch
 
 pytestmark = pytest.mark.quick
 
@@ -109,3 +113,25 @@ def test_every_program_is_used() -> None:
     used = {path for arch in ARCHES for path in programs_of(arch)}
     unused = {path.stem.rpartition("-")[0] for path in {*(PROGRAMS / "bin").glob("*.elf")} - used}
     assert unused == set(UNUSED_PROGRAMS)
+
+
+def test_a_table_whose_rows_have_two_widths_names_one() -> None:
+    with pytest.raises(ValueError, match=r"one width: LONG '.*' has 32 bits, SHORT has 16"):
+        DecodeTable([Row("0" * 16, "SHORT"), Row("0" * 32, "LONG")])
+
+
+def test_check_arch_takes_a_name() -> None:
+    assert check_arch("mips") == check_arch(get("mips"))
+    with pytest.raises(Unsupported, match="no architecture 't16'; there are: alpha"):
+        check_arch("t16")
+
+
+def test_a_bench_is_made_of_a_machine() -> None:
+    with pytest.raises(BadArgument, match="not the Arch of mips; where no engine runs it"):
+        Bench(get("mips"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [5, None, ["fact", 3]])
+def test_a_symbol_is_found_by_text(name: Any) -> None:
+    with UnicornMachine.from_code(bytes(4), arch="mips") as m, pytest.raises(BadArgument, match="name is text, not"):
+        m.symbols[name]

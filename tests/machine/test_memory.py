@@ -271,3 +271,14 @@ def test_customary_addresses_stay_free(arch: str, base: int) -> None:
         for start in CUSTOMARY.get(arch, []):
             if start > 0x10000 or base > 0x10000:
                 m.map(max(start, 0x1000), 1 << 24)
+
+
+def test_errors_of_python_s_accesses_name_the_address_alone() -> None:
+    """Nothing has run: pc says nothing."""
+    with UnicornMachine.from_code(bytes(4), arch="mips") as m:
+        for access in (lambda: m.read(0x10, 4), lambda: m.write(0x10, b"a"), lambda: m.regs.word(0x10)):
+            with pytest.raises(GuestFault) as caught:
+                access()
+            assert str(caught.value) == "0x10: memory is not mapped" and caught.value.address == 0x10
+        with pytest.raises(GuestFault, match=r"^0x1234: was not allocated here$"):
+            m.free(0x1234)

@@ -275,7 +275,12 @@ class RemoteTarget:
             piece = b"" if _refused(answer) else self._bytes(answer, "memory")
             out += piece
             if len(piece) < CHUNK and len(out) < size:
-                raise GuestFault("memory is not mapped", address=addr + len(out), access="read")
+                raise GuestFault(
+                    "memory is not mapped",
+                    address=addr + len(out),
+                    access="read",
+                    by_python=True,
+                )
         return self.stops.over(addr, bytes(out[:size]))
 
     def code(self, addr: int, size: int) -> bytes:

@@ -215,7 +215,7 @@ class Heap:
         """
         size = self._used.pop(block, None)
         if size is None:
-            raise GuestFault("was not allocated here", address=block)
+            raise GuestFault("was not allocated here", address=block, by_python=True)
         if size > ARENA // 2:
             self._unmap(block, size)
         else:

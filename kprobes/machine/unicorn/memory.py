@@ -445,7 +445,11 @@ class GuestMemory:
                 at = end
         if at < first + size:
             raise GuestFault(
-                "memory is not mapped", address=addr + at - first, pc=self._pc, access=access
+                "memory is not mapped",
+                address=addr + at - first,
+                pc=self._pc,
+                access=access,
+                by_python=True,
             )
 
     def check_settled(self) -> None:
