@@ -441,12 +441,11 @@ class Hits(Protocol):
                 that place.
         """
 
-    def pause(self, now: bool) -> None:
-        """Stop or go on serving hits and following calls; meanwhile the services do it.
+    def pause(self) -> None:
+        """Serve no hits and follow no calls until resume(): the services do it."""
 
-        Args:
-            now: True: the services do it from now on; False: the machine again.
-        """
+    def resume(self) -> None:
+        """Serve hits and follow calls again."""
 
 
 class Following(Protocol):

@@ -93,12 +93,12 @@ class Handlers:
         Called as an instruction begins in its slot.
         """
         if self.hits is not None:
-            self.hits.pause(True)
+            self.hits.pause()
 
     def resume_hits(self) -> None:
         """Let the machine serve usual hits by itself again. Called where no hit is under way."""
         assert self.hits is not None
-        self.hits.pause(False)
+        self.hits.resume()
 
     def abandon(self, cb: ControlBlock) -> None:
         """End the CPU's hits whose instruction is in its slot, as the guest has left the slot

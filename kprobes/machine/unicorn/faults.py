@@ -46,6 +46,7 @@ class FaultReports:
         self,
         cpu: UnicornCpu,
         state: RunState,
+        *,
         starts: Starts,
         bounds: Bounds,
         delay_slots: DelaySlots,

@@ -93,13 +93,13 @@ class HostHits:
         if self._traps is not None:
             self._traps.check_targets(now)
 
-    def pause(self, now: bool) -> None:
-        """Choose who serves hits and followed calls.
+    def pause(self) -> None:
+        """Have the services in Python serve hits and followed calls from now on."""
+        self._calls.close(HIT, True)
 
-        Args:
-            now: True: the services in Python, from now on; False: host code again.
-        """
-        self._calls.close(HIT, now)
+    def resume(self) -> None:
+        """Have host code serve hits and followed calls again."""
+        self._calls.close(HIT, False)
 
     def hit(self, usual: UsualHit) -> Hit:
         """Return what program_at() takes as `last` to have host code serve a usual hit at a call
@@ -135,11 +135,11 @@ class HostHits:
                 finish,
                 usual.probe,
                 usual.handler,
-                usual.address,
-                usual.pool,
-                usual.held,
+                address=usual.address,
+                pool=usual.pool,
+                held=usual.held,
             )
-        return Usual(self._shared, finish, usual.probe, usual.handler, usual.address)
+        return Usual(self._shared, finish, usual.probe, usual.handler, address=usual.address)
 
 
 class Hit:

@@ -100,13 +100,13 @@ class Parts:
         faults = FaultReports(
             cpu,
             state,
-            self.starts,
-            self.bounds,
-            delay_slots,
-            self.stubs,
-            symbols,
-            self.stack_and_exit,
-            self.process,
+            starts=self.starts,
+            bounds=self.bounds,
+            delay_slots=delay_slots,
+            stubs=self.stubs,
+            symbols=symbols,
+            stack_and_exit=self.stack_and_exit,
+            process=self.process,
         )
         self.interrupts = InterruptDelivery(cpu, state, self.starts, self.bounds)
         self.runner = InterruptedRunner(
@@ -134,16 +134,16 @@ class Parts:
         self.reports = Reports(
             cpu,
             state,
-            services,
-            self.starts,
-            self.stubs,
-            self.stops,
-            self.owner,
-            self.clock,
-            delay_slots,
-            self.followed,
-            shared,
-            self.interrupts,
+            services=services,
+            starts=self.starts,
+            stubs=self.stubs,
+            stops=self.stops,
+            owner=self.owner,
+            clock=self.clock,
+            delay_slots=delay_slots,
+            followed=self.followed,
+            shared=shared,
+            interrupts=self.interrupts,
         )
         self.hits = (
             None

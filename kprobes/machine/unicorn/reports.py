@@ -70,6 +70,7 @@ class Reports:
         self,
         cpu: UnicornCpu,
         state: RunState,
+        *,
         services: Services,
         starts: Starts,
         stubs: Stubs,

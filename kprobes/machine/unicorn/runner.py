@@ -232,7 +232,7 @@ class Runner:
                 state.skip = -1  # the guest was sent elsewhere, and does not execute it again
             else:
                 # host code would serve the call site a second time
-                state.leave_hits_to_python(True)
+                state.leave_hits_to_python(on=True)
             if self.signals.waiting:
                 state.note_stop("signal")
             if state.sink is not None:
@@ -254,7 +254,7 @@ class Runner:
         cpu, state = self._cpu, self._state
         state.nest(-1)
         if state.hits_to_python or state.depth:
-            state.leave_hits_to_python(state.depth > 0)
+            state.leave_hits_to_python(on=state.depth > 0)
         if state.depth:
             if state.why_stopped or cpu.engine.stopped:
                 # the outer run is to stop, too; the engine has forgotten that at this run's start

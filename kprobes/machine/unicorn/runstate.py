@@ -308,7 +308,7 @@ class RunState:
             if mine:
                 self._waits = False
             self.note_stop(reason)
-            self.leave_hits_to_python(True)
+            self.leave_hits_to_python(on=True)
             # the engine would leave the instruction half done, whose access is made
             within = not mine or self.regs.midway
             if self.left and within:
@@ -423,7 +423,7 @@ class RunState:
             ):
                 break
 
-    def leave_hits_to_python(self, on: bool) -> None:
+    def leave_hits_to_python(self, *, on: bool) -> None:
         """Send all hits to Python, whose services then look for a stop at their end; or have host
         code serve hits again. Set `hits_to_python`.
 
@@ -448,7 +448,7 @@ class RunState:
         if self.failed_registers is not None:
             self._engine.discard(self.failed_registers)
         self.failed_registers = self._engine.save()
-        self.leave_hits_to_python(True)
+        self.leave_hits_to_python(on=True)
         self._followed.close(RESTING)  # traps do not look at the other reason
 
     def forget_store(self) -> None:

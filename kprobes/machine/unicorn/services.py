@@ -147,14 +147,14 @@ class Services:
         """
         state = self._state
         try:
-            state.leave_hits_to_python(False)
+            state.leave_hits_to_python(on=False)
             # another thread stops the run: it stops here, as the call site is executed again
             if state.why_stopped and state.depth:
-                state.leave_hits_to_python(True)
+                state.leave_hits_to_python(on=True)
                 self._engine.stop()
                 return
             if state.failed_registers is not None and state.stop_behind_store():
-                state.leave_hits_to_python(True)
+                state.leave_hits_to_python(on=True)
                 return
             # it was served already, when its own service stopped the run; the run goes on now
             if state.skip == address:

@@ -63,7 +63,7 @@ class HostServedTrap:
                     traps.finishing(hit.rest),
                     hit.probe,
                     hit.handler,
-                    hit.address,
+                    address=hit.address,
                     owner=self,
                 )
                 self._set(name, self._hits[name].address)

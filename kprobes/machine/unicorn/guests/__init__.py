@@ -1,1 +1,4 @@
-"""Rows of facts about the engine: one for each architecture."""
+"""Rows of facts about Unicorn, one for each architecture.
+
+Begin with `guest`, which explains what a row consists of; `rows` finds an architecture's.
+"""

@@ -81,6 +81,7 @@ class Usual:
         finish: Callable[[Any, Any, BaseException | None], None],
         probe: object,
         handler: object | None,
+        *,
         address: int = 0,
         pool: list[Any] | None = None,
         held: list[Any] | None = None,
