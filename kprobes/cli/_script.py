@@ -193,6 +193,7 @@ def script(
             f"ERROR: Invalid output format \"{form}\"\nValid formats: 'text', 'json'", err=True
         )
         ctx.exit(1)
+    programmed = text if listed else None  # -l with -e: the script's probes
     file, source_name, text, rest = _sorted_out(names, text, listed, command)
     words = [*rest, *(ctx.meta.get(PROGRAM) or ())]
     if command is not None:
@@ -209,7 +210,11 @@ def script(
             raise click.UsageError(f"{rest[0]}: No such file or directory")
         raise click.UsageError("--call, --run and --qemu are for a guest, and none is given")
     if listed:
-        _list(guest, text or "*", verbose, as_json)
+        try:
+            _list(guest, text or "*", verbose, as_json, programmed)
+        except ScriptError as error:
+            click.echo(error.shown, err=True)
+            ctx.exit(1)
         return
     if text is None:
         raise click.UsageError("give a script: -e 'TEXT', or a file FILE.bt")
@@ -456,14 +461,25 @@ def _looked_at(guest: GuestOptions) -> Iterator[tuple[Any, Any]]:
         yield machine, kprobes
 
 
-def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool) -> None:
-    """Print the probes that a pattern names, those that a script's file uses, or a type.
+def _list(
+    guest: GuestOptions | None,
+    pattern: str,
+    verbose: bool,
+    as_json: bool,
+    script: str | None = None,
+) -> None:
+    """Print the probes that a pattern names, those that a script uses, or a type.
 
     Args:
         guest: the guest whose functions can be named; None: there is none.
         pattern: a probe with wildcards, the path of a script (.bt), or a type: "struct table".
         verbose: True: with the arguments' types, and a type's members.
         as_json: True: one JSON object a line for each probe.
+        script: a script's text, whose probes are printed, whatever `pattern` is; None: there is
+            none.
+
+    Raises:
+        ScriptError: the script is wrong.
     """
     from ..errors import KprobeError
     from ..script.compiler import read
@@ -485,7 +501,7 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
 
         return MachineNames(closing.enter_context(UnicornMachine.load(path)))
 
-    if looks_like_a_missing_file(pattern) and not os.path.exists(pattern):
+    if script is None and looks_like_a_missing_file(pattern) and not os.path.exists(pattern):
         click.echo(missing_file_warning(pattern), err=True)
     with contextlib.ExitStack() as closing:
         program: ListedProgram | None = None
@@ -494,12 +510,15 @@ def _list(guest: GuestOptions | None, pattern: str, verbose: bool, as_json: bool
             machine, _ = closing.enter_context(_looked_at(guest))
             program, *libraries = programs_of(machine, guest.file)
         listing = Listing(program, names, (OSError, KprobeError), libraries)
-        if guest is not None and pattern.startswith(_TYPES):
+        name = "stdin"
+        if script is None and pattern.endswith(".bt") and os.path.exists(pattern):
+            name, script = pattern, _text_of(pattern)
+        if guest is not None and script is None and pattern.startswith(_TYPES):
             shown = machine.debug.type(" ".join(pattern.split()))
             click.echo(str(shown) if verbose else shown.name)
             return
-        if pattern.endswith(".bt") and os.path.exists(pattern):
-            front = read(ScriptSource(pattern, _text_of(pattern)), Parameters(), os.environ, 64)
+        if script is not None:
+            front = read(ScriptSource(name, script), Parameters(), os.environ, 64)
             found = listing.of_points(point for points in front.points for point in points)
         else:
             found = listing.search(pattern)

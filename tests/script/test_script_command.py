@@ -172,3 +172,10 @@ def test_what_is_missing_is_said() -> None:
 def test_a_guest_that_is_not_there_is_named() -> None:
     done = command("nowhere", "--run", "-e", "kprobe:fib { @ = count(); }")
     assert (done.exit_code, "nowhere: No such file or directory" in done.stderr) == (2, True)
+
+
+def test_the_probes_of_a_script_are_listed() -> None:
+    done = command(DEMO, "-l", "-e", "kprobe:fi? { @ = 1; } uprobe:*:crc32, begin { }")
+    assert (done.exit_code, done.stdout.splitlines()) == (0, ["kprobe:fib", f"uprobe:{DEMO}:crc32"])
+    done = command(DEMO, "-l", "-e", "kprobe:fib {")
+    assert (done.exit_code, "expected '}'" in done.stderr) == (1, True)
