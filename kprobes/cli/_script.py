@@ -108,6 +108,20 @@ def _refuse_pid(ctx: click.Context, option: click.Parameter, value: str | None) 
     is_flag=True,
     help="Warn of missing map keys, and of guest memory that cannot be read.",
 )
+@click.option(
+    "-I",
+    "folders",
+    multiple=True,
+    metavar="FOLDER",
+    help="A folder of headers; may be given again.",
+)
+@click.option(
+    "--include",
+    "headers",
+    multiple=True,
+    metavar="FILE",
+    help="A header in front of the script; may be given again.",
+)
 @click.option("--no-warnings", is_flag=True, help="Suppress warnings.")
 @click.option(
     "--clock",
@@ -157,6 +171,8 @@ def script(
     output: str,
     quiet: bool,
     listed: bool,
+    folders: tuple[str, ...],
+    headers: tuple[str, ...],
     verbose: bool,
     dump: bool,
     dry_run: bool,
@@ -235,6 +251,7 @@ def script(
                 machine, kprobes = closing.enter_context(_looked_at(guest))
             elif guest is not None:
                 machine, kprobes = closing.enter_context(guest.opened())
+            from ..script.headers import Headers
             from ..script.script import Script
 
             mode = "test" if test else mode
@@ -254,6 +271,7 @@ def script(
                 probe_filter=probe_filter,
                 mode=mode,
                 wary=wary,
+                headers=Headers(folders, headers, os.path.dirname(source_name)),
             )
             if "--help" in words:
                 _options_of(parameters)

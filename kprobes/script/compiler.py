@@ -19,6 +19,7 @@ from .deduction import infer
 from .definitions import Definitions
 from .folding import Parameters
 from .generator import Generator
+from .headers import Headers
 from .inference import MapFacts, TypedProbe, Typing
 from .names import ASYNCHRONOUS
 from .parser import parse
@@ -87,7 +88,11 @@ class Compiled:
 
 
 def read(
-    source: ScriptSource, parameters: Parameters, environment: Mapping[str, str], bits: int
+    source: ScriptSource,
+    parameters: Parameters,
+    environment: Mapping[str, str],
+    bits: int,
+    headers: Headers | None = None,
 ) -> Front:
     """Parse a script: its tree without macros, its settings, C types and attach points.
 
@@ -96,6 +101,7 @@ def read(
         parameters: the arguments that follow the script on the command line.
         environment: the process's environment variables.
         bits: bits of the guest's addresses.
+        headers: headers that stand in front, and where others are; None: there are none.
 
     Returns:
         What translate() takes: source, tree, attach points of each block, settings, definitions,
@@ -113,7 +119,7 @@ def read(
             one.span,
             "put its text into the script",
         )
-    known = definitions.read(script.definitions, bits, found)
+    known = definitions.read(script.definitions, bits, found, headers)
     script = folding.fold(macros.expand(script, found), parameters, settings, found)
     taken = [
         [made for point in probe.points for made in points.read(point, found)]

@@ -1,8 +1,8 @@
 """C definitions of a script: structures, unions, enumerations, typedefs, and constants by
 `#define`.
 
-A small reader of declarations. What is behind `#include` is not read: types of the guest are in its
-debug information.
+A small reader of declarations; `headers` has the preprocessor. Types of the guest are in its debug
+information.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from attrs import evolve
 
 from . import layout, types, world
+from .headers import HeaderError, Headers, Preprocessor, without_comments
 from .printing import divide
 from .scanner import Scanner, integer
 from .source import Diagnostics, ScriptError, ScriptSource, Span
@@ -33,12 +34,22 @@ _OPERATIONS: Final[dict[str, Callable[[int, int], int]]] = {
     ">>": operator.rshift,
     "/": divide,
     "%": lambda value, by: value - by * divide(value, by),
+    "||": lambda value, other: int(bool(value or other)),
+    "&&": lambda value, other: int(bool(value and other)),
+    "==": lambda value, other: int(value == other),
+    "!=": lambda value, other: int(value != other),
+    "<": lambda value, other: int(value < other),
+    ">": lambda value, other: int(value > other),
+    "<=": lambda value, other: int(value <= other),
+    ">=": lambda value, other: int(value >= other),
 }
 
 _TOKEN: Final = re.compile(
     r"[A-Za-z_]\w*|0[xX][0-9a-fA-F]+\w*|\d+\w*|<<|>>|[{}()\[\];:,*=+\-|&~^%/.!<>]|\"[^\"]*\"|'.'"
 )
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_OF_CONDITIONS: Final = re.compile(
+    r"0[xX][0-9a-fA-F]+\w*|\d+\w*|&&|\|\||[=!<>]=|<<|>>|[()+\-*/%~!<>&|^]|\S"
+)
 _WORDS: Final = frozenset(
     {
         "unsigned",
@@ -65,6 +76,7 @@ class Definitions:
         enumerators: names of enumerators -> the enumeration's type.
         texts: names of `#define` -> string literals.
         macros: names of `#define` -> the text that stands for them, for those that are neither.
+        functions: names of `#define` with parameters: conditions ask for them, and no more.
     """
 
     def __init__(self, bits: int = 64) -> None:
@@ -79,6 +91,7 @@ class Definitions:
         self.enumerators: dict[str, types.EnumType] = {}
         self.texts: dict[str, bytes] = {}
         self.macros: dict[str, str] = {}
+        self.functions: set[str] = set()
 
     def type(self, name: str) -> ValueType | None:
         """Return a type that the script defines, or a C integer type.
@@ -91,6 +104,22 @@ class Definitions:
         """
         return self._types.get(name) or world.integer(name, self._bits)
 
+    def constant(self, name: str) -> int | None:
+        """Return the number of a constant; None: the name is defined, and stands for no number.
+
+        Raises:
+            KeyError: the name is not defined.
+        """
+        if name in self.texts or name in self.macros or name in self.functions:
+            return None
+        return self.constants[name]
+
+    def forget(self, name: str) -> None:
+        """Take back what a #define has given, as #undef says."""
+        for known in (self.constants, self.texts, self.macros):
+            known.pop(name, None)
+        self.functions.discard(name)
+
     def names(self) -> Sequence[str]:
         """Return the names of types, for suggestions."""
         return [*self._types, *world.INTEGERS]
@@ -100,7 +129,12 @@ class Definitions:
         self._types[name] = type
 
 
-def read(parts: Sequence[tuple[str, Span]], bits: int, found: Diagnostics) -> Definitions:
+def read(
+    parts: Sequence[tuple[str, Span]],
+    bits: int,
+    found: Diagnostics,
+    headers: Headers | None = None,
+) -> Definitions:
     """Read C definitions. Errors are noted in `found`; what stands before one in its part stays
     defined.
 
@@ -108,18 +142,46 @@ def read(parts: Sequence[tuple[str, Span]], bits: int, found: Diagnostics) -> De
         parts: (text, where it stands in the script) of each preprocessor line and C definition.
         bits: bits of the guest's addresses.
         found: where errors go.
+        headers: headers that stand in front, and where others are; None: there are none.
     """
     out = Definitions(bits)
-    for text, span in parts:
-        plain = _COMMENT.sub(" ", text)
+    headers = headers or Headers()
+    reader = Preprocessor(
+        headers,
+        out.constant,
+        lambda line: _directive(line, out),
+        lambda text, header: _Reader(text, out, bits).all(header),
+        _condition,
+    )
+    for path in headers.files:
         try:
-            if plain.startswith("#"):
-                _directive(plain, out)
-            else:
-                _Reader(plain, out, bits).all()
-        except _DefinitionError as wrong:
+            reader.take(f'#include "{path}"')
+        except (HeaderError, _DefinitionError) as wrong:
+            found.error(f"--include {path}: {wrong}", None, *wrong.hints)
+    for text, span in parts:
+        try:
+            reader.take(without_comments(text))
+        except (HeaderError, _DefinitionError) as wrong:
             found.error(f"C definition: {wrong}", span, *wrong.hints)
+    if reader.unfinished:
+        found.error("C definition: an #endif is missing", parts[-1][1] if parts else None)
     return out
+
+
+def _condition(text: str) -> int:
+    """Return the value of an #if's expression, in which numbers stand for all names.
+
+    Raises:
+        HeaderError: it is none.
+    """
+    parser = _Condition(_OF_CONDITIONS.findall(text), {})
+    try:
+        value = parser.expression(0)
+    except _DefinitionError as wrong:
+        raise HeaderError(f"#if {text}: {wrong}") from None
+    if parser.peek():
+        raise HeaderError(f"#if {text}: '{parser.peek()}' is not expected")
+    return value
 
 
 class _DefinitionError(Exception):
@@ -149,8 +211,8 @@ def _directive(text: str, out: Definitions) -> None:
         out: what is defined so far; changed.
 
     Raises:
-        _DefinitionError: the line is an #include, a condition (#if ... #endif), #undef or #pragma,
-            or a #define with parameters, without a name, or of a text with a wrong escape sequence.
+        _DefinitionError: the line is a #pragma, or a #define without a name, or of a text with a
+            wrong escape sequence.
     """
     text = text.replace("\\\n", " ")
     match = re.match(r"#\s*(\w+)\s*(.*)", text, re.DOTALL)
@@ -158,20 +220,18 @@ def _directive(text: str, out: Definitions) -> None:
         return
     word = match.group(1)
     rest = match.group(2).strip()
-    if word == "include":
-        raise _DefinitionError(
-            f"#include {rest}: headers are not read",
-            "types of the guest come from its debug information; write others into the script",
-        )
+    if word == "undef":
+        out.forget(rest)
+    if word == "pragma":
+        raise _DefinitionError(f"#pragma {rest}: layouts by pragmas are not supported")
     if word != "define":
-        if word in ("if", "ifdef", "ifndef", "else", "elif", "endif", "undef", "pragma"):
-            raise _DefinitionError(f"#{word}: conditions of the preprocessor are not supported")
         return
     named = re.match(r"([A-Za-z_]\w*)(\()?\s*(.*)", rest, re.DOTALL)
-    if named is None or named.group(2):
-        raise _DefinitionError(
-            f"#define {rest}: only constants can be defined", "write a macro of the script's"
-        )
+    if named is None:
+        raise _DefinitionError(f"#define {rest}: a name is missing")
+    if named.group(2):  # bpftrace gives no parameters either
+        out.functions.add(named.group(1))
+        return
     name = named.group(1)
     value = named.group(3).strip()
     if value.startswith('"') and value.endswith('"') and len(value) > 1:
@@ -213,7 +273,7 @@ class _Constant:
         at: index of the next token.
     """
 
-    RANKS: Final = {
+    RANKS: ClassVar[dict[str, int]] = {
         "|": 1,
         "^": 2,
         "&": 3,
@@ -293,6 +353,42 @@ class _Constant:
         return number
 
 
+class _Condition(_Constant):
+    """A parser of the expressions of #if, in which there are comparisons."""
+
+    RANKS: ClassVar[dict[str, int]] = {
+        "||": 1,
+        "&&": 2,
+        "|": 3,
+        "^": 4,
+        "&": 5,
+        "==": 6,
+        "!=": 6,
+        "<": 7,
+        ">": 7,
+        "<=": 7,
+        ">=": 7,
+        "<<": 8,
+        ">>": 8,
+        "+": 9,
+        "-": 9,
+        "*": 10,
+        "/": 10,
+        "%": 10,
+    }
+
+    def operand(self) -> int:
+        """Read an operand, and return its value; `!` may stand before it, too.
+
+        Raises:
+            _DefinitionError: it is something else, or a parenthesis is not closed.
+        """
+        if self.peek() != "!":
+            return super().operand()
+        self.at += 1
+        return int(not self.operand())
+
+
 class _Reader:
     """A reader of declarations, which moves on token by token."""
 
@@ -309,15 +405,21 @@ class _Reader:
         self._out = out
         self._bits = bits
 
-    def all(self) -> None:
+    def all(self, header: bool = False) -> None:
         """Read all declarations, and enter the structures, unions, enumerations and typedefs that
         they define. Lines that begin with `#` are read elsewhere (`_directive`).
+
+        Args:
+            header: True where functions and variables may be declared too; they are passed over.
 
         Raises:
             _DefinitionError: one of them is wrong, or has what is not supported.
         """
         while self._peek():
             if self._take(";"):
+                continue
+            if header and self._peek() not in ("typedef", "struct", "union", "enum"):
+                self._pass_over()
                 continue
             if self._take("typedef"):
                 base, packed = self._specifier()
@@ -329,6 +431,15 @@ class _Reader:
             self._attributes()
             if self._peek():
                 self._expect(";")
+
+    def _pass_over(self) -> None:
+        """Move on behind a declaration, which ends with a semicolon or a function's body."""
+        depth = 0
+        while token := self._peek():
+            self._at += 1
+            depth += (token in "({[") - (token in ")}]")
+            if not depth and token in (";", "}"):
+                return
 
     # --- tokens
 

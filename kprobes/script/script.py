@@ -19,6 +19,7 @@ from ..programs.isa import MAP, steps
 from ..programs.maps import Hash
 from . import compiler, values
 from .folding import Parameters
+from .headers import Headers
 from .inference import TypedProbe
 from .output import JsonOutput, ScriptOutput, TextOutput
 from .performing import Performer
@@ -234,6 +235,7 @@ class Script:
         probe_filter: str = "",
         mode: str | None = None,
         wary: bool = False,
+        headers: Headers | None = None,
     ) -> None:
         """Compile a script; nothing is attached yet.
 
@@ -253,6 +255,8 @@ class Script:
                 but for begin and end.
             mode: `test` or `bench`, whose probes are there only then.
             wary: True warns of keys that a map has not, and of guest memory that cannot be read.
+            headers: headers that stand in front of it, and where others are; None: others are
+                looked for beside it.
 
         Raises:
             ScriptError: it is wrong.
@@ -273,7 +277,11 @@ class Script:
         self.attaching: Point | None = None
         self.source = ScriptSource(name, text)
         front = compiler.read(
-            self.source, parameters or Parameters(), environment, self._world.bits
+            self.source,
+            parameters or Parameters(),
+            environment,
+            self._world.bits,
+            headers or Headers(beside=os.path.dirname(name)),
         )
         self.settings = front.settings
         front.points = chosen(front.points, probe_filter, mode)

@@ -134,7 +134,7 @@ RULES = (
     Rule(KERNEL, "semaphores that a kernel raises", r"usdt_file_activation_multiprocess"),
     Rule(
         REFUSED,
-        "headers are not read: types come from debug information or stand in the script",
+        "headers of the host's C library are not looked for: -I says where headers are",
         r"--include|#include",
     ),
     Rule(

@@ -2,12 +2,15 @@
 
 import io
 import random
+import re
+from pathlib import Path
 
 import pytest
 
 from kprobes.programs.program import Program
 from kprobes.script import ScriptError, blocks
 from kprobes.script.folding import Parameters, _Folder
+from kprobes.script.headers import Headers
 from kprobes.script.output import JsonOutput
 from kprobes.script.script import Script
 from kprobes.script.settings import Settings
@@ -284,7 +287,7 @@ def test_config_and_the_environment() -> None:
         ("macro m() { @x = 1; } begin { m(); }", "Unhygienic access to map: @x"),
         ("struct s { int a; }; begin { $s = (struct s *)0; print($s.aa); }", "HINT: did you mean a?"),
         ("begin { print(cgroup); }", "cgroup has no meaning in this guest: control groups are Linux's"),
-        ("#include <linux/fs.h>\nbegin { }", "headers are not read"),
+        ("#include <linux/fs.h>\nbegin { }", "'linux/fs.h' file not found"),
         ('begin { signal("KILL"); }', "ERROR: signal() is not supported here: no signal is sent to a guest's task\n"
                                     'begin { signal("KILL"); }\n        ~~~~~~~~~~~~~~'),
         ("begin { ctx }", "ERROR: ctx() is not supported here: registers are read by reg()"),
@@ -562,3 +565,62 @@ def test_periods_in_nanoseconds_and_names_of_probes(probe: str) -> None:
 def test_periods_that_are_none(probe: str, reason: str) -> None:
     with pytest.raises(ScriptError, match=reason):
         run(f"{probe} {{ exit(); }}")
+
+
+HEADER = """
+#ifndef LOCAL_H
+#define LOCAL_H
+#include <stdint.h>
+extern int far(int x, struct nowhere *p);
+static inline int near(int x) { if (x) { return 1; } return 2; }
+#define LENGTH 3
+#if LENGTH > 2 && defined(LENGTH) && !defined(MISSING) // the first of these
+struct local { int a; /* with { braces */ char n[LENGTH];
+#ifdef WIDE
+    int64_t wide;
+#endif
+};
+#else
+struct local { char z; };
+#endif
+#endif
+"""
+
+
+def test_headers_and_conditions(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "local.h").write_text(HEADER)
+    (tmp_path / "more" / "outer.h").write_text('#pragma once\n#include "../local.h"\nstruct outer { struct local l[2]; };\n')
+    text = """
+        #define WIDE
+        #define FUNCTION(x) ((x) + 1)
+        #ifdef FUNCTION
+        #include "local.h"
+        #include "local.h"
+        #endif
+        #ifndef BPFTRACE_HAVE_BTF
+        #include <linux/sched.h>
+        #elif LENGTH == 3
+        struct other { struct local l; };
+        #else
+        #error "another length"
+        #endif
+        #undef WIDE
+        #ifdef WIDE
+        struct other { char c; };
+        #endif
+        begin { print((sizeof(struct local), sizeof(struct other), LENGTH)); }"""
+    text = "\n".join(line.strip() for line in text.splitlines())
+    assert run(text, name=str(tmp_path / "tool.bt")).output.split("\n")[0] == "(16, 16, 3)"
+    given = Headers((str(tmp_path / "more"),), (str(tmp_path / "local.h"),))
+    assert run("#include <outer.h>\n#include <outer.h>\nbegin { print(sizeof(struct outer)); }", headers=given).output[:2] == "16"
+
+
+@pytest.mark.parametrize(("lines", "reason"), [
+    ('#include "nowhere.h"', "'nowhere.h' file not found"), ("#ifdef X", "an #endif is missing"),
+    ("#endif", "#endif without #if"), ("#if 1 +\n#endif", "nothing is no number"), ("#error no", "#error no"),
+    ("#if 1 2\n#endif", "'2' is not expected"), ("#pragma pack(1)", "#pragma pack"),
+])
+def test_lines_of_the_preprocessor_that_are_wrong(lines: str, reason: str) -> None:
+    with pytest.raises(ScriptError, match=re.escape(reason)):
+        run(f"{lines}\nbegin {{ }}")

@@ -179,3 +179,13 @@ def test_the_probes_of_a_script_are_listed() -> None:
     assert (done.exit_code, done.stdout.splitlines()) == (0, ["kprobe:fib", f"uprobe:{DEMO}:crc32"])
     done = command(DEMO, "-l", "-e", "kprobe:fib {")
     assert (done.exit_code, "expected '}'" in done.stderr) == (1, True)
+
+
+def test_headers_of_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "a.h").write_text("struct a { char c[3]; };\n")
+    (tmp_path / "b.h").write_text("#include <a.h>\nstruct b { struct a a[2]; };\n")
+    text = "begin { print((sizeof(struct a), sizeof(struct b))); }"
+    done = command("-q", "-I", str(tmp_path), "--include", str(tmp_path / "b.h"), "--include", "stdint.h", "-e", text)
+    assert (done.exit_code, done.stdout.split("\n")[0]) == (0, "(3, 6)")
+    done = command("-q", "--include", str(tmp_path / "c.h"), "-e", text)
+    assert (done.exit_code, "c.h' file not found" in done.stderr) == (1, True)
