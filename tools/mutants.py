@@ -5,9 +5,9 @@
     nice -n 19 tools/mutants.py /work/mutants --count 24
 
 A mutant is the project with one operator, number or condition changed (cosmic-ray makes it). It is
-tried on the quick tests of the core and of the architectures; one that survives these on the quick
-tests of all folders that use them, and one that survives these as well on all tests of those
-folders. --rings leaves the later ones out. The tool works in a clone of this repository's last
+tried on the tests that are nearest to it: in a family of architectures on all cases of its own,
+elsewhere on those that test the core; one that survives these is tried on the tests of all folders
+that use both. --rings leaves the latter out. The tool works in a clone of this repository's last
 commit in the folder it is given, keeps a line of JSON for each mutant there, and goes on where it
 was killed. At the end it says how many survived, and shows each of them. Limits are of processor
 time, so that other work on the computer changes nothing.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import json
 import os
 import random
@@ -33,11 +34,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("core", "arch")
 TESTED = ("tests/arch", "tests/core", "tests/machine", "tests/differential", "tests/ebpf")
-#: tests that a mutant has to survive
-RINGS = {"near": ("-m", "quick", "tests/arch", "tests/core", "tests/differential/test_instructions.py"),
-         "quick": ("-m", "quick", *TESTED), "default": TESTED}
-#: of a processor, that a ring may take, some four times what it takes: one that takes longer has noticed
-SECONDS = {"near": 60, "quick": 600, "default": 2400}
+#: processor seconds that a ring of tests may take, some four times what it takes: one that takes longer has noticed
+SECONDS = {"own": 400, "all": 3600}
 WAITING = 10.0  #: as many times these seconds may pass: a test that waits for ever takes no processor
 
 Span = tuple[tuple[int, int], tuple[int, int]]  #: (line, column) of the begin, and of the end
@@ -98,9 +96,20 @@ def draw(tree: Path, package: str, count: int, seed: int) -> list[Any]:
     return drawn
 
 
-def command(ring: str) -> str:
-    """The command that runs a ring of tests, in the clone."""
-    tests = " ".join([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *RINGS[ring]])
+def own_tests(path: Path) -> tuple[str, ...]:
+    """Pytest's arguments for the tests that are nearest to a file."""
+    package = path.parent.name
+    if path.parent.parent.name != "arch":
+        return ("--part", "tests/core", "tests/arch")
+    names = importlib.import_module(f"kprobes.arch.{package}").NAMES
+    return ("tests/arch", "tests/differential/test_instructions.py", "tests/core/test_neighbours.py",
+            "-k", '"' + " or ".join(names) + '"')
+
+
+def command(ring: str, path: Path) -> str:
+    """The command that runs a ring of tests for a changed file, in the clone."""
+    chosen = own_tests(path) if ring == "own" else ("--part", *TESTED)
+    tests = " ".join([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen])
     return f"bash -c 'ulimit -t {SECONDS[ring]}; exec {tests}'"
 
 
@@ -110,7 +119,7 @@ def check_tests(rings: list[str]) -> None:
     from cosmic_ray.work_item import TestOutcome
 
     for ring in rings:
-        outcome, output = run_tests(command(ring), WAITING * SECONDS[ring])
+        outcome, output = run_tests(command(ring, ROOT / "kprobes" / "core" / "probe.py"), WAITING * SECONDS[ring])
         if outcome != TestOutcome.SURVIVED:
             sys.exit(f"the {ring} tests fail on what is not changed:\n{output[-2000:]}")
 
@@ -125,7 +134,7 @@ def tried(mutation: Any, rings: list[str]) -> tuple[str, str]:
 
     difference = ""
     for ring in rings:
-        result = mutate_and_test([mutation], command(ring), WAITING * SECONDS[ring])
+        result = mutate_and_test([mutation], command(ring, mutation.module_path), WAITING * SECONDS[ring])
         if result.test_outcome is None:
             return "none", ""
         difference = result.diff or ""
@@ -149,7 +158,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the clone and the journal are, or come")
     parser.add_argument("--count", type=int, default=24, help="mutants, half of them of each package")
     parser.add_argument("--seed", type=int, default=0, help="another one draws others")
-    parser.add_argument("--rings", nargs="+", choices=[*RINGS], default=[*RINGS], help="tests to try")
+    parser.add_argument("--rings", nargs="+", choices=[*SECONDS], default=[*SECONDS], help="tests to try")
     options = parser.parse_args()
     try:
         import cosmic_ray  # noqa: F401
