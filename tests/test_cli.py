@@ -178,6 +178,18 @@ def test_messages_are_for_somebody_who_types_commands(tmp_path: Path) -> None:
     assert "m.regs" not in error.value.plain
 
 
+@pytest.mark.skipif(not Path("/bin/true").exists(), reason="no program of a host with a C library here")
+def test_a_dynamically_linked_program_says_how_it_is_run() -> None:
+    with UnicornMachine.load("/bin/true") as m:
+        start = m.regs.pc
+        if not any(symbol.name.startswith("__libc_start_main") for symbol in m.symbols):
+            pytest.skip("/bin/true starts otherwise here")
+        with pytest.raises(GuestFault, match=r"it starts a dynamically linked program: QemuMachine.user\(\) runs it"):
+            m.run(max_insns=100_000)
+    result = run("trace", "/bin/true", "-e", f"p {start:#x}", "--run")
+    assert "__libc_start_main" in result.stderr and "--qemu runs it with its libraries, --call" in result.stderr
+
+
 def test_messages_say_which_option_helps(tmp_path: Path) -> None:
     """What a newcomer's first commands ran into: each says what to type next."""
     raw, folder, library = tmp_path / "raw", tmp_path / "inputs", tmp_path / "liba.so"

@@ -32,6 +32,8 @@ HALT = "halt"  #: access of a Fault: the guest waits for an interrupt
 
 _WRITES = (const.UC_MEM_WRITE_UNMAPPED, const.UC_MEM_WRITE_PROT)
 _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
+#: functions of C libraries that a program's first instructions call
+_STARTS = ("__libc_start_main", "__libc_init", "__uClibc_main")
 
 
 def _is_of_a_store(error: int) -> bool:
@@ -224,8 +226,18 @@ class FaultReports:
                 f"m.bind({name!r}, function) serves it, "
                 "m.load_module() brings a library that has it"
             )
+            command = "--preload LIBRARY brings a library that has it"
             if self._process.missing(name):
                 serve = "m.process() sets up thread-local storage"
+            elif name in _STARTS:
+                command = (
+                    "it starts a dynamically linked program: --qemu runs it with its libraries, "
+                    "--call 'NAME(ARG, ...)' one function of it"
+                )
+                serve = (
+                    "it starts a dynamically linked program: QemuMachine.user() runs it with its "
+                    "libraries, m.call() one function of it"
+                )
             raise GuestFault(
                 f"call of the unresolved import {name}",
                 address=pc,
@@ -233,7 +245,7 @@ class FaultReports:
                 access="fetch",
                 symbol=name,
                 serve=serve,
-                command="--preload LIBRARY brings a library that has it",
+                command=command,
             )
         # a copied patch is an instruction that traps, or leads to where there is none
         accessed = fault.access in ("read", "write", "arithmetic")
