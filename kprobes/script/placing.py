@@ -13,6 +13,7 @@ from attrs import evolve
 from ..attacher import Attacher
 from ..errors import ProgramError, UnknownSymbol
 from . import tree
+from .access import AtAccess, arguments_of, words_of
 from .compiler import Front
 from .inference import MarkerArgument, TypedProbe
 from .points import OUTSIDE, Point
@@ -103,6 +104,9 @@ def placed(front: Front, world: GuestWorld | None, unsafe: bool = False) -> list
                     found = world.result(real.address)
                     if found is not None:
                         made = evolve(made, result=found[0], result_source=found[1])
+                if real.kind in _WATCHED and "args" in names and "x" not in real.access:
+                    accessed, sources = arguments_of(real.size, world.bits)
+                    made = TypedProbe(probe, [real], accessed, sources=sources)
                 if real.kind == "usdt":
                     made = evolve(made, operands=_operands(front, real, names, world))
                 fields = made.arguments.fields if made.arguments is not None else None
@@ -487,7 +491,6 @@ def _watch(
     from ..programs.atprobe import ContextReader
     from ..programs.attach import clock_of
     from ..programs.fitting import fits, words
-    from .access import AtAccess
 
     machine = kprobes.machine
     fits(program.code, machine)
@@ -497,7 +500,7 @@ def _watch(
 
     def handler(watchpoint: object, regs: Any) -> None:
         place.regs = regs
-        runs.run(contexts.of(regs), place, woken)
+        runs.run(contexts.of(regs, words_of(watchpoint)), place, woken)
 
     assert point.address is not None
     return kprobes.watchpoint(point.address, point.size, point.access, handler)

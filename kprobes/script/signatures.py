@@ -113,7 +113,7 @@ def _args(inference: Inference, node: tree.Name) -> ValueType | None:
     if found is None:
         inference.error(
             "Cannot read function parameters: args is for fentry, fexit, kprobe and uprobe of "
-            "functions that debug information describes",
+            "functions that debug information describes, and for watchpoints of data",
             node,
             "fexit:FUNCTION has args and retval"
             if any(point.kind in ("kretprobe", "uretprobe") for point in inference.probe.points)

@@ -193,6 +193,38 @@ def test_timers_go_by_the_guests_instructions(demo: Kprobes) -> None:
     assert first == once()
 
 
+@ENGINES
+@pytest.mark.parametrize("name", ["demo.x86_64", "demo.arm64"])
+def test_values_of_a_watchpoint(name: str, engine: str | None) -> None:
+    """Before and after each access, as the library's watchpoints have them."""
+    with UnicornMachine.load(f"examples/{name}") as m, Kprobes(m) as k:
+        want: list[tuple[int, int]] = []
+        address = m.symbols["free_list"].address
+        k.watchpoint(address, 8, "rw", lambda w, regs: want.append((w.before, w.value)))
+        text = f"watchpoint:{address:#x}:8:rw {{ print((args.old, args.new)); }} watchpoint:{address:#x}:1:w {{ print(args.new); }}"
+        with k.script(text, engine=engine) as s:
+            m.call("table_init")
+        assert want and want[-1][1]
+        byte = [str(new & 0xFF) for old, new in want if new != old]
+        assert sorted(line for line in s.output.splitlines() if line) == sorted([*map(str, want), *byte])
+        with pytest.raises(ScriptError, match="watchpoints of data"):
+            k.script(f"watchpoint:{m.symbols['fib'].address:#x}:4:x {{ print(args.old); }}")
+
+
+def test_values_of_a_watchpoint_of_a_big_endian_guest() -> None:
+    with UnicornMachine.from_code("stw 4, 0(3); sth 4, 2(3); blr", arch="ppc", symbols={"f": 0x10000}) as m, Kprobes(m) as k:
+        at = m.alloc(8)
+        with k.script(f"watchpoint:{at:#x}:4:w {{ print(args); }} watchpoint:{at + 2:#x}:2:w {{ @[args.old, args.new] = count(); }}") as s:
+            m.call("f", at, 0x11223344)
+            m.call("f", at, 0x55667788)
+        assert s.output.split("@")[0].split("\n")[:4] == [
+            f"{{ .old = {old}, .new = {new} }}" for old, new in (
+                (0, 0x11223344), (0x11223344, 0x11223344), (0x11223344, 0x55667788), (0x55667788, 0x55667788))]
+        assert "@[13124, 30600]: 1" in s.output and "@[0, 13124]: 1" in s.output
+        with pytest.raises(ScriptError, match="more than a word of the guest"):
+            k.script(f"watchpoint:{at:#x}:8:w {{ print(args.old); }}")
+
+
 def test_watchpoints(demo: Kprobes) -> None:
     symbol = next(one for one in demo.machine.symbols if one.kind == "object" and one.size >= 4)
     with demo.script(f"watchpoint:{symbol.address:#x}:4:w {{ @ = count(); }}") as s:
