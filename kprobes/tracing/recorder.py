@@ -268,9 +268,9 @@ class Recording:
             self._count()
             for number, event in enumerate(self.events):
                 try:
+                    self._look(event)
                     self.probes.append(self._arm(event, number))
                     self.armed.append((event.name, self.probes[-1]))
-                    self._look(event)
                 except EventError as error:
                     if event not in self._many:
                         raise
@@ -327,8 +327,9 @@ class Recording:
             self._programs.drain()
 
     def _arm(self, event: Event, number: int) -> Probe | Watchpoint:
-        """Arm one event, with its program where it has one, and return its probe. The caller keeps
-        that, and raises the semaphore of the event's marker.
+        """Arm one event, with its program where it has one, and return its probe, which the caller
+        keeps. The semaphore of the event's marker, which _look() has raised, is lowered where it
+        cannot be armed.
 
         Args:
             event: the event.
@@ -349,10 +350,12 @@ class Recording:
                 )
             probe = probe_of(event, self._k.machine, self._handler(event, number))
             self._k.register(probe)
-        except MachineBusy:  # nothing is wrong with the event
+        except BaseException as error:
+            lower_semaphore(self._k, self._looks.pop())
+            # nothing is wrong with the event where the machine is busy
+            if isinstance(error, KprobeError) and not isinstance(error, MachineBusy):
+                raise event.refused(error) from error
             raise
-        except KprobeError as error:
-            raise event.refused(error) from error
         return probe
 
     def _look(self, event: Event) -> None:
@@ -362,7 +365,7 @@ class Recording:
         in the guest.
 
         Args:
-            event: an event that is armed.
+            event: an event that is about to be armed.
 
         Raises:
             EventError: the guest memory of the semaphore cannot be read or written.

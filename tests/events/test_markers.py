@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from host import why_python
 
-from kprobes import EventError, Gone, Kprobes, MachineBusy, Program, UnicornMachine
+from kprobes import EventError, Gone, GuestFault, Kprobes, MachineBusy, Program, UnicornMachine
 from kprobes import arch as architectures
 from kprobes.cli import main
 from kprobes.debug.markers import markers_of
@@ -264,3 +264,25 @@ def test_a_library_of_this_host() -> None:
         for marker in found:
             assert marker.address > 0x10000 and len(marker.arguments) == 2
             assert all(fetched(each, m.arch, m.symbols).word for each in marker.arguments)
+
+
+def test_a_semaphore_that_cannot_be_raised_leaves_nothing_armed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a pattern's functions that one is skipped; alone it is an error. Neither is hit."""
+    raised: list[tuple[str, int]] = []
+
+    def add(owner: Any, event: Any, number: int) -> None:
+        if event.symbol == "table_init" and number > 0:
+            raise GuestFault("read of no memory", address=1, access="read", pc=0)
+        raised.append((event.symbol, number))
+
+    monkeypatch.setattr("kprobes.tracing.recorder.add_to_semaphore", add)
+    monkeypatch.setattr("kprobes.tracing.recorder.lower_semaphore", lambda owner, event: add(owner, event, -1))
+    with UnicornMachine.load("examples/demo.x86_64") as m, Kprobes(m) as k:
+        recorder = k.trace("p:t table_*")
+        with recorder as trace:
+            m.call("table_init")
+        assert [place for place, _ in recorder.skipped] == ["table_init"] and len(trace) == 0
+        assert sorted(raised) == sorted((name, n) for name in ("table_delete", "table_insert", "table_lookup") for n in (-1, 1))
+        with pytest.raises(EventError), k.trace("p:t table_init"):
+            pass
+        assert [*k.list()] == []
