@@ -415,8 +415,11 @@ class TrapDriver:
             self._handlers.divert(point, regs)
         if is_new:  # the machine serves the next hits, if it can
             self._breakpoints.serve(point, diverted)
-        if not diverted:
-            self._execute(cb, point, regs)
+        if diverted:
+            return
+        # _execute(), written out: this is on every hit
+        if point.insn.executes is None or not self._executed.give_way(cb, point, regs):
+            self._handlers.execute(cb, point, regs)
 
     def _execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Execute the probed instruction, as Handlers.execute() does; an EXECUTE that cannot be
