@@ -225,7 +225,7 @@ def _register(arg: Argument, machine: Machine) -> str:
     abi = machine.arch.abi
     tree = arg.source.tree
     name = ""
-    if arg.source.where is not None or arg.source.literal is not None or not arg.type.is_integer:
+    if arg.source.in_memory or arg.source.literal is not None or not arg.type.is_integer:
         return ""
     if tree.kind == "register":
         name = tree.name

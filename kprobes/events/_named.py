@@ -26,7 +26,7 @@ from ..errors import GuestFault, KprobeError
 from ..machine._base import Machine
 from ..regs import Regs
 from ._event import KeptAtEntry, Plan, Read, Saved
-from ._plans import Fetch, Word, memory
+from ._plans import Fetch, Word, address_reader, memory, reader
 from ._styles import Type, Value
 from ._types import MAX_ARRAY, TypeContext, type_of
 
@@ -175,11 +175,9 @@ class KnownNames:
             source = self._dereferenced(source, 0)
         if suffix is not None:
             return source, None if member is None else self._bit_field(member, suffix, at)
-        shown = self._shown(type, member, text, at, source.where is not None)
+        shown = self._shown(type, member, text, at, source.in_memory)
         if shown is None:
-            where = source.where
-            assert where is not None
-            return self._as_value(type, where, "", type)
+            return self._as_value(type, address_reader(source.tree), "", type)
         return source, shown
 
     def result(self, text: str, at: int, suffix: str | None) -> tuple[Fetch, Type | None] | None:
@@ -288,7 +286,7 @@ class KnownNames:
         if found is None:
             self._around.fail("NO_BTFARG", at, name, ", ".join(near) or "none")
         address, type = found
-        return _Found(type, self._at(lambda regs, saved: address, Word("value", address), 0, 1))
+        return _Found(type, self._at(Word("value", address), 0, 1))
 
     def _arrived(self, variable: Variable, arrival: Arrival, at: int) -> _Found:
         """Return where a parameter is at the function's entry.
@@ -312,25 +310,14 @@ class KnownNames:
             return _Found(type, self._around.numbered(arrival.number + 1, name, at))
         if arrival.kind == "value":
             number = arrival.number
-            return _Found(type, Fetch(word=lambda regs, saved: number, tree=Word("value", number)))
+            return _Found(type, Fetch(tree=Word("value", number)))
         if self._around.kind == "p" and arrival.kind == "register":
-            register = Fetch(
-                word=lambda regs, saved: regs[arrival.name],
-                tree=Word("register", name=arrival.name),
-            )
-            return _Found(type, register)
+            return _Found(type, Fetch(tree=Word("register", name=arrival.name)))
         frame = self._info.cfa(self._address)
         if self._around.kind == "p" and arrival.kind == "frame" and frame is not None:
-            above = frame
-            return _Found(
-                type,
-                self._at(
-                    lambda regs, saved: regs[above[0]],
-                    Word("register", name=above[0]),
-                    above[1] + arrival.number,
-                    1,
-                ),
-            )
+            register, above = frame
+            base = Word("register", name=register)
+            return _Found(type, self._at(base, above + arrival.number, 1))
         info = self._info
 
         def read(regs: Regs, saved: Saved) -> Any:
@@ -352,7 +339,7 @@ class KnownNames:
         if type.kind in (*_NUMBERS, "pointer") and 8 * type.size <= 64:
             return _Found(type, self._around.kept(KeptAtEntry(name, _word(read))))
         kept = self._around.kept(KeptAtEntry(name, read))
-        return _Found(type, view=kept.word)
+        return _Found(type, view=reader(kept.tree))
 
     def _local(self, name: str, at: int) -> _Found:
         """Return a variable inside a function, which Python locates anew at each hit.
@@ -399,9 +386,7 @@ class KnownNames:
             why = info.result_changed(self._address)
             if why:
                 self._refuse(RESULT, at, f"{why}; write $retval:x{self._bits} for the register")
-            return _Found(
-                type, Fetch(word=lambda regs, saved: regs.return_value, tree=Word("result"))
-            )
+            return _Found(type, Fetch(tree=Word("result")))
         arrival = info.result_arrival(self._address)
         if arrival is None or arrival.kind == "refused":
             self._refuse(
@@ -413,7 +398,7 @@ class KnownNames:
         if parts[0].kind == "given":
             name = parts[0].name
             kept = self._around.kept(KeptAtEntry(RESULT, lambda regs, saved: regs[name]))
-            return _Found(type, self._at(kept.word, kept.tree, 0, 1))
+            return _Found(type, self._at(kept.tree, 0, 1))
         return _Found(type, view=lambda regs, saved: info.in_parts(type, parts, regs))
 
     # --- what Python reads
@@ -475,7 +460,7 @@ class KnownNames:
             assert type.target is not None
             type = type.target
             member = None
-        tree = Word("variable", name=text)
+        tree = Word("variable", name=text, read=_word(read))
         if _is_string(suffix):
             pointed = type.target if type.kind == "pointer" else None
             if pointed is not None and is_text(pointed):
@@ -488,15 +473,13 @@ class KnownNames:
             if shown is None or shown.count or shown.is_float or shown.is_string:
                 is_number = shown is not None and shown.is_float and not shown.count
                 kind = shown if shown is not None and is_number else _typed(type)
-                return Fetch(
-                    word=_word(read), tree=tree, value=lambda regs, saved: whole(read(regs, saved))
-                ), kind
+                return Fetch(tree=tree, value=lambda regs, saved: whole(read(regs, saved))), kind
             if member is not None and member.bits:  # the view has taken it out of its bytes
                 shown = evolve(shown, shift=0, size=8)
-            return Fetch(word=_word(read), tree=tree), shown
+            return Fetch(tree=tree), shown
         if type.kind in ("struct", "union", "array"):  # its address is what is read
-            return self._at(_address(read), tree, 0, 1), None
-        source = Fetch(word=_word(read), tree=tree)
+            return self._at(evolve(tree, read=_address(read)), 0, 1), None
+        source = Fetch(tree=tree)
         if suffix.startswith(("string", "ustring")) and type.kind == "pointer":
             source = self._dereferenced(source, 0)
         return source, None
@@ -518,7 +501,8 @@ class KnownNames:
             result: Value = whole(value[field] if field else value)
             return result
 
-        return Fetch(word=where, tree=Word("variable", name=field), value=read), _typed(type)
+        tree = Word("variable", name=field, read=where)
+        return Fetch(tree=tree, value=read), _typed(type)
 
     def _text(self, source: Fetch, type: CType) -> tuple[Fetch, Type] | None:
         """Return the fetch of a string of a library, as std::string, and its type.
@@ -531,10 +515,10 @@ class KnownNames:
             None: it is none, and neither is what it points at.
         """
         if type.kind == "pointer" and type.target is not None and is_text(type.target):
-            return self._as_value(type.target, source.word, "", type.target)
-        if source.where is None or not is_text(type):
+            return self._as_value(type.target, reader(source.tree), "", type.target)
+        if not source.in_memory or not is_text(type):
             return None
-        return self._as_value(type, source.where, "", type)
+        return self._as_value(type, address_reader(source.tree), "", type)
 
     def _object(self, holder: CType, where: Read) -> _Found:
         """Return an object that has virtual bases: Python reads where these are at each hit.
@@ -555,9 +539,8 @@ class KnownNames:
             type: of what it fetches.
         """
         if type.kind == "pointer":
-            return source.word
-        assert source.where is not None
-        return source.where
+            return reader(source.tree)
+        return address_reader(source.tree)
 
     def _holder(self, type: CType, op: str, field: str, at: int) -> CType:
         """Return the structure or union that has a member, itself or from a virtual base. `.`
@@ -647,10 +630,10 @@ class KnownNames:
         """
         if type.kind == "pointer":
             return self._dereferenced(source, member.offset)
-        if source.base is None:
+        tree = source.tree
+        if tree.base is None:
             self._around.fail("NO_PTR_STRCT", at, member.name, type.name)
-        base, tree, offset = source.base
-        return self._at(base, tree, offset + member.offset, source.steps)
+        return self._at(tree.base, tree.number + member.offset, source.steps)
 
     @staticmethod
     def _unit(member: Member) -> int | None:
@@ -685,18 +668,17 @@ class KnownNames:
         """Return the fetch of a word of memory, `offset` bytes behind the address that `source`
         fetches.
         """
-        return self._at(source.word, source.tree, offset, source.steps + 1)
+        return self._at(source.tree, offset, source.steps + 1)
 
-    def _at(self, base: Read, tree: Word, offset: int, steps: int) -> Fetch:
+    def _at(self, base: Word, offset: int, steps: int) -> Fetch:
         """Return the fetch of a word of memory.
 
         Args:
-            base: function that gives, at a hit, the address that `offset` is counted from.
-            tree: the same address as data, for programs.
+            base: the address that `offset` is counted from.
             offset: bytes from there to the word.
             steps: number of steps of the fetch, as Linux counts and limits them.
         """
-        return memory(base, tree, offset, self._around.machine.arch.mask, steps)
+        return memory(base, offset, self._around.machine.arch.mask, steps)
 
     def _bit_field(self, member: Member, suffix: str, at: int) -> Type | None:
         """Return the type of a bit field where a number is asked for.

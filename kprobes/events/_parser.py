@@ -15,7 +15,7 @@ from ..machine._base import Machine
 from ..symbols import Symbol
 from ._event import Argument, Event, KeptAtEntry, located
 from ._messages import make_error
-from ._plans import Fetch, Word, comm, memory, plan, saved_argument
+from ._plans import Fetch, Word, comm, memory, plan
 from ._styles import Type
 from ._types import integer_of, signed_of, type_of, unsigned_of
 from ._watchpoint import MOST_WATCHED
@@ -656,13 +656,13 @@ class Parser:
             suffix,
         )
         self.need(
-            literal or source.where or not (type.count or type.is_string),
+            literal or source.in_memory or not (type.count or type.is_string),
             "BAD_STRING",
             type_at,
             suffix,
             suffix,
         )
-        steps = source.steps + (source.where is None) + (type.name[0] == "b") + (type.count > 0)
+        steps = source.steps + (not source.in_memory) + (type.name[0] == "b") + (type.count > 0)
         self.need(steps <= MAX_STEPS, "TOO_MANY_OPS", at)
         return type, source
 
@@ -738,11 +738,10 @@ class Parser:
             EventError: there is no such variable, or not in an event of this kind.
         """
         if text in ("$comm", "$COMM"):
-            return Fetch(word=lambda regs, saved: 0, tree=Word("comm"), text=comm)
+            return Fetch(tree=Word("comm"), text=comm)
         if self.kind == "w" and text in WATCHED:
-            return Fetch(
-                word=saved_argument(WATCHED.index(text)), tree=Word("saved", WATCHED.index(text))
-            )
+            place = WATCHED.index(text)
+            return Fetch(tree=Word("saved", place, place=place))
         found = re.fullmatch(r"\$(?:(stack)(\d*)|(arg)(\d+)|(retval)([.[-].*)?)", text, re.ASCII)
         if found is None:
             others = "write $argN, $retval, $stack or $stackN"
@@ -757,14 +756,14 @@ class Parser:
         if found[5]:
             self.need(not found[6], "NOSUP_BTFARG", at, text)
             self.need(self.kind == "r", "RETVAL_ON_PROBE", at)
-            return Fetch(word=lambda regs, saved: regs.return_value, tree=Word("result"))
+            return Fetch(tree=Word("result"))
         if found[3]:
             return self.numbered(int(found[4]), text, at)
         if not found[2]:
-            return Fetch(word=lambda regs, saved: regs.sp, tree=Word("sp"))
+            return Fetch(tree=Word("sp"))
         n = int(found[2])
         self.need(n <= MAX_STACK, "BAD_STACK_NUM", at, text)
-        return Fetch(word=lambda regs, saved: regs.stack(n), tree=Word("stack", n))
+        return Fetch(tree=Word("stack", n))
 
     def numbered(self, n: int, text: str, at: int) -> Fetch:
         """Return the fetch of the n-th argument of the call; a return event keeps it at the entry
@@ -781,9 +780,9 @@ class Parser:
         self.need(0 < n <= MAX_STACK, "BAD_ARG_NUM", at, text)
         self.need(self.entry, "NOFENTRY_ARGS", at, text)
         if self.kind == "p":
-            return Fetch(word=lambda regs, saved: regs.arg(n - 1), tree=Word("argument", n - 1))
+            return Fetch(tree=Word("argument", n - 1))
         self.saves += [n - 1] * (n - 1 not in self.saves)
-        return Fetch(word=saved_argument(self.saves.index(n - 1)), tree=Word("saved", n - 1))
+        return Fetch(tree=Word("saved", n - 1, place=self.saves.index(n - 1)))
 
     def kept(self, value: KeptAtEntry) -> Fetch:
         """Have a return event keep a value at the function's entry; return the fetch of the kept
@@ -793,10 +792,7 @@ class Parser:
             value: what is kept; it is added to `saves`, once.
         """
         self.saves += [value] * (value not in self.saves)
-        return Fetch(
-            word=saved_argument(self.saves.index(value)),
-            tree=Word("kept", self.saves.index(value)),
-        )
+        return Fetch(tree=Word("kept", place=self.saves.index(value)))
 
     def register(self, text: str, at: int) -> Fetch:
         """Parse `%REGISTER`, and return the fetch of the register.
@@ -811,7 +807,7 @@ class Parser:
         name = text[1:]
         if name not in self.arch.regs.names and name not in self.arch.regs.aliases:
             self.fail("BAD_REG_NAME", at, self.arch.regs.unknown(name))
-        return Fetch(word=lambda regs, saved: regs[name], tree=Word("register", name=name))
+        return Fetch(tree=Word("register", name=name))
 
     def at(self, text: str, at: int) -> Fetch:
         """Parse `@ADDRESS` or `@SYMBOL[+-OFFSET]`: the word of memory there.
@@ -841,9 +837,7 @@ class Parser:
                 address = self.symbols[name].address
             except KprobeError as error:
                 self.fail("BAD_MEM_ADDR", at, text, error.plain)
-        return memory(
-            lambda regs, saved: address, Word("value", address), offset, self.arch.mask, 2
-        )
+        return memory(Word("value", address), offset, self.arch.mask, 2)
 
     def dereference(self, text: str, at: int) -> Fetch:
         """Parse `+OFFSET(FETCH)` or `-OFFSET(FETCH)`, where a `u` may stand in front of the offset.
@@ -869,7 +863,7 @@ class Parser:
         self.need(inner != "$arg*", "BAD_VAR_ARGS", inner_at)
         source = self.fetch(inner, inner_at)
         self.need(source.steps < MAX_STEPS, "TOO_MANY_OPS", inner_at)
-        return memory(source.word, source.tree, offset, self.arch.mask, source.steps + 1)
+        return memory(source.tree, offset, self.arch.mask, source.steps + 1)
 
     def immediate(self, text: str, at: int) -> Fetch:
         r"""Parse `\NUMBER` or `\"TEXT"`, a constant.
@@ -884,6 +878,6 @@ class Parser:
         if text[1:2] != '"':
             number = text[1:].removeprefix("+")
             value = self.integer(number, "BAD_IMM", at + 1, text[1:]) & self.arch.mask
-            return Fetch(word=lambda regs, saved: value, tree=Word("value", value))
+            return Fetch(tree=Word("value", value))
         self.need(len(text) > 2 and text.endswith('"'), "IMMSTR_NO_CLOSE", at + len(text))
-        return Fetch(word=lambda regs, saved: 0, tree=Word("value"), literal=text[2:-1])
+        return Fetch(tree=Word("value"), literal=text[2:-1])

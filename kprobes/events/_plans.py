@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..errors import GuestFault, Unsupported
 from ..regs import Regs
@@ -17,22 +17,67 @@ from ._styles import Scalar, Type, Value, converter
 
 @frozen
 class Word:
-    """The source of a word, as data, for code that makes something else of it than a closure.
+    """The source of a word, a tree. It is walked once for each target: by reader() for Python, by
+    _writer for programs, by _recording for what a machine records by itself.
 
     Attributes:
-        kind: "register" (name), "argument" (number, from 0), "saved" (number of the argument at
-            entry), "kept" (number of the place among all that is kept at entry; only Python has
-            it), "result", "sp", "stack" (number of the word), "value" (number), "memory" (at the
-            word `base` plus number), "comm" (the task's name), "variable" (only Python finds it).
+        kind: "register" (name), "argument" (number, from 0), "saved" (an argument as it was at
+            entry: number, place), "kept" (what Python has kept at entry: place), "result", "sp",
+            "stack" (number of the word), "value" (number), "memory" (at the word `base` plus
+            number, cut by `mask`), "comm" (the task's name, no word), "variable" (what `read`
+            finds; only Python does).
         number: see kind.
         name: see kind.
         base: see kind.
+        place: index of the word among those that a return event keeps at entry.
+        mask: the guest's greatest address; sums wrap there.
+        read: see kind.
     """
 
     kind: str
     number: int = 0
     name: str = ""
     base: Word | None = None
+    place: int = 0
+    mask: int = 0
+    read: Read | None = field(default=None, eq=False, repr=False)
+
+
+def reader(tree: Word) -> Read:
+    """Return the function of (registers, saved values) that fetches a word at a hit."""
+    number = tree.number
+    name = tree.name
+    match tree.kind:
+        case "register":
+            return lambda regs, saved: regs[name]
+        case "argument":
+            return lambda regs, saved: regs.arg(number)
+        case "saved" | "kept":
+            return _kept(tree.place)
+        case "result":
+            return lambda regs, saved: regs.return_value
+        case "sp":
+            return lambda regs, saved: regs.sp
+        case "stack":
+            return lambda regs, saved: regs.stack(number)
+        case "memory":
+            where = address_reader(tree)
+            return lambda regs, saved: regs.word(where(regs, saved))
+        case "variable":
+            assert tree.read is not None
+            return tree.read
+    return lambda regs, saved: number
+
+
+def address_reader(tree: Word) -> Read:
+    """Return the function of (registers, saved values) that gives, at a hit, the address of a word
+    in memory.
+    """
+    assert tree.base is not None
+    base = reader(tree.base)
+    offset = tree.number
+    mask = tree.mask
+    return lambda regs, saved: base(regs, saved) + offset & mask
 
 
 @frozen(kw_only=True)
@@ -40,26 +85,23 @@ class Fetch:
     """A parsed fetch.
 
     Attributes:
-        word: fetches its word.
-        tree: the word, as data.
-        where: gives its address; None: it does not lie in memory.
-        base: of memory: what gives the word that its address counts from, the same as data, and how
-            many bytes it is behind that.
+        tree: the source of its word.
         value: reads what is no word, as floating-point numbers and structures; None: it is a word.
         literal: text that is always the same; None: it is none.
         text: gives text at a hit; None: it is none.
         steps: of the fetch, as Linux counts them.
     """
 
-    word: Read
     tree: Word
-    where: Read | None = None
-    #: of memory: the word that its address counts from, and how far it is behind that
-    base: tuple[Read, Word, int] | None = None
     value: Plan | None = None
     literal: str | None = None
     text: Callable[[Regs], str] | None = None
     steps: int = 1
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether what is fetched lies in memory, so that there may be text and arrays."""
+        return self.tree.kind == "memory"
 
 
 def comm(regs: Regs) -> str:
@@ -90,16 +132,16 @@ def pid(regs: Regs) -> int:
     return (task if isinstance(task, int) else zlib.crc32(repr(task).encode())) & 0xFFFF_FFFF
 
 
-def saved_argument(slot: int) -> Read:
+def _kept(place: int) -> Read:
     """Return a function that gives, at a return, a value that was kept at the function's entry.
 
     Args:
-        slot: index of the value among those that the return event keeps.
+        place: index of the value among those that the return event keeps.
     """
 
     def read(regs: Regs, saved: Saved) -> Any:
         """Return the value that was kept. Raises GuestFault: it could not be read at the entry."""
-        value = saved[slot]
+        value = saved[place]
         if value is None:
             raise GuestFault("the argument was unreadable at function entry", access="read")
         return value
@@ -107,27 +149,16 @@ def saved_argument(slot: int) -> Read:
     return read
 
 
-def memory(base: Read, tree: Word, offset: int, mask: int, steps: int) -> Fetch:
+def memory(base: Word, offset: int, mask: int, steps: int) -> Fetch:
     """Return the fetch of a word in memory.
 
     Args:
-        base: function that gives, at a hit, the address that `offset` is counted from.
-        tree: the same address as data, for programs.
+        base: the address that `offset` is counted from.
         offset: bytes from there to the word.
         mask: the guest's greatest address; sums wrap there.
         steps: number of steps of the fetch, as Linux counts and limits them.
     """
-
-    def where(regs: Regs, saved: Saved) -> int:
-        return base(regs, saved) + offset & mask
-
-    return Fetch(
-        word=lambda regs, saved: regs.word(where(regs, saved)),
-        tree=Word("memory", offset, base=tree),
-        where=where,
-        base=(base, tree, offset),
-        steps=steps,
-    )
+    return Fetch(tree=Word("memory", offset, base=base, mask=mask), steps=steps)
 
 
 def _string(regs: Regs, address: int, limit: int) -> str:
@@ -173,8 +204,8 @@ def plan(source: Fetch, type: Type, symbols: Symbols) -> Plan:
     convert = converter(type, symbols)
     size = type.size
     is_string = type.is_string
-    word = source.word
-    where = source.where
+    word = reader(source.tree)
+    where = address_reader(source.tree) if source.in_memory else None
 
     def element(regs: Regs, address: int) -> Scalar:
         """Return one value at an address; None: memory cannot be read."""

@@ -110,7 +110,7 @@ def described(
     tests: list[RecordedTest] = []
     try:
         numbers = [
-            _number(event, arg, machine.arch, at // 8)
+            _number(arg, machine.arch, at // 8)
             for arg, (_, at) in zip(event.args, places, strict=True)
             if arg.source.literal is None
         ]
@@ -142,18 +142,17 @@ def saver(
     for n in event.saves:
         if not isinstance(n, int):
             return plain
-        root = _root(event, Word("argument", n), machine.arch)
+        root = _root(Word("argument", n), machine.arch)
         if root is None:
             return plain
         numbers.append(root)
     return recording.saver(numbers, plain) or plain
 
 
-def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNumber:
+def _number(arg: Argument, arch: Arch, at: int = 0) -> RecordedNumber:
     """Describe to the machine how it fetches an argument that is a number.
 
     Args:
-        event: the event.
         arg: the argument.
         arch: the guest's.
         at: index of the argument's first word in a record, behind the fault bits.
@@ -170,15 +169,15 @@ def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNum
         steps.insert(0, tree.number)
         assert tree.base is not None
         tree = tree.base
-    root = _root(event, tree, arch)
-    if root is None or (kind.count and source.where is None):
+    root = _root(tree, arch)
+    if root is None or (kind.count and not source.in_memory):
         raise _Refused
     return RecordedNumber(
         root=root.root,
         name=root.name,
         number=root.number,
         steps=(*root.steps, *steps),
-        size=kind.size if source.where is not None else 0,
+        size=kind.size if source.in_memory else 0,
         count=max(kind.count, 1),
         bits=kind.bits,
         shift=kind.shift,
@@ -187,12 +186,11 @@ def _number(event: Event, arg: Argument, arch: Arch, at: int = 0) -> RecordedNum
     )
 
 
-def _root(event: Event, tree: Word, arch: Arch) -> RecordedNumber | None:
+def _root(tree: Word, arch: Arch) -> RecordedNumber | None:
     """Describe a word that is read without following a pointer: a register, an argument, the stack,
     a constant, or what was kept at the entry.
 
     Args:
-        event: the event.
         tree: the word's source.
         arch: the guest's architecture.
 
@@ -223,8 +221,8 @@ def _root(event: Event, tree: Word, arch: Arch) -> RecordedNumber | None:
         return RecordedNumber(root="sp")
     if kind == "value":
         return RecordedNumber(root="value", number=number)
-    if kind == "saved" and number in event.saves:
-        return RecordedNumber(root="saved", number=event.saves.index(number))
+    if kind == "saved":
+        return RecordedNumber(root="saved", number=tree.place)
     return None
 
 
@@ -310,7 +308,7 @@ def _compared(event: Event, arch: Arch, field: EventField) -> RecordedNumber:
         _Refused: the field is no number that a machine can record.
     """
     if field.number >= 0:
-        return _number(event, event.args[field.number], arch)
+        return _number(event.args[field.number], arch)
     root = _COMMON.get(field.python)
     if root is None:
         raise _Refused

@@ -52,7 +52,6 @@ class Writer:
         self._arch = arch
         self._word = arch.bits // 8
         self._records = layout
-        self._saves: tuple[object, ...] = ()
         self.asm = Assembler()
 
     @property
@@ -122,7 +121,6 @@ class Writer:
         asm = self.asm
         nothing = asm.label()
         done = asm.label()
-        self._saves = event.saves
         self._find_kept(number, nothing)
         for place in range(1 + len(event.saves)):
             asm.load(1, 0, 8 * place, 8)
@@ -134,14 +132,13 @@ class Writer:
             asm.store_number(STACK, _FAULTS - 8 * (1 + place), 0, 8)
         asm.place(done)
 
-    def _saved(self, number: int, failed: str) -> None:
+    def _saved(self, place: int, failed: str) -> None:
         """Fetch an argument that was kept.
 
         Args:
-            number: the argument's, from 0.
+            place: index of the argument among those that are kept.
             failed: label for one that could not be had at the entry.
         """
-        place = self._saves.index(number)
         asm = self.asm
         asm.load(1, STACK, _FAULTS, 8)
         asm.set(2, 1 << place)
@@ -308,7 +305,7 @@ class Writer:
             arg: the argument.
             failed: label for memory that cannot be read.
         """
-        if arg.source.where is None:
+        if not arg.source.in_memory:
             self._fetch(arg.source.tree, failed)
         else:
             self._address(arg.source.tree, failed)
@@ -335,7 +332,7 @@ class Writer:
             ProgramError: it is in a register that programs do not see.
         """
         failed = self.asm.label()
-        if arg.source.where is None:
+        if not arg.source.in_memory:
             self._fetch(arg.source.tree, failed)
             self._extend(arg.type)
             self.asm.store(RECORD, at, WORD, 8)
@@ -439,7 +436,7 @@ class Writer:
         elif tree.kind == "argument":
             self._call_argument(tree.number, failed)
         elif tree.kind == "saved":
-            self._saved(tree.number, failed)
+            self._saved(tree.place, failed)
         elif tree.kind == "stack":
             self._on_stack(tree.number * self._word, failed)
         else:
