@@ -129,6 +129,12 @@ INTEGER = SORTS["int"]
 MOST = 1 << 16  #: words or bytes that one access may be about
 
 
+def kind_of(value: object) -> str:
+    """Return the name of a value's type with its article, such as "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def look(name: str, value: object, sort: Sort = INTEGER) -> None:
     """Raise BadArgument unless a value is of a kind.
 

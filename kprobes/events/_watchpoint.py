@@ -83,6 +83,8 @@ class Watchpoint:
         try:
             self._now()
         except GuestFault as error:
+            if getattr(machine, "exit_status", None) is not None:
+                raise
             at = self.address if error.address is None else error.address
             raise GuestFault(
                 f"memory is not mapped at {at:#x}, which is to be watched", address=at

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import index
-from typing import Protocol
+from typing import Any, Protocol, Union
 
 from ..arch._base import Abi, Arch
-from ..arguments import look, look_at_width, shown
+from ..arguments import kind_of, look, look_at_width, shown
 from ..errors import BadArgument, Unsupported
 from ..regs import Regs
 
-Argument = int | bool | bytes | bytearray | str | None
+Argument = Union[
+    int, bool, bytes, bytearray, memoryview, str, None, "array[Any]", "ctypes.Array[Any]"
+]
 BELOW = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
 
 
@@ -42,8 +46,8 @@ class Passing:
 
         Args:
             memory: the guest's, where buffers and strings will be copied to.
-            arguments: integers, None (0), text and buffers; what is in a bytearray afterwards is
-                copied back.
+            arguments: integers, None (0), text and buffers; what is in a buffer afterwards is
+                copied back where it can be written.
 
         Raises:
             BadArgument: one cannot be passed.
@@ -53,7 +57,7 @@ class Passing:
         self._arguments = [
             _checked(self._arch, place, value) for place, value in enumerate(arguments, 1)
         ]
-        self._copies: list[tuple[int, bytearray | None, int]] = []
+        self._copies: list[tuple[int, bytearray | memoryview | None, int]] = []
 
     def set_up(self, regs: Regs) -> None:
         """Set registers and stack as at function entry, but for the return address.
@@ -126,7 +130,7 @@ class Passing:
             Unsupported: there are more pointers than such registers.
             NoMemory: there is no room for a copy.
         """
-        apart = (bytes, bytearray) if abi.pointers else ()
+        apart = (bytes, bytearray, memoryview) if abi.pointers else ()
         pointers = [self._word(a) for a in self._arguments if isinstance(a, apart)]
         if len(pointers) > len(abi.pointers):
             raise Unsupported(
@@ -136,14 +140,17 @@ class Passing:
         return pointers, [self._word(a) for a in self._arguments if not isinstance(a, apart)]
 
     def finish(self) -> None:
-        """Copy bytearrays back from the guest, and free the copies there. Called after the call."""
+        """Copy buffers that can be written back from the guest, and free the copies there.
+
+        Called after the call.
+        """
         for addr, source, size in self._copies:
             if source is not None:
                 source[:] = self._memory.read(addr, size)
             self._memory.free(addr)
         self._copies.clear()
 
-    def _word(self, value: int | bytes | bytearray) -> int:
+    def _word(self, value: int | bytes | bytearray | memoryview) -> int:
         """Return an argument as one word: a number as it is, a buffer as the address of a copy.
 
         The copy is in new guest memory, with a NUL behind it; it is noted for finish().
@@ -157,7 +164,8 @@ class Passing:
         if isinstance(value, int):
             return value
         addr = self._memory.alloc(len(value) + 1)
-        self._copies.append((addr, value if isinstance(value, bytearray) else None, len(value)))
+        back = value if isinstance(value, (bytearray, memoryview)) else None
+        self._copies.append((addr, back, len(value)))
         self._memory.write(addr, bytes(value) + b"\0")
         return addr
 
@@ -205,7 +213,7 @@ def are_numbers(arguments: Sequence[Argument], mask: int) -> bool:
     return True
 
 
-def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray:
+def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray | memoryview:
     """Return an argument as it is passed: a register's value, or the bytes to copy.
 
     Args:
@@ -226,14 +234,35 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
     if isinstance(value, (bytes, bytearray)):
         return value
     try:
-        number = index(0 if value is None else value)
+        number = index(0 if value is None else value)  # type: ignore[arg-type]
     except TypeError:
+        if (buffer := _buffer(value)) is not None:
+            return buffer
         raise BadArgument(
-            f"argument {place} is a {type(value).__name__}",
+            f"argument {place} is {kind_of(value)}",
             hint="pass integers, bytes or text; floating point goes into m.regs, for run()",
         ) from None
     look_at_width(f"argument {place}", number, arch.bits, "pass a wide one in two halves")
     return number & arch.mask
+
+
+def _buffer(value: object) -> bytes | memoryview | None:
+    """Return the bytes of an object that has a buffer; a view where they can be written.
+
+    Args:
+        value: any object.
+
+    Returns:
+        None: it has no buffer, or is a number of ctypes, whose value was probably meant; or its
+            bytes do not lie together.
+    """
+    if isinstance(value, ctypes._SimpleCData):
+        return None
+    try:
+        view = memoryview(value).cast("B")  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return bytes(view) if view.readonly else view
 
 
 def code_pointer(value: int, bits: int) -> int:

@@ -293,7 +293,7 @@ class Trace:
         return self._source
 
     def __repr__(self) -> str:
-        names = ", ".join(info.name for info in self.events)
+        names = ", ".join(dict.fromkeys(info.name for info in self.events))
         return f"<Trace of {len(self)} records, {self.lost} lost: {names}>"
 
     def _repr_html_(self) -> str:

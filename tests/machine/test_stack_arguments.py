@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+from array import array
+
 import pytest
 
-from kprobes import GuestFault, UnicornMachine
+from kprobes import BadArgument, GuestFault, UnicornMachine
 
 pytestmark = pytest.mark.quick
 CODE, STACK, OTHER = 0x10000, 0x100000, 0x300000
@@ -109,3 +112,18 @@ def test_calls_return_wherever_the_stack_is(m: UnicornMachine) -> None:
                 m.call(CODE)
         m.map(STACK, 0x7000, "rw")
         call(STACK + 0x6F00)
+
+
+def test_objects_with_buffers_are_passed_as_bytes_are() -> None:
+    """What can be written is copied back. Numbers of ctypes and text that is no buffer are refused."""
+    code = bytes.fromhex("8a07 80f001 8807 0fb6c0 c3")  # mov al, [rdi]; xor al, 1; mov [rdi], al; movzx eax, al; ret
+    with UnicornMachine.from_code(code, arch="x86_64", symbols={"f": 0x10000}) as m:
+        words, numbers = array("H", [0x0102, 3]), (ctypes.c_uint8 * 2)(4, 5)
+        view = memoryview(bytearray(b"xyz"))[1:]
+        assert [m.call("f", one) for one in (words, numbers, view, memoryview(b"8"))] == [3, 5, ord("x"), ord("9")]
+        assert (list(words), list(numbers), bytes(view)) == ([0x0103, 3], [5, 5], b"xz")
+        for wrong, said in ((ctypes.c_int(4), "a c_int"), (2.0, "a float"), ({}, "a dict"), (iter(()), "a tuple_iter")):
+            with pytest.raises(BadArgument, match=f"argument 1 is {said}"):
+                m.call("f", wrong)  # type: ignore[arg-type]
+        with pytest.raises(BadArgument, match="cannot write an int at 65536"):
+            m.write(0x10000, 5)  # type: ignore[arg-type]

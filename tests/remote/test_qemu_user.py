@@ -21,6 +21,7 @@ from kprobes import (
     GuestFault,
     GuestTimeout,
     Kprobe,
+    KprobeError,
     Kprobes,
     Kretprobe,
     QemuMachine,
@@ -314,8 +315,12 @@ def test_a_dynamically_linked_process(echo: Path) -> None:
                                  handler=lambda ri, regs: sizes.append(regs.return_value)))
             m.run(timeout=60)
             assert m.exit_status == 0
-            with pytest.raises(RemoteError, match="ended"):
+            with pytest.raises(RemoteError, match="the program has ended"):
                 m.run()
+            with pytest.raises(RemoteError, match="the program has ended"):
+                m.call("main", 1)
+            with pytest.raises(KprobeError, match="the program has ended"):
+                k.watchpoint(0x1000, 4)
         out.seek(0)
         assert (out.read(), written) == (b"hello world\n", [b"hello world\n"])
         assert len(sizes) > 3 and all(sizes)

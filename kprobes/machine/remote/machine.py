@@ -482,7 +482,7 @@ class RemoteMachine(Described):
             GuestFault: the access is refused.
         """
         if self.exit_status is not None:
-            raise GuestFault("the program has ended", address=addr, access=access)
+            raise GuestFault("the program has ended", address=addr, access=access, by_python=True)
         if not 0 <= addr <= addr + size <= 1 << self.arch.bits or size > 1 << 30:
             raise GuestFault("no such memory", address=addr, access=access)
 
@@ -683,8 +683,10 @@ class RemoteMachine(Described):
             BadArgument: an argument is of another type.
             UnknownSymbol: there is no such function.
             MachineBusy: another thread runs the machine, or changes its probes.
+            RemoteError: the program had ended.
             Unsupported: the architecture has no calling convention.
         """
+        self._control.check_running()
         with self._control.alone(), self._sites.running(self._state.depth):
             return self._calls.call(
                 function, Passing(self, args), self._exit_address(), timeout, max_insns

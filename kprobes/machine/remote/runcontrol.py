@@ -144,8 +144,7 @@ class RunControl:
             RemoteError: the program has ended before, or the stub is gone.
             Unsupported: `max_insns` is given, and there are several threads.
         """
-        if self.state.exit_status is not None:
-            raise RemoteError("the program has ended", hint="start another machine")
+        self.check_running()
         if max_insns is not None:
             self._lock.check_countable()
         if self.state.depth >= DEEPEST:
@@ -339,6 +338,11 @@ class RunControl:
             stop.kind == "signal" and self._regs.pc in self._target.stops.hardware
         )
         return stop
+
+    def check_running(self) -> None:
+        """Raise RemoteError where the program has ended."""
+        if self.state.exit_status is not None:
+            raise RemoteError("the program has ended", hint="start another machine")
 
     def errand(self, thread: str, *, step: bool = False) -> StopReply:
         """Let one thread execute code for the library, to its next stop, outside of run(); return

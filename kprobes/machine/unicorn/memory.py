@@ -11,7 +11,7 @@ import unicorn
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
-from ...arguments import look, shown
+from ...arguments import kind_of, look, shown
 from ...errors import BadArgument, GuestFault, MachineBusy, NoMemory
 from ...regs import Regs
 from .blocks import HostBlock, HostBlocks
@@ -197,7 +197,7 @@ class GuestMemory:
                 block.view[at : at + size] = data
         except (TypeError, ValueError):
             raise BadArgument(
-                f"cannot write a {type(data).__name__} at {addr!r}",
+                f"cannot write {kind_of(data)} at {addr!r}",
                 hint="pass an integer and bytes",
             ) from None
         if type(addr) is not int:

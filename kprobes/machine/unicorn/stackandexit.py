@@ -74,8 +74,11 @@ class StackAndExit:
 
     def near_thread_pointer(self, addr: int) -> bool:
         """Return True for an address within 64 KiB of the thread pointer, where thread-local
-        storage may be.
+        storage may be. Where that is 0, null pointers are near it, too: the result is True
+        only if an image uses such storage.
         """
+        if not self._thread_pointer and not self.thread_local:
+            return False
         mask = self._cpu.arch.mask
         distance = addr - self._thread_pointer & mask
         return min(distance, mask + 1 - distance) < NEAR
