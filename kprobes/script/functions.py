@@ -760,7 +760,20 @@ def _begins(g: BlockWriter, node: tree.FunctionCall) -> None:
     texts.differs(g, *_place_of(g, node.arguments[0]), *_place_of(g, node.arguments[1]), most.value)
 
 
+def _order(g: BlockWriter, node: tree.FunctionCall) -> None:
+    """Load into r0 how the first bytes of two strings or arrays differ: memcmp().
+
+    Args:
+        g: writes the program.
+        node: the call: two strings or arrays, and how many bytes are compared.
+    """
+    left, right, most = node.arguments
+    assert isinstance(most, tree.NumberLiteral)
+    texts.order(g, g.place(left), g.place(right), most.value)
+
+
 _NUMBERS: Final[dict[str, Callable[..., None]]] = {
+    "memcmp": _order,
     "retval": _result,
     "pid": _pid,
     "tid": _pid,

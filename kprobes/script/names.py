@@ -83,7 +83,6 @@ _NO_SIGNAL: Final = "no signal is sent to a guest's task"
 UNSUPPORTED: Final = {
     "ctx": "registers are read by reg()",
     "join": "it reads an array of pointers of the guest's in one go; use printf of str() of each",
-    "memcmp": "compare strings, arrays and tuples with ==",
     "signal": _NO_SIGNAL,
     "signal_name": "the numbers of signals are an operating system's",
     "signal_thread": _NO_SIGNAL,
@@ -120,6 +119,7 @@ KNOWN: Final = frozenset(
         "macaddr",
         "strftime",
         "strncmp",
+        "memcmp",
         "strcontains",
         "strlen",
         "strstr",

@@ -24,6 +24,7 @@ _U8 = IntegerType(8, False)
 _U64 = IntegerType(64, False)
 _I64 = IntegerType(64, True)
 _U32 = IntegerType(32, False)
+_INT32 = IntegerType(32, True)
 _NOTHING = types.VoidType()
 _BOOLEAN = types.BooleanType()
 
@@ -841,6 +842,39 @@ def _strftime(inference: Inference, node: tree.FunctionCall) -> ValueType | None
     return types.TextType("timestamp")
 
 
+def _order(inference: Inference, node: tree.FunctionCall) -> ValueType | None:
+    """Return the type of memcmp(), a signed integer; note errors in `inference`.
+
+    Args:
+        inference: the walk.
+        node: the call: two strings or arrays, and how many bytes of both are compared.
+
+    Returns:
+        None: the number of arguments is wrong.
+    """
+    if not _counted(inference, node, 3, 3):
+        return None
+    *values, most = node.arguments
+    if not isinstance(most, tree.NumberLiteral) or most.value < 0:
+        inference.error("memcmp() expects a number of bytes that is a literal", most)
+        return _INT32
+    for value in values:
+        kind = inference.type(value)
+        if kind is None:
+            continue
+        if not isinstance(kind, (types.StringType, types.ArrayType)):
+            inference.error(
+                f"memcmp() only supports strings and arrays ({base_name(kind)} provided)", value
+            )
+        elif most.value > layout.size_of(kind, inference.world.bits // 8):
+            inference.error(
+                f"memcmp() of {most.value} bytes, and this has "
+                f"{layout.size_of(kind, inference.world.bits // 8)}",
+                value,
+            )
+    return _INT32
+
+
 def _texts(
     least: int, most: int, result: ValueType
 ) -> Callable[[Inference, tree.FunctionCall], ValueType | None]:
@@ -1241,6 +1275,7 @@ _CALLS: Final[dict[str, Callable[[Inference, tree.FunctionCall], ValueType | Non
     "macaddr": _mac,
     "strftime": _strftime,
     "strncmp": _texts(3, 3, _U64),
+    "memcmp": _order,
     "strcontains": _texts(2, 2, _BOOLEAN),
     "strlen": _texts(1, 1, _U64),
     "strstr": _texts(2, 2, _I64),

@@ -145,6 +145,37 @@ def differs(
     asm.load(0, 1, 8, 8)
 
 
+def order(g: BlockWriter, left: Area, right: Area, size: int) -> None:
+    """Write code that loads into r0 the difference of the first bytes that differ; 0: none does.
+
+    Args:
+        g: writes the program.
+        left: area of the one value.
+        right: area of the other.
+        size: bytes that are compared, a NUL or not.
+    """
+    asm = g.asm
+    state = g.storage.variable(16)
+    g.clear(state, 16)
+    top, out, unequal = (asm.label() for _ in range(3))
+    g.top(top, out)
+    g.point(1, state)
+    asm.load(2, 1, 0, 8)
+    _byte(g, 3, left, size, 2, out)
+    _byte(g, 4, right, size, 2, out)
+    asm.jump_if("!=", 3, 4, unequal)
+    asm.compute_with("+", 2, 1)
+    asm.store(1, 0, 2, 8)
+    asm.jump(top)
+    asm.place(unequal)
+    asm.compute("-", 3, 4)
+    g.point(1, state)
+    asm.store(1, 8, 3, 8)
+    asm.place(out)
+    g.point(1, state)
+    asm.load(0, 1, 8, 8)
+
+
 def position(g: BlockWriter, text: Area, size: int, part: Area, part_size: int) -> None:
     """Write code that loads into r0 the offset of a string's first occurrence in another.
 

@@ -624,3 +624,22 @@ def test_headers_and_conditions(tmp_path: Path) -> None:
 def test_lines_of_the_preprocessor_that_are_wrong(lines: str, reason: str) -> None:
     with pytest.raises(ScriptError, match=re.escape(reason)):
         run(f"{lines}\nbegin {{ }}")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("left", "right", "size", "sign"), [
+    ('"hello"', '"help!"', 3, 0), ('"hello"', '"help!"', 4, -1), ('"help!"', '"hello"', 5, 1), ('"a"', '"b"', 0, 0),
+    ('(int8[4])"ab"', '"ab"', 3, 0), ("(uint8[4])(uint32)0", "(uint8[4])(uint32)255", 4, -1),
+])
+def test_memory_is_compared(engine: str, left: str, right: str, size: int, sign: int) -> None:
+    made = run(f"begin {{ $x = memcmp({left}, {right}, {size}); @ = $x < 0 ? -1 : ($x > 0 ? 1 : 0); }}", engine)
+    assert made.maps[""] == sign
+
+
+@pytest.mark.parametrize(("call", "reason"), [
+    ('memcmp("a", "b", 3)', "memcmp() of 3 bytes, and this has 2"), ('memcmp(1, "b", 1)', "only supports strings and arrays"),
+    ('memcmp("a", "b", $n)', "a number of bytes that is a literal"),
+])
+def test_memory_that_cannot_be_compared(call: str, reason: str) -> None:
+    with pytest.raises(ScriptError, match=re.escape(reason)):
+        run(f"begin {{ $n = 1; print({call}); }}")
