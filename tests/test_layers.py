@@ -113,7 +113,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "heap.": ("arguments", "errors", "hostmemory", "regs", "stacks", "symbols", "core.probe",
               "core.register.alone", "debug.info", "heap.",
               "machine._base"),
-    "testing": ("arch._decode", "core.", "errors", "kprobes", "machine._base", "machine.paper", "machine.remote",
+    "testing": ("arch", "arch._decode", "core.", "errors", "kprobes", "machine._base", "machine.paper", "machine.remote",
                 "machine.unicorn", "regs", "symbols", "arch._base", "arch._rows", "arch._linux",
                 "testing"),
 }
