@@ -23,6 +23,9 @@ _LEGACY_RUST: Final = re.compile(r"17h[0-9a-f]{16}E(?:\.|$)")
 #: what stands for something before it: a name can be made of these that is longer than memory when
 #: it is written out
 _PARENTHESES: Final = re.compile(r"[()]")
+#: code that only adjusts `this`, and calls the function that follows
+_SPECIAL: Final = re.compile(r"(?:(?:non-)?virtual|covariant return) thunk to ")
+_TAG: Final = re.compile(r"\[abi:\w+\]")
 _BRACKETS: Final = re.compile(r"[<>() ]")
 _REFERENCE: Final = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
 _FEW: Final = 12  #: references that make a name at most 2 to this power times as long
@@ -236,18 +239,24 @@ def spellings(name: str) -> tuple[str, ...]:
     """Return the ways in which people write a mangled C++ or Rust name; () of other names.
 
     They are: with its parameters and without, and of both without the type of the result, which
-    templates have in front. What marks a copy of a function (`[clone`) is left out.
+    templates have in front. What marks a copy of a function (`[clone`) is left out, and marks
+    of the C++ library's versions (`[abi:cxx11]`) may be.
     """
     if not is_mangled(name):
         return ()
     return _spellings(re.sub(r" \[clone [^\]]*\]", "", demangle(name)))
 
 
-def _spellings(shown: str) -> tuple[str, str, str, str]:
+def _spellings(shown: str) -> tuple[str, ...]:
     """Return the ways in which people write a demangled name, as spellings() has them."""
     bare = plain(shown)
+    if _SPECIAL.match(shown):
+        return shown, bare
     without = bare[_behind_type(bare) :]
-    return shown, bare, without, without + shown[len(bare) :]
+    ways = shown, bare, without, without + shown[len(bare) :]
+    if "[abi:" not in shown:
+        return ways
+    return (*ways, *(_TAG.sub("", way) for way in ways))
 
 
 def means(name: str, shown: str) -> bool:
@@ -255,7 +264,7 @@ def means(name: str, shown: str) -> bool:
 
     Args:
         name: one of its spellings(); of a template's function perhaps without the last arguments,
-            `geo::scaled` for `int geo::scaled<int, 3>(int)`.
+            `geo::scaled` for `int geo::scaled<int, 3>(int)`, or without any.
         shown: the demangled name. A copy of a function (`[clone`) is meant by all of it only.
     """
     if name == shown or "[clone" in shown:
@@ -263,7 +272,9 @@ def means(name: str, shown: str) -> bool:
     ways = _spellings(shown)
     if name in ways:
         return True
-    own = ways[2]
+    own = ways[-2]
+    if "operator" not in own and name == _without_arguments(own):
+        return True
     if not own.startswith(f"{name}<") or not own.endswith(">"):
         return False
     depth = 0
@@ -272,6 +283,22 @@ def means(name: str, shown: str) -> bool:
         if depth == 0:
             return found.start() == len(name)
     return False
+
+
+def _without_arguments(name: str) -> str:
+    """Return a name without the arguments of templates: `w::Wrap::get` for `w::Wrap<int>::get`.
+
+    Args:
+        name: a demangled name without its parameters.
+    """
+    depth = 0
+    kept = []
+    for char in name:
+        depth += char == "<"
+        if not depth:
+            kept.append(char)
+        depth -= char == ">"
+    return "".join(kept)
 
 
 def _behind_type(name: str) -> int:

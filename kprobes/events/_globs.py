@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 
 from attrs import evolve, frozen
 
-from ..errors import EventError
+from ..errors import AmbiguousSymbol, EventError, UnknownSymbol
 from ..machine._base import Machine
+from ..names import is_mangled
 from ..symbols import Symbols, perhaps_spelled, spellings, where_names_are
 from ._messages import make_error
 
 QUOTES = ("'", '"')
+#: a name of C++ or Rust, in scopes or with arguments of a template
+_READABLE = re.compile(r"[A-Za-z_]\w*(?:(?:::|[<>,~])+\w*)*", re.ASCII)
 _HEAD = re.compile(r"([prf])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
 
 
@@ -85,7 +88,7 @@ def expand_pattern(text: str, machine: Machine) -> ExpandedPattern | None:
     if quoted:
         return _quoted(words, machine)
     if not _is_pattern(words[1]):
-        return None
+        return _of_one_name(words, machine)
     joined = " ".join(words)
     pattern = words[1].removesuffix("%return")
     head = _head(words[0], pattern, words[1] != pattern)
@@ -97,12 +100,24 @@ def expand_pattern(text: str, machine: Machine) -> ExpandedPattern | None:
             "BAD_PROBE_ADDR",
             at,
             joined,
-            f"no function is called {pattern}; {where_names_are(machine.symbols)}",
+            f"no function is called {pattern}; {_where(pattern, machine.symbols)}",
         )
     rest = _rest(words)
     return ExpandedPattern(
         joined, words[1], tuple((place, f"{head} {place}{rest}") for place in places)
     )
+
+
+def _where(pattern: str, symbols: Symbols) -> str:
+    """Return what to write instead of a pattern that no symbol's name fits.
+
+    Args:
+        pattern: the pattern as written.
+        symbols: of the guest.
+    """
+    if pattern[0] != "/" and "::" not in pattern and any(is_mangled(each.name) for each in symbols):
+        return f"write '{pattern}' in quotes for names of C++ and Rust as people write them"
+    return where_names_are(symbols)
 
 
 def _words(text: str) -> list[str]:
@@ -201,6 +216,30 @@ def _quoted(words: list[str], machine: Machine) -> ExpandedPattern:
             f"no function is called {body}; `kprobes list FILE -C` lists what there is",
         )
     return _definitions(words, places, machine)
+
+
+def _of_one_name(words: list[str], machine: Machine) -> ExpandedPattern | None:
+    """Make a definition for each function that a C++ or Rust name stands for: instances of a
+    template, or functions whose parameters differ.
+
+    Args:
+        words: the definition; words[1] is its place.
+        machine: the guest.
+
+    Returns:
+        The definitions; None: the name is one of the symbol table, or stands for one address.
+    """
+    body = words[1].removesuffix("%return")
+    if not _READABLE.fullmatch(body) or machine.symbols.of_name(body):
+        return None
+    try:
+        machine.symbols[body]
+    except AmbiguousSymbol as error:
+        named = [(f"{body} at {address:#x}", address) for address in error.addresses]
+        return _definitions(words, named, machine)
+    except UnknownSymbol:
+        pass
+    return None
 
 
 def _is_pattern(place: str) -> bool:

@@ -410,3 +410,42 @@ def test_lines_of_inlined_copies_are_added_up(level: str, tmp_path: Path) -> Non
     assert "DA:3,6" in lines
     assert "FNDA:1,many" in lines
     assert {"FN:5,many", "FN:6,many"} & {*lines}
+
+
+NAMES = r"""
+#include <string>
+volatile int sink;
+struct Base { virtual ~Base() {} virtual int area(int k) const { return k; } };
+struct Left { int l = 1; virtual ~Left() {} };
+struct Shape : Left, Base { __attribute__((noinline)) int area(int k) const override { sink = k; return k + l; } };
+namespace w { template <class T> struct Wrap { T t; __attribute__((noinline)) T get(int k) const { sink = k; return t; } }; }
+__attribute__((noinline)) std::string mk(int a) { return std::string(a, 'x'); }
+__attribute__((noinline)) int over(int a) { sink = a; return a; }
+__attribute__((noinline)) int over(double a) { sink = a; return a; }
+int main()
+{
+  Shape shape;
+  Base *base = &shape;
+  w::Wrap<int> wi{4};
+  w::Wrap<double> wd{2.5};
+  sink = wi.get(1) + (int)wd.get(2) + base->area(3) + (int)mk(3).size() + over(1) + over(2.5);
+  return 0;
+}
+"""
+
+
+def test_names_of_several_functions(tmp_path: Path) -> None:
+    """gdb and perf take all functions of a readable name; a thunk is none of them."""
+    program = built(NAMES, tmp_path, name="guest.cc")
+    wanted = {"p w::Wrap::get k": [1, 2], "p over c=$comm": ["guest", "guest"], "p Shape::area k": [3], "p:m mk a": [3]}
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        events = []
+        for definition in wanted:
+            events.append(k.event(definition))
+        with pytest.raises(EventError, match="in quotes"):
+            k.event("p ove*")
+        k.event("p:all 'ove*'")
+        m.serve_system_calls()
+        m.process([bytes(program)])
+        m.run()
+        assert [[next(iter(record.args.values())) for record in event] for event in events] == [*wanted.values()]
