@@ -492,3 +492,16 @@ def test_symbols_of_a_stripped_file(tmp_path: Path) -> None:
 def test_a_sysroot_is_qemus() -> None:
     done = run("trace", X86, "-e", "p crc32", *CRC, "--sysroot", str(EXAMPLES))
     assert done.exit_code == 2 and "--qemu" in done.stderr
+
+
+def test_a_crash_shows_registers_and_the_way_there(tmp_path: Path) -> None:
+    """On stderr; where pc has left all code, the return address of the last call says how."""
+    file = tmp_path / "code.bin"
+    # mov r0, #7; bl 0x10010; nop; nop; mov r3, #0x41; mov pc, r3
+    file.write_bytes(b"".join(word.to_bytes(4, "little") for word in (
+        0xE3A00007, 0xEB000001, 0xE1A00000, 0xE1A00000, 0xE3A03041, 0xE1A0F003)))
+    done = CliRunner().invoke(main, ["trace", str(file), "--arch", "arm", "--base", "0x10000", "--entry", "0x10000",
+                                     "-e", "p 0x10000", "--run"])
+    assert done.exit_code == 1 and "Invalid memory fetch" in done.stderr
+    assert "r0 00000007" in done.stderr and "  => 0x40\n  => [incomplete]\n" in done.stderr
+    assert "lr, where the last call returns to: 0x10008" in done.stderr

@@ -17,6 +17,7 @@ from ..calltext import Call, parse_call
 from ..controls import CONTROLS
 from ..errors import GuestFault, KprobeError, Unsupported
 from ..newfile import NewFile
+from ..stacks import MARK, Stack
 from ._board import BoardOptions, show_accesses, with_board
 from ._files import (
     arch_option,
@@ -134,6 +135,7 @@ class GuestOptions:
                     self.qemu or self.syscalls or self.around.raw
                 ):
                     error.plain += "; --syscalls serves Linux's system calls of library code"
+                _show_crash(machine, k, error)
                 raise
             finally:
                 show_accesses(getattr(machine, "board", None))
@@ -512,3 +514,45 @@ def sums(events: Sequence[tuple[str, Probe | Watchpoint]]) -> dict[str, tuple[in
         before = found.get(name, (0, 0))
         found[name] = before[0] + hits, before[1] + missed
     return found
+
+
+def _show_crash(machine: Any, k: Kprobes, error: GuestFault) -> None:
+    """Print to stderr where a guest has failed: registers, the stack, and the return address.
+
+    Nothing is printed where it waits for ever or for a system call, or where it is gone with its
+    registers.
+
+    Args:
+        machine: the guest's.
+        k: its probes.
+        error: says how it has failed.
+    """
+    if (
+        error.access in ("halt", "engine", "interrupt")
+        or getattr(machine, "exit_status", None) is not None
+    ):
+        return
+    arch, regs, describe = machine.arch, machine.regs, machine.symbols.describe
+    shown: list[str] = []
+    for name in arch.regs.names:
+        if name not in arch.regs.widths and name != arch.regs.pc:
+            with contextlib.suppress(KprobeError):
+                shown.append(f"{name:>5} {regs[name]:0{arch.bits // 4}x}")
+    for first in range(0, len(shown), 4):
+        click.echo("  ".join(shown[first : first + 4]), err=True)
+    try:
+        stack = k.stack_trace(regs)
+    except KprobeError:  # nothing tells of the code's callers
+        stack = Stack([regs.pc], incomplete=True)
+    for at in stack:
+        click.echo(f"  => {describe(at)}", err=True)
+    if stack.incomplete:
+        click.echo(f"  => {MARK}", err=True)
+    register = "" if arch.linkage is None else arch.linkage.register
+    if register:
+        with contextlib.suppress(KprobeError):
+            back = regs[register]
+            if back:
+                click.echo(
+                    f"  {register}, where the last call returns to: {describe(back)}", err=True
+                )

@@ -323,10 +323,12 @@ class _StackWalk:
 
         Raises:
             Unsupported: only pc is known, the architecture has no frame-pointer convention, and the
-                function at pc is not known to be the outermost.
+                function at pc, which is in memory, is not known to be the outermost.
         """
         shape = self._arch.linkage.frame if self._arch.linkage is not None else None
         if shape is None:
+            if not self._is_mapped(self._regs.pc):
+                return False
             if len(self._found) == 1 and not self._is_outermost(self._found):
                 raise Unsupported(
                     f"{self._arch.name} has no frame-pointer convention, and the code at pc no "
