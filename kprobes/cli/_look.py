@@ -21,7 +21,7 @@ from ._render import describe, disassembler, objects, on_json, on_names, patienc
 if TYPE_CHECKING:
     from ..kprobes import Kprobes
     from ..machine.unicorn.machine import UnicornMachine
-    from ..symbols import Symbol
+    from ..symbols import SourceLine, Symbol
 
 
 @click.command()
@@ -256,7 +256,7 @@ def _symbols(file: File, pattern: str, as_json: bool) -> None:
 @on_json
 def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
     """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a
-    probe can be, with FUNCTION:N its N-th line.
+    probe can be, with FUNCTION:N its N-th line, with FILE.c:* those of a source file.
 
     Lines need a FILE that was built with -g; N counts from the function's first line, as perf does.
     """
@@ -264,21 +264,15 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
         _markers(file, pattern, as_json)
         return
     name, colon, line = pattern.rpartition(":")
-    lines = line == "*" and not name.endswith(":")  # not the glob geo::*
-    if not colon or not (lines or (line.isdecimal() and len(line) < 10)):
+    is_all = line == "*" and not name.endswith(":")  # not the glob geo::*
+    if not colon or not (is_all or (line.isdecimal() and len(line) < 10)):
         _symbols(file, pattern, as_json)
         return
     from ..kprobes import Kprobes
 
     with file.loaded() as machine, Kprobes(machine) as k:
-        start = k.check(name).addr
-        found = machine.debug.function(start)
-        if found is None:
-            raise UnknownSymbol(
-                "nothing is known of its source", symbol=name, hint="build the file with -g"
-            )
-        lines = machine.debug.lines(start, found[1].end + found[0].bias)
-        first = _first_line(found[1].die, min((each.line for each in lines), default=0))
+        is_file = name not in machine.symbols and machine.debug.has_source(name)
+        lines, first = _file_lines(machine, name) if is_file else _function_lines(machine, k, name)
         wanted = [each for each in lines if line == "*" or each.line == first + int(line)]
         if not wanted:
             raise UnknownSymbol(
@@ -286,7 +280,8 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
                 symbol=name,
                 hint="`FUNCTION:*` shows where there is",
             )
-        mode = machine.symbols.at(start)[0].mode
+        covering = machine.symbols.covering(wanted[0].address)
+        mode = 0 if covering is None else covering.mode
         rows = [
             (
                 each.line,
@@ -302,6 +297,41 @@ def list_(file: File, pattern: str, sdt: bool, as_json: bool) -> None:
             objects(dict(zip(heads, row, strict=True)) for row in rows)
         else:
             table(heads, [(line, n, f"{address:#x}", *rest) for line, n, address, *rest in rows])
+
+
+def _file_lines(machine: Any, path: str) -> tuple[list[SourceLine], int]:
+    """Return the statements of a source file, and 0, from which its lines are counted.
+
+    Args:
+        machine: the guest.
+        path: the source file's name, or the end of its path.
+    """
+    return machine.debug.source_lines(path), 0
+
+
+def _function_lines(machine: Any, k: Kprobes, name: str) -> tuple[list[SourceLine], int]:
+    """Return the lines of a function by address, and the number of its first line.
+
+    Args:
+        machine: the guest.
+        k: its probes.
+        name: of the function.
+
+    Raises:
+        UnknownSymbol: there is no such function, it is only inlined, or its source is not known.
+    """
+    if name not in machine.symbols and machine.debug.copies(name):
+        raise UnknownSymbol(
+            "it is inlined wherever it is called", symbol=name, hint="list 'FILE.c:*' has its lines"
+        )
+    start = k.check(name).addr
+    found = machine.debug.function(start)
+    if found is None:
+        raise UnknownSymbol(
+            "nothing is known of its source", symbol=name, hint="build the file with -g"
+        )
+    lines = machine.debug.lines(start, found[1].end + found[0].bias)
+    return lines, _first_line(found[1].die, min((each.line for each in lines), default=0))
 
 
 def _markers(file: File, pattern: str, as_json: bool) -> None:

@@ -1127,6 +1127,21 @@ class DebugInfo:
         found = self.function(address)
         return ("", 0) if found is None else (self._path_of(found[1]), first_line(found[1]))
 
+    def source_lines(self, path: str) -> list[SourceLine]:
+        """Return the statements of a source file that have code: by line, then by address.
+
+        Args:
+            path: the source file's name, or the end of its path.
+        """
+        found: set[tuple[int, int]] = set()
+        for file, units in self._units():
+            try:
+                codes = [code for _, some in units.lines_of(path) for code in some if code.is_stmt]
+            except DAMAGE:
+                continue
+            found |= {(code.line, code.start + file.bias) for code in codes}
+        return [SourceLine(path, line, address) for line, address in sorted(found)]
+
     def source_folders(self, path: str) -> list[str]:
         """Return the working directories of the compiler runs that compiled a source file.
 

@@ -171,6 +171,11 @@ def _in_source(words: list[str], machine: Machine) -> ExpandedPattern | None:
     found = source_places(body, machine, " ".join(words), len(words[0]) + 1)
     if found is None:
         return None
+    returns = words[0][:1] == "r" or words[1] != body
+    if returns and all(place.inlined for place in found):
+        at = len(words[0]) + 1
+        inlined = f"{body} is inlined, and inlined code has no return; use p"
+        raise make_error("BAD_PROBE_ADDR", at, " ".join(words), inlined)
     return _definitions(
         words,
         [(f"{body} in {place.function or hex(place.address)}", place.address) for place in found],

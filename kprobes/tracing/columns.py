@@ -530,10 +530,10 @@ def load(
             if isinstance(error, OSError) and error.strerror
             else "is no trace of kprobes, or damaged"
         )
-        raise ImageError(
-            f"{os.fspath(path)}: {reason}",
-            hint="give a file that Trace.save() or `kprobes record` wrote",
-        ) from error
+        hint = "give a file that Trace.save() or `kprobes record` wrote"
+        if os.fspath(path).endswith(".parquet"):
+            hint = "Parquet is for other programs; of traces only .arrow is read back"
+        raise ImageError(f"{os.fspath(path)}: {reason}", hint=hint) from error
 
 
 def _one_category_each(table: pyarrow.Table) -> pyarrow.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 import shutil
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from kprobes import Coverage, EventError, Kprobes, UnicornMachine
+from kprobes.cli import main
 from kprobes.events import parse_event
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("g++") is None,
@@ -449,3 +452,16 @@ def test_names_of_several_functions(tmp_path: Path) -> None:
         m.process([bytes(program)])
         m.run()
         assert [[next(iter(record.args.values())) for record in event] for event in events] == [*wanted.values()]
+
+
+def test_lines_of_a_source_file_and_what_is_said_of_inlined_functions(tmp_path: Path) -> None:
+    program = built(LINES, tmp_path, "-O2")
+    listed = CliRunner().invoke(main, ["list", str(program), "guest.c:*", "--json"])
+    rows = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert {4, 10, 20} <= {row["line"] for row in rows} and all(row["n"] == row["line"] for row in rows)
+    inlined = CliRunner().invoke(main, ["list", str(program), "twice:*"])
+    assert inlined.exit_code and "inlined" in inlined.output
+    with UnicornMachine.load(program) as m, Kprobes(m) as k, pytest.raises(EventError, match="twice is inlined, and inlined code"):
+        k.event("p twice%return")
+    run = CliRunner().invoke(main, ["trace", str(program), "-e", "p main", "--run"])
+    assert run.exit_code and "--syscalls -- ARGUMENTS" in run.output
