@@ -16,6 +16,9 @@ _SMALLER = "write a smaller number"
 LARGEST = 64  #: bytes of a number
 SHOWN = 16  #: elements that a repr shows
 LONGEST = 4 * SHOWN  #: characters
+DEEPEST = 4  #: objects within objects whose members a repr shows
+#: kinds of types whose values are numbers
+SCALARS = frozenset({"int", "float", "complex", "bool", "char", "enum"})
 
 
 class ViewedMemory(Protocol):
@@ -383,11 +386,14 @@ class View:
         where = "in registers" if isinstance(self._machine, Held) else f"{self._address:#x}"
         return f"({self._type.name}) {where}{self._shown()}"
 
-    def _shown(self) -> str:
-        """Return the value as the repr ends: " " and a text in quotes, or elements or members in
-        braces.
+    def _shown(self, depth: int = 0) -> str:
+        """Return the value as the repr ends: " " and a text in quotes, a number, or elements or
+        members in braces.
 
         " (fault)" and " (not kept)" stand for a value that cannot be read; "" for a null pointer's.
+
+        Args:
+            depth: how many objects this one is a part of.
         """
         try:
             target = self._type.target
@@ -395,11 +401,13 @@ class View:
                 room = self._room(LONGEST)
                 return f' "{self._text(min(room, LONGEST)).decode("latin-1").translate(CONTROLS)}"'
             if self._type.kind == "array":
-                items = ", ".join(self._item(n) for n in range(min(len(self), SHOWN)))
+                items = ", ".join(self._item(n, depth) for n in range(min(len(self), SHOWN)))
                 return f" {{{items}{', ...' * (len(self) > SHOWN)}}}"
+            if self._type.kind in SCALARS:
+                return f" {load(self._machine, self._type, self._address)}"
             members = self.__dir__() if self else []
             return (
-                f" {{{', '.join(f'{name} = {self._item(name)}' for name in members)}}}"
+                f" {{{', '.join(f'{name} = {self._item(name, depth)}' for name in members)}}}"
                 if members
                 else ""
             )
@@ -408,14 +416,18 @@ class View:
         except Unsupported:
             return " (not kept)"
 
-    def _item(self, key: int | str) -> str:
+    def _item(self, key: int | str, depth: int) -> str:
         """Return an element (int) or member (str) as a repr has it; "?": it cannot be read.
+
+        Args:
+            key: of the element or member.
+            depth: how many objects this one is a part of.
 
         Raises:
             GuestFault: memory cannot be read, and the member is not one of a virtual base.
         """
         try:
-            return _brief(self[key])
+            return _brief(self[key], depth + 1)
         except Unsupported:
             return "?"
         except GuestFault:
@@ -465,13 +477,19 @@ def _is_mapping(type: CType) -> bool:
     return _struct(type).kind in ("struct", "union")
 
 
-def _brief(value: Any) -> str:
-    """Return a value as one short text: a string in quotes, an address in hexadecimal, or a
-    number.
+def _brief(value: Any, depth: int) -> str:
+    """Return a value as one short text: a string in quotes, a number, members in braces, or the
+    address of what a pointer points at, in hexadecimal.
+
+    Args:
+        value: a number, or a View.
+        depth: how many objects it is a part of; from DEEPEST on its address stands for members.
     """
     if isinstance(value, View):
-        target = value._type.target
-        text = value._shown() if target is not None and target.kind == "char" else ""
+        kind, target = value._type.kind, value._type.target
+        whole = kind in ("struct", "union", "array") and depth < DEEPEST
+        is_text = target is not None and target.kind == "char"
+        text = value._shown(depth) if whole or is_text else ""
         return text.strip() or f"{int(value):#x}"
     return str(value)
 

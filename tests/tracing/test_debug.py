@@ -174,6 +174,17 @@ def test_what_views_refuse() -> None:
         assert "(fault)" in repr(m.view("struct table *", 0x10))
 
 
+def test_a_view_shows_the_members_of_its_members_and_numbers() -> None:
+    """As gdb does; pointers within stay addresses."""
+    with load("x86_64-eh") as m:
+        table = m.symbols["the_table"].address
+        assert repr(m.view("struct table", table)) == (
+            f"(struct table) {table:#x} {{count = 0, first = 0x0, kind = 7, "
+            "u = {bytes = {1, 2, 3, 4}, word = 67305985}, wide = -5}")
+        assert repr(m.view("long long", table + 24)) == f"(long long) {table + 24:#x} -5"
+        assert repr(m.view("int", 0x10)) == "(int) 0x10 (fault)"
+
+
 def test_views_of_types_that_no_file_names() -> None:
     """A pointer to a pointer, and an array: they have no members, and say so."""
     with load("x86_64-eh") as m:
