@@ -461,6 +461,9 @@ class KnownNames:
             type = type.target
             member = None
         tree = Word("variable", name=text, read=_word(read))
+        if suffix is None and not keys and _is_measured(type):
+            value = Fetch(tree=tree, value=lambda regs, saved: whole(read(regs, saved)))
+            return value, _typed(type)
         if _is_string(suffix):
             pointed = type.target if type.kind == "pointer" else None
             if pointed is not None and is_text(pointed):
@@ -800,6 +803,14 @@ class KnownNames:
             EventError: there is no such type.
         """
         return type_of(self._around, name, at)
+
+
+def _is_measured(type: CType) -> bool:
+    """Return True for an array whose lengths variables have: each hit has its own."""
+    if type.kind != "array" or None not in type.dims:
+        return False
+    lengths = {"DW_AT_count", "DW_AT_upper_bound"}
+    return bool(type.subranges) and all(lengths & sub.attributes.keys() for sub in type.subranges)
 
 
 def _is_string(suffix: str | None) -> bool:

@@ -465,3 +465,33 @@ def test_lines_of_a_source_file_and_what_is_said_of_inlined_functions(tmp_path: 
         k.event("p twice%return")
     run = CliRunner().invoke(main, ["trace", str(program), "-e", "p main", "--run"])
     assert run.exit_code and "--syscalls -- ARGUMENTS" in run.output
+
+
+MEASURED = r"""
+volatile int sink;
+__attribute__((noinline)) int fill(int n, int m)
+{
+  int a[n];
+  char t[n][m];
+  for (int i = 0; i < n; i++) {
+    a[i] = i * 3;
+    for (int j = 0; j < m; j++)
+      t[i][j] = j + 1 == m ? 0 : 'a' + i;
+  }
+  sink = a[n - 1] + t[0][0];
+  return a[0];
+}
+int main(void) { fill(5, 3); fill(2, 4); return 0; }
+"""
+
+
+def test_arrays_whose_lengths_are_in_variables(tmp_path: Path) -> None:
+    program = built(MEASURED, tmp_path, "-O0")
+    with UnicornMachine.load(program) as m, Kprobes(m) as k:
+        event = k.event("p guest.c:12 a t n second=a[1]")
+        m.serve_system_calls()
+        m.process([bytes(program)])
+        m.run()
+        assert [record.args for record in event] == [
+            {"a": (0, 3, 6, 9, 12), "t": ("aa", "bb", "cc", "dd", "ee"), "n": 5, "second": 3},
+            {"a": (0, 3), "t": ("aaa", "bbb"), "n": 2, "second": 3}]
